@@ -1,0 +1,55 @@
+# Everything a person can do here: `make help`. What a target needs is installed first, into this folder only.
+
+# Where it is set, Python compiles everything anew at each start, and Airflow takes seconds longer for each command.
+unexport PYTHONDONTWRITEBYTECODE
+
+PYTHON := .venv/bin/python
+UV := scripts/uv.sh
+COMPILE := pip compile --override requirements/overrides.txt --universal --python-version 3.11 --generate-hashes \
+           --no-emit-index-url --no-header --no-annotate --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up down test check bench lock lock-jars clean runtime dev
+
+help: ## Show what there is to do
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: runtime ## Start everything, run a batch from end to end, and show what came out
+	$(PYTHON) -m wavestitch.demo
+
+up: runtime ## Start Kafka and Airflow on this machine and say where they are
+	.venv/bin/wavestitch up
+
+down: runtime ## Stop what `make up` started; data stay
+	.venv/bin/wavestitch down
+
+test: dev ## Run all tests (they start a real Kafka broker)
+	$(PYTHON) -m pytest
+
+check: dev ## Lint, formatting, types, and the direction of imports
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+bench: runtime ## Measure a whole batch, part by part, beside a bare consume loop
+	$(PYTHON) -m benchmarks.whole_batch
+
+lock: ## Resolve requirements/*.in anew and pin the result by hash
+	$(UV) $(COMPILE) requirements/runtime.in -o requirements/runtime.txt
+	$(UV) $(COMPILE) requirements/dev.in -o requirements/dev.txt
+	sed -i.old '/^--find-links/d' requirements/runtime.txt requirements/dev.txt
+	rm -f requirements/runtime.txt.old requirements/dev.txt.old
+
+lock-jars: runtime ## Fetch the jars anew and write down their digests
+	$(PYTHON) scripts/pin_jars.py
+
+clean: ## Stop everything and delete all that was made here: environment, topics, tables
+	[ ! -x .venv/bin/wavestitch ] || .venv/bin/wavestitch down
+	rm -rf .venv .wavestitch dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+runtime:
+	@scripts/bootstrap.sh runtime
+
+dev:
+	@scripts/bootstrap.sh dev
