@@ -1,0 +1,176 @@
+"""Stitching, as a decision: which chunks make which waveform whole, and why the others do not.
+
+The index of a batch (chunk facts without payload) goes in, one `Assembly` per waveform comes out. Any order,
+repetition, slicing or partitioning of the same chunks gives the same result. Never touches payload. Keeps I2 and I3:
+of two copies with different bytes neither is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from wavestitch.contracts.chunk_header import MAX_TIME_NS, Metadata, parse_metadata
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stream import Limits
+
+
+class ChunkFacts(NamedTuple):
+    """One row of a batch's index: all of a record but its payload.
+
+    `carried`: it comes from the held table, not from this batch's reading. `file` and `row` say where its bytes lie
+    (`file` is the landing file's number in the batch, -1 for held). `reason` is set where the record is no valid chunk.
+    `topic_id` is empty for the plan's own topic (a held chunk may come from the topic's predecessor).
+    """
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    waveform_id: str | None
+    seq: int | None
+    count: int | None  # type: ignore[assignment]  # shadows tuple.count, which nobody calls on a chunk
+    crc: int
+    length: int
+    meta: str | None
+    digest: str | None
+    reason: str | None
+    evidence: str | None
+    carried: bool = False
+    file: int = -1
+    row: int = -1
+    topic_id: str = ""
+
+    @property
+    def coordinate(self) -> tuple[str, int, int]:
+        return self.topic_id, self.partition, self.offset
+
+    @property
+    def place(self) -> str:
+        """The coordinate for people."""
+        return f"partition {self.partition} offset {self.offset}"
+
+    @property
+    def identity(self) -> tuple[int | None, int, int]:
+        """Two chunks of one waveform with the same identity have the same bytes, place and metadata."""
+        return self.seq, self.crc, self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """All valid chunks of one waveform.
+
+    `pieces`: one copy per sequence number, in order (every distinct copy where they conflict); `repeats`: further
+    copies of those. `reason` None: whole, ready to be stitched. `metadata` is of the first piece.
+    """
+
+    waveform_id: str
+    pieces: tuple[ChunkFacts, ...]
+    repeats: tuple[ChunkFacts, ...]
+    reason: Reason | None
+    evidence: str
+    metadata: Metadata
+
+    @property
+    def byte_length(self) -> int:
+        return sum(c.length for c in self.pieces)
+
+    @property
+    def newest_ms(self) -> int:
+        """Record time of the newest piece, ms: from here an open waveform's patience counts."""
+        return max(c.timestamp_ms for c in self.pieces)
+
+
+def assemble(chunks: Iterable[ChunkFacts], limits: Limits) -> dict[str, Assembly]:
+    """Every waveform that has a valid chunk here, by id. Records that are no chunks are ignored."""
+    by_id: dict[str, list[ChunkFacts]] = {}
+    for c in chunks:
+        if c.reason is None and c.waveform_id is not None:
+            by_id.setdefault(c.waveform_id, []).append(c)
+    return {i: assemble_waveform(i, pool, limits) for i, pool in by_id.items()}
+
+
+def assemble_waveform(waveform_id: str, pool: Sequence[ChunkFacts], limits: Limits) -> Assembly:
+    """One waveform from all copies of its chunks, held ones first, then by coordinate: the first copy is the piece."""
+    ordered = sorted(pool, key=lambda c: (c.seq, not c.carried, c.topic_id, c.partition, c.offset))
+    pieces: list[ChunkFacts] = []
+    repeats: list[ChunkFacts] = []
+    seen: set[tuple[int | None, int, int]] = set()
+    for c in ordered:
+        if c.identity in seen:
+            repeats.append(c)
+        else:
+            seen.add(c.identity)
+            pieces.append(c)
+    first = pieces[0]
+    metadata = parse_metadata(first.meta or "")
+    if isinstance(metadata, str):
+        raise ValueError(f"the chunk at {first.place} was taken for valid, but {metadata}")
+    reason, evidence = _judge(pieces, ordered, metadata, limits)
+    return Assembly(waveform_id, tuple(pieces), tuple(repeats), reason, evidence, metadata)
+
+
+def _judge(
+    pieces: Sequence[ChunkFacts], copies: Sequence[ChunkFacts], metadata: Metadata, limits: Limits
+) -> tuple[Reason | None, str]:
+    conflict = _conflict(pieces, copies)
+    if conflict:
+        return Reason.CONFLICT, conflict
+    size = sum(c.length for c in pieces)
+    count = next((c.count for c in copies if c.count is not None), None)
+    if size > limits.max_waveform_bytes:
+        return Reason.TOO_LARGE, f"{size} bytes in {len(pieces)} chunks; allowed are {limits.max_waveform_bytes} bytes"
+    if max(count or 0, len(pieces)) > limits.max_chunks:
+        return Reason.TOO_LARGE, f"{max(count or 0, len(pieces))} chunks; allowed are {limits.max_chunks}"
+    skew_ms = abs(metadata.start_time_ns // 1_000_000 - min(c.timestamp_ms for c in pieces))
+    if skew_ms > limits.max_clock_skew * 1000:
+        return (
+            Reason.IMPLAUSIBLE_TIME,
+            f"starts {skew_ms // 1000} s from its record time; allowed are {limits.max_clock_skew} s",
+        )
+    if count is None:
+        return Reason.OPEN, f"{len(pieces)} chunks here, and none says yet how many there are"
+    if len(pieces) < count:
+        return Reason.OPEN, f"{len(pieces)} of {count} chunks here; missing: {_missing(pieces, count)}"
+    samples = size // metadata.sample_bytes
+    if metadata.sample_count is not None and metadata.sample_count != samples:
+        return Reason.WRONG_SAMPLE_COUNT, f"the chunks hold {samples} samples, ws-meta says {metadata.sample_count}"
+    if abs(metadata.end_time_ns(samples)) > MAX_TIME_NS:
+        return (
+            Reason.IMPLAUSIBLE_TIME,
+            f"{samples} samples at {metadata.sampling_rate_hz} Hz end beyond what time can say",
+        )
+    return None, ""
+
+
+def _conflict(pieces: Sequence[ChunkFacts], copies: Sequence[ChunkFacts]) -> str:
+    for a, b in pairwise(pieces):
+        if a.seq == b.seq:
+            return f"chunk {a.seq} has different bytes at {a.place} and {b.place}"
+    first = copies[0]
+    for c in copies:
+        if c.meta != first.meta:
+            return f"ws-meta differs between {first.place} and {c.place}"
+    counted = [c for c in copies if c.count is not None]
+    for c in counted:
+        if c.count != counted[0].count:
+            return f"ws-count is {counted[0].count} at {counted[0].place} and {c.count} at {c.place}"
+    top = pieces[-1]
+    if counted and (top.seq or 0) >= (counted[0].count or 0):
+        return f"chunk {top.seq} at {top.place} lies beyond ws-count {counted[0].count}"
+    digests = {c.digest for c in copies if c.digest is not None}
+    if len(digests) > 1:
+        return f"{len(digests)} different ws-digest values; a waveform has one"
+    return ""
+
+
+def _missing(pieces: Sequence[ChunkFacts], count: int, most: int = 8) -> str:
+    have = {c.seq for c in pieces}
+    gaps = []
+    for seq in range(count):
+        if seq not in have:
+            gaps.append(str(seq))
+            if len(gaps) > most:
+                return ", ".join(gaps[:most]) + ", …"
+    return ", ".join(gaps)

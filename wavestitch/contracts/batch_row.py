@@ -1,0 +1,111 @@
+"""One committed decision in the history for people: the audit in figures. Not an authority; the head is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from wavestitch.contracts.decision import Decision
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.reasons import Fate
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """`counts`: chunks by fate, and `read`, `carried_in`. `partitions`: the same per partition, with `holes` (offsets
+    that were planned and hold no record, explained). `reasons`: chunks per reason. `waveforms`: published, open,
+    quarantined. `seconds` and `bytes`: per step. Times in ms since the epoch."""
+
+    plan_id: str
+    decision: str
+    sequence: int
+    generation: int
+    kind: str
+    stream: str
+    committed_ms: int
+    ranges: list[list[int]] = field(default_factory=list)
+    slices: list[list[int]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    partitions: dict[str, dict[str, int]] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
+    waveforms: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def identity_balances(self) -> bool:
+        """read + carried in = all fates, in every partition."""
+        return all(
+            p["read"] + p["carried_in"] == sum(p[f.value] for f in Fate) and p["planned"] == p["read"] + p["holes"]
+            for p in self.partitions.values()
+        )
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+def batch_row_from_json(text: str) -> BatchRow:
+    return BatchRow(**json.loads(text))
+
+
+def describe_batch(
+    plan: Plan,
+    decision: Decision,
+    *,
+    holes: Mapping[int, int],
+    committed_ms: int,
+    seconds: Mapping[str, float],
+    sizes: Mapping[str, int],
+) -> BatchRow:
+    """The audit of a decision. `holes`: explained holes per partition, from the receipts."""
+    partitions: dict[int, Counter[str]] = defaultdict(Counter)
+    for f in decision.fates:
+        row = partitions[f.chunk.partition]
+        row["carried_in" if f.chunk.carried else "read"] += 1
+        row[f.fate.value] += 1
+    for r in plan.ranges:
+        partitions[r.partition]["planned"] += r.size
+        partitions[r.partition]["holes"] += holes.get(r.partition, 0)
+    names = ["planned", "holes", "read", "carried_in", *(f.value for f in Fate)]
+    totals: Counter[str] = sum(partitions.values(), Counter())
+    waiting = decision.waveforms(Fate.CARRIED_OUT)
+    return BatchRow(
+        plan_id=plan.plan_id,
+        decision=decision.digest,
+        sequence=decision.head.sequence,
+        generation=decision.head.generation,
+        kind=plan.kind.value,
+        stream=plan.stream.name,
+        committed_ms=committed_ms,
+        ranges=[list(r) for r in plan.ranges],
+        slices=[list(s) for unit in plan.units for s in unit],
+        counts={n: totals[n] for n in names},
+        partitions={str(p): {n: row[n] for n in names} for p, row in sorted(partitions.items())},
+        reasons={r.value: n for r, n in sorted(decision.reasons().items())},
+        waveforms={
+            "published": len(decision.publish),
+            "open": len(waiting),
+            "quarantined": len(decision.waveforms(Fate.QUARANTINED) - waiting),
+        },
+        seconds=dict(seconds),
+        bytes=dict(sizes),
+        note=decision.head.note,
+    )
+
+
+def describe_head(head: Any, *, stream: str, committed_ms: int) -> BatchRow:
+    """The little that a head alone can tell, for a decision whose own record was lost in a crash or that had none."""
+    return BatchRow(
+        plan_id=head.plan_id,
+        decision=head.decision,
+        sequence=head.sequence,
+        generation=head.generation,
+        kind=head.kind.value,
+        stream=stream,
+        committed_ms=committed_ms,
+        note=head.note,
+    )

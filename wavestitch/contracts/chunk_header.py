@@ -1,0 +1,316 @@
+"""The chunk contract, version 1: what a Kafka record must look like to be a piece of a waveform.
+
+Headers are claims: they are length- and range-checked here, before anything is allocated or compared. Parsing never
+raises on what a record contains; it returns a `Chunk` or a `Rejection`. Keeps I3: the CRC binds id, sequence,
+metadata and bytes. `docs/chunk-contract.md` is the same contract in prose.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from wavestitch.contracts.reasons import Reason
+
+try:
+    # The same CRC-32 as zlib's, several times faster; zlib's stays the meaning of the contract.
+    from isal import isal_zlib
+
+    crc32: Callable[..., int] = isal_zlib.crc32
+except ImportError:  # pragma: no cover - platforms without a wheel
+    crc32 = zlib.crc32
+
+VERSION = b"1"
+MAX_ID_BYTES = 256
+MAX_META_BYTES = 16 * 1024
+MAX_CHUNKS = 1 << 20
+MAX_TIME_NS = 1 << 62
+SAMPLE_BYTES = {"i16le": 2, "i32le": 4, "i64le": 8, "f32le": 4, "f64le": 8}
+
+H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST = (
+    "ws-version",
+    "ws-id",
+    "ws-seq",
+    "ws-count",
+    "ws-crc",
+    "ws-meta",
+    "ws-digest",
+)
+_KNOWN = frozenset((H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST))
+_HEX = frozenset(b"0123456789abcdef")
+_EVIDENCE_CHARS = 120
+
+RecordHeaders = Iterable[tuple[str, bytes | None]]
+
+
+class Chunk(NamedTuple):
+    """One valid piece: `value` is not part of it, only its `length` in bytes. `meta` is the header's exact text."""
+
+    waveform_id: str
+    seq: int
+    count: int | None  # type: ignore[assignment]  # shadows tuple.count, which nobody calls on a chunk
+    crc: int
+    length: int
+    meta: str
+    digest: str | None
+
+
+class Rejection(NamedTuple):
+    """A record that is not a valid chunk. `evidence`: what was seen and what was allowed, never payload bytes."""
+
+    reason: Reason
+    evidence: str
+    waveform_id: str | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The interpreted part of `ws-meta`. Times in ns since the epoch (UTC), rate in Hz, gain in counts per unit."""
+
+    source: str
+    channel: str
+    start_time_ns: int
+    sampling_rate_hz: float
+    sample_format: str
+    units: str
+    adc_gain: float
+    baseline: float
+    sample_count: int | None
+
+    @property
+    def sample_bytes(self) -> int:
+        return SAMPLE_BYTES[self.sample_format]
+
+    def end_time_ns(self, sample_count: int) -> int:
+        """Time of the last of `sample_count` samples."""
+        return self.start_time_ns + round(max(sample_count - 1, 0) * 1e9 / self.sampling_rate_hz)
+
+
+def chunk_crc(waveform_id: bytes, seq: bytes, meta: bytes, value: bytes | memoryview) -> int:
+    """CRC-32 over id, 0, sequence, 0, metadata, 0, value: binds a piece to its waveform, place and metadata."""
+    return crc32(value, crc32(b"%b\0%b\0%b\0" % (waveform_id, seq, meta))) & 0xFFFFFFFF
+
+
+def parse_chunk(key: bytes | None, headers: RecordHeaders | None, value: bytes | None) -> Chunk | Rejection:
+    """What a record is. Never raises on its content; the work is bounded by the record's own size."""
+    if value is None:
+        return Rejection(Reason.NULL_VALUE, "the record has no value (a tombstone); a chunk carries samples")
+    claims: dict[str, bytes] = {}
+    for name, content in headers or ():
+        if name in _KNOWN:
+            if name in claims:
+                return Rejection(Reason.BAD_HEADER, f"header {name} occurs more than once; allowed is once")
+            if content is None:
+                return Rejection(Reason.BAD_HEADER, f"header {name} is null; it must have a value")
+            claims[name] = content
+    version = claims.get(H_VERSION)
+    if version is None:
+        return Rejection(Reason.NOT_A_CHUNK, f"no {H_VERSION} header; a chunk has the headers of the chunk contract")
+    if version != VERSION:
+        return Rejection(Reason.UNKNOWN_VERSION, f"{H_VERSION} is {_show(version)}; known is 1")
+    found = _waveform_id(key, claims.get(H_ID))
+    if isinstance(found, Rejection):
+        return found
+    raw_id, waveform_id = found
+    try:
+        return _parse_claims(claims, raw_id, waveform_id, value)
+    except _Refused as refused:
+        seq = claims.get(H_SEQ, b"")
+        known_seq = int(seq) if _is_decimal(seq) and int(seq) < MAX_CHUNKS else None
+        return Rejection(refused.reason, refused.evidence, waveform_id, known_seq)
+
+
+def parse_metadata(meta: str | bytes) -> Metadata | str:
+    """The metadata, or a sentence saying what is wrong with it."""
+    try:
+        # Decoded here: of bytes, `json` would also take UTF-16, UTF-32 and lone surrogates.
+        text = meta if isinstance(meta, str) else meta.decode("utf-8")
+    except UnicodeDecodeError:
+        return "ws-meta is not UTF-8; it must be one JSON object in UTF-8"
+    try:
+        found = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return "ws-meta is not JSON; it must be one JSON object"
+    if not isinstance(found, dict):
+        return f"ws-meta is a JSON {type(found).__name__}; it must be an object"
+    try:
+        return _interpret(found)
+    except _BadField as bad:
+        return str(bad)
+
+
+def encode_headers(
+    *, waveform_id: str, seq: int, count: int | None, meta: str, value: bytes | memoryview, digest: str | None
+) -> list[tuple[str, bytes]]:
+    """The headers of one keyed chunk; the inverse of `parse_chunk`."""
+    ascii_seq = b"%d" % seq
+    crc = chunk_crc(waveform_id.encode(), ascii_seq, meta.encode(), value)
+    headers = [(H_VERSION, VERSION), (H_SEQ, ascii_seq), (H_CRC, b"%08x" % crc), (H_META, meta.encode())]
+    if count is not None:
+        headers.append((H_COUNT, b"%d" % count))
+    if digest is not None:
+        headers.append((H_DIGEST, digest.encode()))
+    return headers
+
+
+class _Refused(Exception):
+    def __init__(self, reason: Reason, evidence: str) -> None:
+        super().__init__(evidence)
+        self.reason = reason
+        self.evidence = evidence
+
+
+class _BadField(Exception):
+    """A field of ws-meta that is not what it must be."""
+
+
+def _waveform_id(key: bytes | None, header: bytes | None) -> tuple[bytes, str] | Rejection:
+    raw = key if key is not None else header
+    if raw is None:
+        return Rejection(Reason.BAD_ID, "neither a key nor a ws-id header; one of them names the waveform")
+    if key is not None and header is not None and key != header:
+        return Rejection(Reason.BAD_ID, f"key {_show(key)} and ws-id {_show(header)} disagree")
+    if not 1 <= len(raw) <= MAX_ID_BYTES:
+        return Rejection(Reason.BAD_ID, f"the waveform id has {len(raw)} bytes; allowed are 1 to {MAX_ID_BYTES}")
+    try:
+        return raw, raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return Rejection(Reason.BAD_ID, f"the waveform id {_show(raw)} is not UTF-8")
+
+
+def _parse_claims(claims: Mapping[str, bytes], raw_id: bytes, waveform_id: str, value: bytes) -> Chunk:
+    raw_seq = _required(claims, H_SEQ)
+    seq = _decimal(H_SEQ, raw_seq, MAX_CHUNKS - 1)
+    count = None
+    if H_COUNT in claims:
+        count = _decimal(H_COUNT, claims[H_COUNT], MAX_CHUNKS)
+        if seq >= count:
+            raise _Refused(Reason.BAD_SEQUENCE, f"ws-seq is {seq} with ws-count {count}; allowed is 0 to count - 1")
+    raw_crc = _required(claims, H_CRC)
+    if len(raw_crc) != 8 or not _HEX.issuperset(raw_crc):
+        raise _Refused(Reason.BAD_HEADER, f"ws-crc is {_show(raw_crc)}; it must be 8 lower-case hex digits")
+    raw_digest = claims.get(H_DIGEST)
+    if raw_digest is not None and (len(raw_digest) != 32 or not _HEX.issuperset(raw_digest)):
+        raise _Refused(Reason.BAD_HEADER, f"ws-digest is {_show(raw_digest)}; it must be 32 lower-case hex digits")
+    raw_meta = _required(claims, H_META)
+    if len(raw_meta) > MAX_META_BYTES:
+        raise _Refused(Reason.BAD_METADATA, f"ws-meta has {len(raw_meta)} bytes; allowed are {MAX_META_BYTES}")
+    crc = int(raw_crc, 16)
+    seen = chunk_crc(raw_id, raw_seq, raw_meta, value)
+    # Before any meaning is read into the metadata: a flipped bit there is corruption, not a bad producer.
+    if seen != crc:
+        raise _Refused(Reason.CORRUPT, f"ws-crc says {crc:08x}, the record's bytes give {seen:08x}")
+    sample_bytes = _checked_sample_bytes(raw_meta)
+    if len(value) == 0 or len(value) % sample_bytes:
+        raise _Refused(
+            Reason.BAD_LENGTH, f"the value has {len(value)} bytes; it must be whole samples of {sample_bytes} bytes"
+        )
+    digest = raw_digest.decode() if raw_digest is not None else None
+    return Chunk(waveform_id, seq, count, crc, len(value), raw_meta.decode(), digest)
+
+
+_META_SEEN: dict[bytes, int] = {}
+_META_SEEN_MAX = 4096
+
+
+def _checked_sample_bytes(raw_meta: bytes) -> int:
+    """Bytes per sample of a valid `ws-meta`. All chunks of a waveform carry the same text: it is judged once."""
+    known = _META_SEEN.get(raw_meta)
+    if known is not None:
+        return known
+    found = parse_metadata(raw_meta)
+    if isinstance(found, str):
+        raise _Refused(Reason.BAD_METADATA, found)
+    if len(_META_SEEN) >= _META_SEEN_MAX:
+        _META_SEEN.clear()
+    _META_SEEN[raw_meta] = found.sample_bytes
+    return found.sample_bytes
+
+
+def _required(claims: Mapping[str, bytes], name: str) -> bytes:
+    found = claims.get(name)
+    if found is None:
+        raise _Refused(Reason.BAD_HEADER, f"no {name} header; a chunk has one")
+    return found
+
+
+def _is_decimal(raw: bytes) -> bool:
+    return 1 <= len(raw) <= 10 and raw.isdigit() and (raw == b"0" or raw[:1] != b"0")
+
+
+def _decimal(name: str, raw: bytes, most: int) -> int:
+    if not _is_decimal(raw):
+        raise _Refused(Reason.BAD_HEADER, f"{name} is {_show(raw)}; it must be a decimal number without sign or zeros")
+    found = int(raw)
+    if found > most:
+        raise _Refused(Reason.BAD_SEQUENCE, f"{name} is {found}; allowed is at most {most}")
+    return found
+
+
+def _interpret(found: dict[str, Any]) -> Metadata:
+    fmt = found.get("sample_format")
+    if fmt not in SAMPLE_BYTES if isinstance(fmt, str) else True:
+        raise _BadField(f"sample_format is {_show(fmt)}; allowed are {' '.join(SAMPLE_BYTES)}")
+    rate = _number(found, "sampling_rate_hz")
+    if not 1e-6 <= rate <= 1e12:
+        raise _BadField(f"sampling_rate_hz is {rate}; it must be between 1e-6 and 1e12")
+    gain = _number(found, "adc_gain")
+    if gain == 0:
+        raise _BadField("adc_gain is 0; physical = (sample - baseline) / adc_gain needs another value")
+    start = found.get("start_time_ns")
+    if not isinstance(start, int) or isinstance(start, bool) or not -MAX_TIME_NS <= start <= MAX_TIME_NS:
+        raise _BadField(f"start_time_ns is {_show(start)}; it must be a whole number of nanoseconds since 1970")
+    total = found.get("sample_count")
+    if total is not None and (not _is_int(total) or not 0 < total <= 1 << 40):
+        raise _BadField(f"sample_count is {_show(total)}; it must be a whole number above 0")
+    return Metadata(
+        source=_text(found, "source"),
+        channel=_text(found, "channel"),
+        start_time_ns=start,
+        sampling_rate_hz=rate,
+        sample_format=str(fmt),
+        units=_text(found, "units"),
+        adc_gain=gain,
+        baseline=_number(found, "baseline"),
+        sample_count=total,
+    )
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(found: dict[str, Any], name: str) -> float:
+    value = found.get(name)
+    # A JSON integer may have thousands of digits: it is bounded before it becomes a float.
+    if isinstance(value, bool) or not isinstance(value, int | float) or (_is_int(value) and abs(value) > 1 << 62):
+        raise _BadField(f"{name} is {_show(value)}; it must be a number")
+    if not math.isfinite(value):
+        raise _BadField(f"{name} is {value}; it must be finite")
+    return float(value)
+
+
+def _text(found: dict[str, Any], name: str) -> str:
+    value = found.get(name)
+    if not isinstance(value, str) or len(value) > 256:
+        raise _BadField(f"{name} is {_show(value)}; it must be a text of at most 256 characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _BadField(f"{name} is not valid Unicode text") from None
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _show(value: Any) -> str:
+    """A short, printable form of a hostile value."""
+    text = ascii(value)
+    return text if len(text) <= _EVIDENCE_CHARS else text[:_EVIDENCE_CHARS] + "…"

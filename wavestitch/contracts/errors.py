@@ -1,0 +1,87 @@
+"""The error tree. Whether a step may be tried again is decided by the mixin, and by nothing else.
+
+    WavestitchError
+    ├── Terminal          trying again cannot help: somebody has to change something
+    │   ├── BadInput              a file, a setting or an argument that is not what it must be
+    │   ├── Refused               a plan that would break an invariant; the sentence names the way out
+    │   ├── Fenced                the head has moved on: this run may neither publish nor move offsets
+    │   ├── DataLost              planned offsets that the log no longer delivers
+    │   ├── Unbalanced            the audit identity does not hold: the batch does not publish
+    │   ├── GateClosed            a critical expectation about the whole batch failed
+    │   └── Altered               bytes on disk are not the bytes that were written
+    ├── Transient         the same step may succeed later (broker away, disk full, task killed)
+    └── StateUnknown      the outcome of a commit is not known: look, then decide
+
+Bad *data* is not an error: a record that is not a valid chunk is a `Rejection` (see `chunk_header`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class WavestitchError(Exception):
+    """What happened, where, what was seen against what was allowed, and the next step. Never payload bytes.
+
+    `facts` are small JSON values that survive a process boundary (see `to_json`).
+    """
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.facts = facts
+
+    def to_json(self) -> dict[str, Any]:
+        return {"error": type(self).__name__, "message": self.message, "facts": self.facts}
+
+
+class Terminal(WavestitchError):
+    """Trying again cannot help."""
+
+
+class Transient(WavestitchError):
+    """Trying the same step again may help."""
+
+
+class StateUnknown(WavestitchError):
+    """A commit may or may not have happened; the table must be read before anything else is done."""
+
+
+class BadInput(Terminal):
+    """A file, setting or argument that is not what it must be."""
+
+
+class Refused(Terminal):
+    """A plan that would break an invariant; the message names the way out."""
+
+
+class Fenced(Terminal):
+    """The head has moved on since the plan was made."""
+
+
+class DataLost(Terminal):
+    """Planned offsets that the log no longer delivers."""
+
+
+class Unbalanced(Terminal):
+    """The audit identity does not hold."""
+
+
+class GateClosed(Terminal):
+    """A critical expectation about the whole batch failed; an operator can accept or park it."""
+
+
+class Altered(Terminal):
+    """Bytes on disk are not the bytes that were written."""
+
+
+_BY_NAME: dict[str, type[WavestitchError]] = {
+    c.__name__: c
+    for c in (Terminal, Transient, StateUnknown, BadInput, Refused, Fenced, DataLost, Unbalanced, GateClosed, Altered)
+}
+
+
+def error_from_json(value: dict[str, Any]) -> WavestitchError:
+    """The error that another process left behind (`to_json`); an unknown name is terminal."""
+    kind = _BY_NAME.get(str(value.get("error")), Terminal)
+    return kind(str(value.get("message", "")), **dict(value.get("facts", {})))

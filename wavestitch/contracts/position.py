@@ -1,0 +1,171 @@
+"""Where a stream stands: positions, the head, and the tag that makes a group offset recognisably ours.
+
+The head is the one truth (docs/design.md). The consumer group's offsets are a projection of it, tagged so that a
+reset by somebody else's tool can be told from our own write. Pure: reading and writing both is the edges' work.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.offset_range import OffsetRange
+
+HEAD_FORMAT = 1
+_PREFIX = "wavestitch."
+
+
+class HeadKind(StrEnum):
+    """What wrote a head."""
+
+    FIRST = "first"
+    INGEST = "ingest"
+    BACKFILL = "backfill"
+    MANUAL = "manual"
+    REWIND = "rewind"
+    ADOPTED = "adopted"
+
+
+class Position(NamedTuple):
+    """The next offset to read of one partition.
+
+    `seen_ms`: record time of the last record before it, None where none was read. `leader_epoch`: as the log said
+    when the position was planned, None where unknown.
+    """
+
+    next_offset: int
+    seen_ms: int | None = None
+    leader_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the newest snapshot with our keys says. `sequence` counts our heads, `snapshot_id` is Iceberg's.
+
+    `watermark_ms`: how far the stream's data have come (record time, ms); never lowered within a generation chain.
+    `skipped`: ranges an operator gave up by name. `decision`: digest of the decision that this head committed.
+    `mean_record_bytes`: of the last batch that read something, for sizing the next; None before the first.
+    """
+
+    sequence: int
+    generation: int
+    kind: HeadKind
+    topic_id: str
+    positions: Mapping[int, Position]
+    plan_id: str = ""
+    decision: str = ""
+    watermark_ms: int = 0
+    skipped: tuple[OffsetRange, ...] = ()
+    mean_record_bytes: float | None = None
+    note: str = ""
+    snapshot_id: int | None = field(default=None, compare=False)
+
+    def next(self, **changes: Any) -> Head:
+        """The head that follows this one; generation, positions and the rest stay unless given."""
+        fresh: dict[str, Any] = {
+            "sequence": self.sequence + 1,
+            "plan_id": "",
+            "decision": "",
+            "note": "",
+            "snapshot_id": None,
+        }
+        return replace(self, **{**fresh, **changes})
+
+    @property
+    def tag(self) -> Tag:
+        return Tag(self.generation, self.sequence, self.plan_id)
+
+    def to_properties(self) -> dict[str, str]:
+        """Snapshot summary properties; text only."""
+        return {
+            _PREFIX + "format": str(HEAD_FORMAT),
+            _PREFIX + "sequence": str(self.sequence),
+            _PREFIX + "generation": str(self.generation),
+            _PREFIX + "kind": self.kind.value,
+            _PREFIX + "topic-id": self.topic_id,
+            _PREFIX + "plan-id": self.plan_id,
+            _PREFIX + "decision": self.decision,
+            _PREFIX + "watermark-ms": str(self.watermark_ms),
+            _PREFIX + "note": self.note,
+            _PREFIX + "mean-record-bytes": "" if self.mean_record_bytes is None else repr(self.mean_record_bytes),
+            _PREFIX + "positions": json.dumps({str(p): list(v) for p, v in sorted(self.positions.items())}),
+            _PREFIX + "skipped": json.dumps([list(r) for r in self.skipped]),
+        }
+
+
+def head_from_properties(properties: Mapping[str, str], snapshot_id: int | None) -> Head | None:
+    """The head in a snapshot's summary; None where it carries none of our keys (a maintenance snapshot)."""
+    found = properties.get(_PREFIX + "format")
+    if found is None:
+        return None
+    if found != str(HEAD_FORMAT):
+        raise BadInput(
+            f"snapshot {snapshot_id} carries head format {found}; this version reads {HEAD_FORMAT}: "
+            "use the version of wavestitch that wrote it, or a newer one"
+        )
+    mean = properties[_PREFIX + "mean-record-bytes"]
+    return Head(
+        sequence=int(properties[_PREFIX + "sequence"]),
+        generation=int(properties[_PREFIX + "generation"]),
+        kind=HeadKind(properties[_PREFIX + "kind"]),
+        topic_id=properties[_PREFIX + "topic-id"],
+        positions={int(p): Position(*v) for p, v in json.loads(properties[_PREFIX + "positions"]).items()},
+        plan_id=properties[_PREFIX + "plan-id"],
+        decision=properties[_PREFIX + "decision"],
+        watermark_ms=int(properties[_PREFIX + "watermark-ms"]),
+        skipped=tuple(OffsetRange(*r) for r in json.loads(properties[_PREFIX + "skipped"])),
+        mean_record_bytes=float(mean) if mean else None,
+        note=properties[_PREFIX + "note"],
+        snapshot_id=snapshot_id,
+    )
+
+
+class Tag(NamedTuple):
+    """What we write into a committed offset's metadata: whose projection it is."""
+
+    generation: int
+    sequence: int
+    plan_id: str
+
+    def encode(self) -> str:
+        return f"wavestitch/1 g{self.generation} s{self.sequence} {self.plan_id[:16]}".rstrip()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        return self.generation, self.sequence
+
+
+def parse_tag(metadata: str | None) -> tuple[int, int] | None:
+    """(generation, sequence) of our own tag; None for an empty or foreign one."""
+    parts = (metadata or "").split(" ")
+    if len(parts) < 3 or parts[0] != "wavestitch/1" or parts[1][:1] != "g" or parts[2][:1] != "s":
+        return None
+    generation, sequence = parts[1][1:], parts[2][1:]
+    if not (generation.isascii() and generation.isdigit() and sequence.isascii() and sequence.isdigit()):
+        return None
+    return int(generation), int(sequence)
+
+
+class GroupOffset(NamedTuple):
+    """A committed offset of the group; `metadata` as stored."""
+
+    offset: int
+    metadata: str
+
+
+def advance_watermark(positions: Mapping[int, Position], *, previous_ms: int, clock_ms: int, idle_ms: int) -> int:
+    """How far the stream's data have come (record time, ms): the least record time at the positions.
+
+    Partitions without a record within `idle_ms` of the clock do not hold it back; where all are idle, it follows the
+    clock at that distance. Capped by the clock (a record from the future must not expire others), never lowered.
+    """
+    seen = [p.seen_ms for p in positions.values() if p.seen_ms is not None]
+    if not seen:
+        return previous_ms
+    active = [s for s in seen if s >= clock_ms - idle_ms]
+    reached = min(active) if active else clock_ms - idle_ms
+    return max(previous_ms, min(reached, clock_ms))

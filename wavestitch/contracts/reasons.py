@@ -1,0 +1,42 @@
+"""The closed lists: why something is not published, and what became of a chunk."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a record is not a chunk, or a waveform is not published. A reason is never free text."""
+
+    # of one record, found by `parse_chunk`
+    NULL_VALUE = "null_value"
+    NOT_A_CHUNK = "not_a_chunk"
+    UNKNOWN_VERSION = "unknown_version"
+    BAD_ID = "bad_id"
+    BAD_HEADER = "bad_header"
+    BAD_SEQUENCE = "bad_sequence"
+    BAD_METADATA = "bad_metadata"
+    BAD_LENGTH = "bad_length"
+    CORRUPT = "corrupt"
+    # of a waveform, found by `assemble` and `decide`
+    OPEN = "open"
+    INCOMPLETE = "incomplete"
+    CONFLICT = "conflict"
+    TOO_LARGE = "too_large"
+    IMPLAUSIBLE_TIME = "implausible_time"
+    WRONG_SAMPLE_COUNT = "wrong_sample_count"
+    DIGEST_MISMATCH = "digest_mismatch"
+    FAILED_EXPECTATION = "failed_expectation"
+    PARKED = "parked"
+
+
+class Fate(StrEnum):
+    """What became of a chunk; each chunk of a batch has exactly one."""
+
+    PUBLISHED = "published"
+    DUPLICATE = "duplicate"
+    REPLAY = "replay"
+    QUARANTINED = "quarantined"
+    CARRIED_OUT = "carried_out"
+    REPORTED = "reported"
+    OUT_OF_SCOPE = "out_of_scope"

@@ -1,0 +1,93 @@
+"""The files between the steps, as Arrow schemas. The format version is in the metadata; an unknown one is refused.
+
+`LANDING`: one row per record that a batch read, payload included. `STITCHED`: one slim row per waveform that was
+stitched, no samples: what the gate looks at, what publish needs. `PUBLISHED`: one row per published waveform.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+LANDING_FORMAT = b"1"
+LANDING = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),  # record time; 0 where the record has none
+        ("waveform_id", pa.string()),  # null where the record names none
+        ("seq", pa.int32()),
+        ("count", pa.int32()),
+        ("crc", pa.uint32()),
+        ("length", pa.int32()),  # bytes of payload; 0 for a null value
+        ("meta", pa.string()),
+        ("digest", pa.string()),
+        ("reason", pa.string()),  # null: a valid chunk
+        ("evidence", pa.string()),
+        ("raw_key", pa.binary()),  # kept only where `reason` is set
+        ("raw_headers", pa.binary()),  # JSON [[name, base64 | null], …]; kept only where `reason` is set
+        ("payload", pa.binary()),
+    ],
+    metadata={b"wavestitch.landing-format": LANDING_FORMAT},
+)
+INDEX_COLUMNS = tuple(n for n in LANDING.names if n not in ("payload", "raw_key", "raw_headers"))
+
+CHUNK_STRUCT = pa.struct(
+    [("partition", pa.int32()), ("offset", pa.int64()), ("length", pa.int32()), ("crc", pa.int64())]
+)
+
+PUBLISHED = pa.schema(
+    [
+        ("waveform_id", pa.string()),
+        ("source", pa.string()),
+        ("channel", pa.string()),
+        ("start_time", pa.timestamp("us", tz="UTC")),
+        ("start_time_ns", pa.int64()),
+        ("end_time", pa.timestamp("us", tz="UTC")),  # of the last sample
+        ("sampling_rate_hz", pa.float64()),
+        ("sample_count", pa.int64()),
+        ("sample_format", pa.string()),
+        ("units", pa.string()),  # UCUM
+        ("adc_gain", pa.float64()),  # counts per unit
+        ("baseline", pa.float64()),  # physical = (sample - baseline) / adc_gain
+        ("samples", pa.binary()),  # little-endian, `sample_format`
+        ("meta", pa.string()),  # ws-meta, as sent
+        ("digest", pa.string()),  # XXH3-128 of `samples`
+        ("sample_min", pa.float64()),  # raw units; null without a finite sample
+        ("sample_max", pa.float64()),
+        ("nonfinite_count", pa.int64()),
+        ("chunk_count", pa.int32()),
+        ("chunks", pa.list_(CHUNK_STRUCT)),  # in order of sequence
+        ("topic_id", pa.string()),
+        # Iceberg times are microseconds: Spark skips row groups of millisecond columns that do have matching rows.
+        ("first_record_time", pa.timestamp("us", tz="UTC")),
+        ("last_record_time", pa.timestamp("us", tz="UTC")),
+        ("plan_id", pa.string()),
+    ]
+)
+
+STITCHED = pa.schema(
+    [
+        ("waveform_id", pa.string()),
+        ("reason", pa.string()),  # null: stitched and proven
+        ("evidence", pa.string()),
+        ("file", pa.string()),  # the staged Parquet file's name; null where `reason` is set
+        ("row", pa.int64()),  # row in that file
+        ("day", pa.date32()),
+        ("byte_length", pa.int64()),
+        ("source", pa.string()),
+        ("channel", pa.string()),
+        ("start_time", pa.timestamp("us", tz="UTC")),
+        ("duration_s", pa.float64()),
+        ("sampling_rate_hz", pa.float64()),
+        ("sample_format", pa.string()),
+        ("units", pa.string()),
+        ("sample_count", pa.int64()),
+        ("nonfinite_count", pa.int64()),
+        ("sample_min", pa.float64()),  # raw units
+        ("sample_max", pa.float64()),
+        ("physical_min", pa.float64()),  # in `units`
+        ("physical_max", pa.float64()),
+        ("chunk_count", pa.int32()),
+    ]
+)
+"""Great Expectations sees these columns, for rows without a reason (and `duplicate`-free: one row per waveform)."""

@@ -1,0 +1,134 @@
+"""What the reassembly is told and what it answers: a job, and one result per assignment. JSON in write-once files.
+
+The step that makes a job has read only the index: it decides which rows of which landing files make which waveform,
+and how the waveforms are dealt out to tasks. Spark distributes names; payload bytes never pass through here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
+
+from wavestitch.contracts.errors import BadInput
+
+if TYPE_CHECKING:
+    # Only for annotations: every Spark worker imports this module, and the model behind `Assembly` is slow to load.
+    from wavestitch.contracts.assembly import Assembly
+
+STITCH_JOB_FORMAT = 1
+_DAY_NS = 86_400 * 10**9
+
+Codec = Literal["zstd", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class StitchJob:
+    """`folder`: the plan's landing folder, where assignments are and results go. `files`: landing files by number (the
+    file of held chunks included), `assignments`: assignment files; both relative to `folder`, or absolute."""
+
+    plan_id: str
+    topic_id: str
+    folder: str
+    output_folder: str
+    codec: Codec
+    files: tuple[str, ...]
+    assignments: tuple[str, ...]
+
+    def to_json(self) -> str:
+        return json.dumps({"format": STITCH_JOB_FORMAT, **asdict(self)}, indent=1, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StitchResult:
+    """What one assignment came to.
+
+    `stitched`: name of its `STITCHED` file in the job's folder. `file`: name of the Parquet file in the output folder,
+    None where no row was written; `file_digest`: XXH3-128 of it. `rows` were written, `refused` were not (each has its
+    reason in `stitched`). `copied_bytes`: payload that was not contiguous on disk.
+    """
+
+    assignment: str
+    stitched: str
+    file: str | None
+    file_bytes: int
+    file_digest: str
+    rows: int
+    refused: int
+    chunks: int
+    payload_bytes: int
+    copied_bytes: int
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StitchReport:
+    """All results of a job, in the order of its assignments. Says nothing of time: a second run writes the same."""
+
+    plan_id: str
+    results: tuple[StitchResult, ...]
+
+    def to_json(self) -> str:
+        return json.dumps({"format": STITCH_JOB_FORMAT, **asdict(self)}, indent=1, sort_keys=True)
+
+
+def stitch_job_from_json(text: str) -> StitchJob:
+    """Raises `BadInput` where the text is no job of this format."""
+    found = _checked(text, "stitch job")
+    if found["codec"] not in ("zstd", "none"):
+        raise BadInput(f"the stitch job's codec is {found['codec']!r}; known are zstd and none")
+    return StitchJob(**{**found, "files": tuple(found["files"]), "assignments": tuple(found["assignments"])})
+
+
+def stitch_report_from_json(text: str) -> StitchReport:
+    """Raises `BadInput` where the text is no report of this format."""
+    found = _checked(text, "stitch report")
+    return StitchReport(found["plan_id"], tuple(StitchResult(**r) for r in found["results"]))
+
+
+def assign_waveforms(assemblies: Sequence[Assembly], *, task_bytes: int, tasks_at_least: int) -> list[list[Assembly]]:
+    """Whole waveforms dealt out to tasks; each list is one task and becomes one output file.
+
+    A task's waveforms start on one UTC day. Tasks hold about equal bytes, about `task_bytes` at most (one larger
+    waveform is a task of its own), and there are about `tasks_at_least` of them where there are as many waveforms.
+    Waveforms that lie together on disk stay together. The order of the argument does not matter.
+    """
+    for a in assemblies:
+        if a.reason is not None:
+            raise ValueError(f"waveform {a.waveform_id!r} is {a.reason}; only whole waveforms are assigned")
+    ordered = sorted(assemblies, key=lambda a: (_day(a), a.pieces[0].file, a.pieces[0].row, a.waveform_id))
+    total = sum(a.byte_length for a in ordered)
+    target = max(1, min(task_bytes, -(-total // max(1, tasks_at_least))))
+    return [task for _, day in groupby(ordered, key=_day) for task in _cut(list(day), target)]
+
+
+def _day(assembly: Assembly) -> int:
+    """UTC day of the first sample, in days since 1970."""
+    return assembly.metadata.start_time_ns // _DAY_NS
+
+
+def _cut(waveforms: list[Assembly], target: int) -> list[list[Assembly]]:
+    """The sequence cut into parts of about equal bytes. A waveform falls into the part where its middle lies."""
+    sizes = [a.byte_length for a in waveforms]
+    total = max(1, sum(sizes))
+    parts: list[list[Assembly]] = [[] for _ in range(-(-total // target))]
+    before = 0
+    for a, size in zip(waveforms, sizes, strict=True):
+        parts[min(len(parts) - 1, (2 * before + size) * len(parts) // (2 * total))].append(a)
+        before += size
+    return [p for p in parts if p]
+
+
+def _checked(text: str, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise BadInput(f"a {what} is not JSON; run the batch again") from None
+    version = found.pop("format", None) if isinstance(found, dict) else None
+    if version != STITCH_JOB_FORMAT:
+        raise BadInput(f"a {what} has format {version}; this version reads {STITCH_JOB_FORMAT}: run the batch again")
+    return dict(found)

@@ -1,0 +1,176 @@
+"""A declared stream: `streams/NAME.yaml` as a type. Unknown keys and impossible values are refused with a sentence.
+
+Pure: `parse_stream` takes text. The plan of a batch holds the whole definition, so that later steps never read YAML.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from wavestitch.contracts.chunk_header import MAX_CHUNKS
+from wavestitch.contracts.errors import BadInput
+
+MIB = 1 << 20
+MAX_WAVEFORM_CAP = 512 * MIB
+_NAME = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
+_TOPIC = re.compile(r"^[A-Za-z0-9._-]{1,249}$")
+_SIZE = re.compile(r"^(\d+)\s*(B|KiB|MiB|GiB|TiB)$")
+_SPAN = re.compile(r"^(\d+)\s*(s|m|h|d)$")
+_SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_SPANS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _size(value: Any) -> Any:
+    if isinstance(value, str) and (m := _SIZE.match(value)):
+        return int(m[1]) * _SIZES[m[2]]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is not a size; write a whole number with B, KiB, MiB, GiB or TiB, e.g. 256 MiB")
+
+
+def _span(value: Any) -> Any:
+    if isinstance(value, str) and (m := _SPAN.match(value)):
+        return int(m[1]) * _SPANS[m[2]]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is not a duration; write a whole number with s, m, h or d, e.g. 10 m")
+
+
+ByteSize = Annotated[int, BeforeValidator(_size), Field(gt=0)]
+"""Bytes; in YAML `256 MiB`."""
+Seconds = Annotated[int, BeforeValidator(_span), Field(gt=0, le=100 * 365 * 86400)]
+"""Seconds; in YAML `10 m`."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Limits(_Strict):
+    """What bounds a batch (I5). A waveform over its limit is held as `too_large`, decided from the index alone."""
+
+    max_waveform_bytes: ByteSize = 256 * MIB
+    max_batch_bytes: ByteSize = 4096 * MIB
+    max_batch_records: int = Field(default=1_000_000, gt=0)
+    max_chunks: int = Field(default=65_536, gt=0, le=MAX_CHUNKS)
+    max_clock_skew: Seconds = 7 * 86400
+    """How far a waveform's start time may lie from the record time of its chunks."""
+
+    @field_validator("max_waveform_bytes")
+    @classmethod
+    def _within_cap(cls, value: int) -> int:
+        if value > MAX_WAVEFORM_CAP:
+            raise ValueError(f"{value} bytes; at most {MAX_WAVEFORM_CAP} (512 MiB) fit a row that readers can open")
+        return value
+
+    @model_validator(mode="after")
+    def _batch_holds_a_waveform(self) -> Limits:
+        if self.max_batch_bytes < self.max_waveform_bytes:
+            raise ValueError(
+                f"max_batch_bytes is {self.max_batch_bytes}, max_waveform_bytes {self.max_waveform_bytes}; "
+                "a batch must have room for one waveform"
+            )
+        return self
+
+
+class Expectation(_Strict):
+    """One Great Expectations expectation over the batch's metrics rows, by its own name and arguments."""
+
+    type: str = Field(pattern=r"^expect_[a-z_]+$")
+    severity: Literal["critical", "warning", "info"] = "critical"
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+
+
+class Reading(_Strict):
+    """How a batch is read: consumer runs side by side, slices no smaller than `min_slice` offsets, and a deadline."""
+
+    workers: int = Field(default=2, ge=1, le=64)
+    min_slice: int = Field(default=256, ge=1)
+    idle_deadline: Seconds = 60
+    """A reader that gets nothing for this long before its end fails; it never takes silence for the end."""
+
+
+class Stream(_Strict):
+    """One declared flow."""
+
+    name: str
+    topic: str
+    group: str
+    start: Literal["earliest", "latest"] = "earliest"
+    """Where a stream without head and group offsets begins."""
+    on_reset: Literal["adopt", "refuse"] = "adopt"
+    """What the next plan does when somebody reset the group's offsets with Kafka's tools."""
+    transactional: bool = False
+    """Whether producers use transactions; without them any hole in the offsets fails the batch."""
+    patience: Seconds = 3600
+    """How long (in record time) an incomplete waveform waits for its missing chunks."""
+    idle: Seconds = 600
+    """A partition without records for this long no longer holds the watermark back."""
+    lateness: Seconds = 3600
+    """Margin on both sides when a backfill looks for its interval by record time."""
+    schedule: str | None = None
+    """Cron, in UTC; the data interval of a scheduled run is the time between two ticks. None: only when triggered."""
+    description: str = ""
+    limits: Limits = Limits()
+    reading: Reading = Reading()
+    expectations: tuple[Expectation, ...] = ()
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, value: str) -> str:
+        if not _NAME.match(value):
+            raise ValueError(f"{value!r}; a stream's name has a-z, 0-9 and _, begins with a letter, at most 48")
+        return value
+
+    @field_validator("topic", "group")
+    @classmethod
+    def _kafka_name(cls, value: str) -> str:
+        if not _TOPIC.match(value):
+            raise ValueError(f"{value!r}; allowed are letters, digits, '.', '_' and '-', at most 249")
+        return value
+
+    @field_validator("schedule")
+    @classmethod
+    def _five_fields(cls, value: str | None) -> str | None:
+        if value is not None and len(value.split()) != 5:
+            raise ValueError(f"{value!r} is not a cron expression of five fields, e.g. '0 * * * *'")
+        return value
+
+    def digest(self) -> str:
+        """Digest of the whole definition, independent of the YAML's layout."""
+        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+
+
+def parse_stream(text: str, *, name: str) -> Stream:
+    """The stream that `streams/{name}.yaml` declares; raises `BadInput` with one sentence a problem."""
+    where = f"streams/{name}.yaml"
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        at = getattr(error, "problem_mark", None)
+        line = f" at line {at.line + 1}" if at else ""
+        raise BadInput(f"{where} is not YAML{line}: {getattr(error, 'problem', None) or 'cannot be read'}") from None
+    if not isinstance(found, dict):
+        raise BadInput(f"{where} holds a {type(found).__name__}; it must hold a mapping with at least topic and group")
+    if found.get("name", name) != name:
+        raise BadInput(f"{where} names the stream {found['name']!r}; file and name must agree, rename one of them")
+    try:
+        return Stream.model_validate({**found, "name": name})
+    except ValidationError as error:
+        raise BadInput("; ".join(_sentence(where, e) for e in error.errors()), file=where) from None
+
+
+def _sentence(where: str, problem: Any) -> str:
+    path = ".".join(str(p) for p in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"{where}: unknown key {path!r}; remove it, or look up its name in docs/streams.md"
+    if problem["type"] == "missing":
+        return f"{where}: {path!r} is missing; a stream needs it"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{where}: {path!r} is not valid: {message}"
