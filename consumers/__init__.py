@@ -1,0 +1,1 @@
+"""The Kafka edge: watermarks, bounded slice reader, landing, group offsets."""

@@ -1,0 +1,135 @@
+"""How a Kafka client of ours is set up: which options a person may set, and which are never theirs.
+
+Only listed options pass. What is left out could run code or shell commands (plugins, engines, kinit), call foreign
+addresses (OAuth token URLs), switch off the check of a server's name, or break I5 and I8 (automatic commits, a reset
+policy that moves silently, another isolation level, queues without bound). Secrets are never shown.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from wavestitch.contracts.errors import BadInput
+
+Isolation = Literal["read_committed", "read_uncommitted"]
+
+_SECRET = frozenset(("sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.keystore.password"))
+_ALLOWED = _SECRET | {
+    "security.protocol",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "sasl.username",
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "ssl.certificate.location",
+    "ssl.certificate.pem",
+    "ssl.key.location",
+    "ssl.keystore.location",
+    "ssl.cipher.suites",
+    "ssl.curves.list",
+    "ssl.sigalgs.list",
+    "client.id",
+    "client.rack",
+    "broker.address.family",
+    "connections.max.idle.ms",
+    "metadata.max.age.ms",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "retry.backoff.ms",
+    "retry.backoff.max.ms",
+    "socket.connection.setup.timeout.ms",
+    "socket.keepalive.enable",
+    "socket.timeout.ms",
+}
+_VALUES = {
+    "security.protocol": ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
+    # GSSAPI runs a shell command to renew its ticket, OAUTHBEARER asks a URL: neither is for a settings file.
+    "sasl.mechanism": ("plain", "scram-sha-256", "scram-sha-512"),
+    "sasl.mechanisms": ("plain", "scram-sha-256", "scram-sha-512"),
+}
+_BOOTSTRAP = re.compile(r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$")
+
+_READER = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    # Any other policy moves the reader silently when its offset is gone.
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+    "allow.auto.create.topics": False,
+    "queued.max.messages.kbytes": 32768,
+    # A full queue of that size is empty again in a tenth of a second; by default the next fetch waits for a whole one.
+    "fetch.queue.backoff.ms": 5,
+    # One partition at a time is read, so one fetch must bring more than the default MiB.
+    "max.partition.fetch.bytes": 8 << 20,
+    # The end of the log is told only when a fetch comes back empty; half a second a slice would be waited for that.
+    "fetch.wait.max.ms": 50,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """Where the brokers are (`host:port,…`) and how to reach them; `BadInput` names a key that is not allowed."""
+
+    bootstrap: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not _BOOTSTRAP.match(self.bootstrap):
+            raise BadInput(f"Kafka's address is {self.bootstrap!r}; write host:port, several with commas between them")
+        for key, value in self.options.items():
+            _check_option(key, value)
+        # A copy: what the caller does to its own mapping afterwards was not checked. (Pickles, unlike a proxy.)
+        object.__setattr__(self, "options", dict(self.options))
+
+    def __repr__(self) -> str:
+        shown = {key: "***" if key in _SECRET else value for key, value in self.options.items()}
+        return f"KafkaSettings(bootstrap={self.bootstrap!r}, options={shown!r})"
+
+
+def consumer_config(
+    settings: KafkaSettings, *, group: str, isolation: Isolation, on_error: Callable[[Any], None] | None = None
+) -> dict[str, Any]:
+    """A bounded reader's configuration. `group` is never joined; brokers check permissions by it."""
+    return {**_client_config(settings, on_error), **_READER, "group.id": group, "isolation.level": isolation}
+
+
+def admin_config(settings: KafkaSettings, *, on_error: Callable[[Any], None] | None = None) -> dict[str, Any]:
+    """An admin client's configuration."""
+    return _client_config(settings, on_error)
+
+
+def producer_config(settings: KafkaSettings, *, on_error: Callable[[Any], None] | None = None) -> dict[str, Any]:
+    """An idempotent producer's configuration: a retry neither repeats nor reorders a record."""
+    return {
+        **_client_config(settings, on_error),
+        "enable.idempotence": True,
+        "acks": "all",
+    }
+
+
+def _client_config(settings: KafkaSettings, on_error: Callable[[Any], None] | None) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "client.id": "wavestitch",
+        **settings.options,
+        "bootstrap.servers": settings.bootstrap,
+        "logger": logging.getLogger("wavestitch.kafka"),
+    }
+    if on_error is not None:
+        config["error_cb"] = on_error
+    return config
+
+
+def _check_option(key: str, value: object) -> None:
+    if key not in _ALLOWED:
+        raise BadInput(
+            f"Kafka option {key!r} cannot be set here; allowed are {', '.join(sorted(_ALLOWED))}. Remove it", key=key
+        )
+    if not isinstance(value, str):
+        raise BadInput(f"Kafka option {key!r} has a value of type {type(value).__name__}; write it as text", key=key)
+    known = _VALUES.get(key)
+    if known is not None and value.lower() not in known:
+        raise BadInput(f"Kafka option {key!r} is {value!r}; allowed are {', '.join(known)}", key=key)

@@ -1,0 +1,64 @@
+"""Why a reading failed, found by asking the broker: recreated, overtaken by retention, truncated, or just away.
+
+Asked in this order because each explains what comes after it. The answer is an error that names offsets (I8).
+"""
+
+from __future__ import annotations
+
+from consumers.kafka_errors import translate
+from consumers.range_scan import ScanFailed, Source
+from wavestitch.contracts.errors import DataLost, Refused, Terminal, Transient, WavestitchError
+from wavestitch.contracts.holes import lost_to_retention
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.ports import Log
+from wavestitch.contracts.stop_rule import Why
+
+
+def check_topic(log: Log, source: Source) -> None:
+    """Raises `Refused` where the topic is not the planned one, or loses records by design."""
+    view = log.topic(source.topic)
+    if view.topic_id != source.topic_id:
+        raise Refused(
+            f"topic {source.topic} was deleted and made again: planned was id {source.topic_id}, now it is "
+            f"{view.topic_id}. Nothing of it was published; rewind the stream to the new topic, then plan again",
+            topic=source.topic,
+            planned=source.topic_id,
+            seen=view.topic_id,
+        )
+    if view.compacted:
+        raise Refused(
+            f"topic {source.topic} is compacted: Kafka keeps only the last chunk of every waveform; set its "
+            "cleanup.policy to delete, or name another topic in the stream's file",
+            topic=source.topic,
+        )
+
+
+def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanFailed) -> WavestitchError:
+    """The error that this failed scan is. May itself raise what `Log` raises (the topic is gone, nobody answers)."""
+    check_topic(log, source)
+    ends = log.ends(source.topic, [slice_.partition])[slice_.partition]
+    where = f"reading topic {source.topic} {slice_}"
+    if ends.log_start > failed.position:
+        return lost_to_retention(topic=source.topic, slice_=slice_, position=failed.position, log_start=ends.log_start)
+    if ends.high_watermark < slice_.end:
+        return DataLost(
+            f"{where}: the log now ends at {ends.high_watermark}, before the planned end; offsets "
+            f"[{ends.high_watermark}, {slice_.end}) were cut off (an unclean leader election?). Look at the brokers, "
+            "then rewind to where the log stands, naming the loss",
+            topic=source.topic,
+            partition=slice_.partition,
+            offsets=[[ends.high_watermark, slice_.end]],
+        )
+    if failed.why in (Why.NOT_RISING, Why.BEFORE_START):
+        return Terminal(f"{where}: the client delivered offsets out of order ({failed.why.value} at {failed.position})")
+    if failed.why is Why.LOG_ERROR and failed.error is not None:
+        return translate(failed.error, f"{where} at offset {failed.position}")
+    heard = f"; the client last said: {failed.error.str()}" if failed.error is not None else ""
+    return Transient(
+        f"{where}: nothing came for {source.idle_seconds:.0f} s at offset {failed.position} (stable end "
+        f"{ends.stable_end}){heard}. Is the partition's leader up? Try again",
+        topic=source.topic,
+        partition=slice_.partition,
+        position=failed.position,
+        why=failed.why.value,
+    )

@@ -1,0 +1,82 @@
+"""What Kafka's error codes mean for us: may the same step succeed later, and what has a person to do if not.
+
+Unknown codes count as terminal unless the client says that they are worth a retry.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+
+from wavestitch.contracts.errors import Refused, Terminal, Transient, WavestitchError
+
+_AUTHENTICATION = frozenset((KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL))
+_AUTHORIZATION = frozenset(
+    (
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    )
+)
+_MISSING = frozenset((KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION))
+# The client calls some of these not retriable because *it* has given up; a new attempt of ours may find a broker.
+_PASSING = frozenset(
+    (
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._WAIT_COORD,
+        KafkaError._RESOLVE,
+        KafkaError._NOENT,  # no leader is known (yet)
+        KafkaError._DESTROY_BROKER,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+    )
+)
+
+
+def kafka_error(raised: KafkaException) -> KafkaError:
+    """The error inside an exception of the client's."""
+    error = raised.args[0]
+    return error if isinstance(error, KafkaError) else KafkaError(KafkaError._FAIL, str(error))
+
+
+def is_passing(error: KafkaError) -> bool:
+    """Whether the same request may succeed later."""
+    code = error.code()
+    return code in _PASSING or (bool(error.retriable()) and code not in _AUTHENTICATION | _AUTHORIZATION | _MISSING)
+
+
+def is_refused_login(error: KafkaError) -> bool:
+    """Whether the broker would not let us in; the client itself goes on trying for ever."""
+    return error.code() in _AUTHENTICATION
+
+
+def translate(error: KafkaError, doing: str) -> WavestitchError:
+    """The error as one of ours. `doing`: what was tried and where, e.g. `reading topic ecg partition 3`."""
+    what, code = f"{doing} failed: {error.str()} ({error.name()})", error.name()
+    if error.code() in _AUTHENTICATION:
+        return Terminal(f"{what}; check user, password, certificates and security.protocol in the settings", code=code)
+    if error.code() in _AUTHORIZATION:
+        return Terminal(
+            f"{what}; give this user Describe, DescribeConfigs and Read on the topic, Describe and Read on the group",
+            code=code,
+        )
+    if error.code() in _MISSING:
+        return Refused(f"{what}; create the topic, or correct its name in the stream's file", code=code)
+    if is_passing(error):
+        return Transient(f"{what}; is the broker up and within reach? Try again", code=code)
+    return Terminal(f"{what}; trying again will not help, look at the broker's log", code=code)

@@ -1,0 +1,106 @@
+"""The rows of one record batch while they are collected: payload in one buffer, the rest in lists.
+
+Memory is bounded by `BATCH_BYTES` and `BATCH_ROWS` plus the one record that fills it. Pure; writing is `landing`'s.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from consumers.arrow_columns import ends_to_offsets, to_column, validity_of
+from wavestitch.contracts.chunk_header import Chunk, Rejection, crc32
+from wavestitch.contracts.rows import LANDING
+
+BATCH_BYTES = 16 << 20
+BATCH_ROWS = 1 << 16
+"""Records without payload must not pile up, either."""
+
+_ROW_TYPES = tuple(LANDING.field(name).type for name in LANDING.names if name not in ("partition", "payload"))
+
+RawHeaders = Sequence[tuple[str, bytes | None]]
+
+
+class PendingRows:
+    """Rows in, one Arrow record batch out. `size`: payload bytes and other variable bytes that wait."""
+
+    __slots__ = ("_aside", "_ends", "_nulls", "_partition", "_payload", "_rows", "_used")
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+        self._payload = bytearray(BATCH_BYTES)
+        self.clear()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def size(self) -> int:
+        return self._used + self._aside
+
+    @property
+    def is_full(self) -> bool:
+        return self._used + self._aside >= BATCH_BYTES or len(self._rows) >= BATCH_ROWS
+
+    def add_chunk(self, offset: int, timestamp_ms: int, chunk: Chunk, value: bytes) -> None:
+        self._rows.append((offset, timestamp_ms, *chunk, None, None, None, None))
+        self._aside += len(chunk.meta)
+        self._append(value)
+
+    def add_rejection(
+        self,
+        offset: int,
+        timestamp_ms: int,
+        rejection: Rejection,
+        *,
+        key: bytes | None,
+        headers: RawHeaders | None,
+        value: bytes | None,
+    ) -> None:
+        raw = None if headers is None else _encode_headers(headers)
+        crc = crc32(value) & 0xFFFFFFFF if value else 0
+        claims = (rejection.waveform_id, rejection.seq, None, crc, len(value or b""), None, None)
+        self._rows.append((offset, timestamp_ms, *claims, rejection.reason.value, rejection.evidence, key, raw))
+        self._aside += len(key or b"") + len(raw or b"") + len(rejection.evidence)
+        if value is None:
+            self._nulls.append(len(self._rows) - 1)
+        self._append(value or b"")
+
+    def to_batch(self) -> pa.RecordBatch:
+        """A record batch over this object's own buffer: to be written and dropped before the next row is added."""
+        rows = len(self._rows)
+        columns = zip(*self._rows, strict=True)
+        arrays = [to_column(values, type_) for values, type_ in zip(columns, _ROW_TYPES, strict=True)]
+        validity, nulls = (None, 0)
+        if self._nulls:
+            missing = set(self._nulls)
+            validity, nulls = validity_of([i not in missing for i in range(rows)])
+        payload = pa.py_buffer(memoryview(self._payload)[: self._used])
+        values = pa.Array.from_buffers(pa.binary(), rows, [validity, ends_to_offsets(self._ends), payload], nulls)
+        partition = to_column([self._partition] * rows, pa.int32())
+        return pa.RecordBatch.from_arrays([partition, *arrays, values], schema=LANDING)
+
+    def clear(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+        self._ends: list[int] = []
+        self._nulls: list[int] = []
+        self._used = 0
+        self._aside = 0
+        if len(self._payload) > 2 * BATCH_BYTES:
+            self._payload = bytearray(BATCH_BYTES)  # one huge record must not cost memory for the rest of the slice
+
+    def _append(self, value: bytes) -> None:
+        end = self._used + len(value)
+        # Copied at once, while the bytes are in the processor's cache; the buffer grows where a record does not fit.
+        self._payload[self._used : end] = value
+        self._used = end
+        self._ends.append(end)
+
+
+def _encode_headers(headers: RawHeaders) -> bytes:
+    pairs = [[name, None if value is None else base64.b64encode(value).decode()] for name, value in headers]
+    return json.dumps(pairs).encode()

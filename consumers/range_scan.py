@@ -1,0 +1,136 @@
+"""One range of one partition, delivered to its end by a consumer of its own, which never joins its group.
+
+Decides nothing about what a record is; `StopRule` decides when the range is done. Bounded in memory whatever the size
+of the records, and in time by the idle deadline (I5).
+
+A consumer for each range: no event or position of an earlier assignment can be taken for one of this range, and it is
+faster than assigning anew, where the first fetch queues up behind the old assignment's last one, which waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from consumers.client_settings import Isolation, KafkaSettings, consumer_config
+from consumers.kafka_errors import is_passing, is_refused_login, kafka_error
+from wavestitch.contracts.holes import HoleFinder, Interval
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.stop_rule import State, StopRule, Why
+
+_MOST_RECORDS = 500
+_FIRST_RECORDS = 16
+_BATCH_BYTES = 8 << 20
+"""About so much is taken from the client at once: 500 records may be 4 MiB or 4 GiB."""
+_PATIENCE = 0.1
+
+Take = Callable[[Any, int], int]
+"""Called with every record of the range and its offset; returns the bytes of its value."""
+OnBatch = Callable[[int, int], None]
+"""Called now and then with the records and bytes that were taken since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read, and how. `idle_seconds`: silence that fails a reading."""
+
+    topic: str
+    topic_id: str
+    group: str
+    transactional: bool
+    idle_seconds: float
+
+
+class ScanFailed(Exception):
+    """A range was not delivered to its end. `position`: the first offset that did not come."""
+
+    def __init__(self, why: Why, position: int, error: KafkaError | None) -> None:
+        super().__init__(f"{why.value} at {position}: {error}")
+        self.why = why
+        self.position = position
+        self.error = error
+
+
+def scan_range(
+    slice_: OffsetRange,
+    *,
+    settings: KafkaSettings,
+    source: Source,
+    take: Take,
+    isolation: Isolation = "read_committed",
+    on_batch: OnBatch | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Interval]:
+    """Deliver the range; returns its holes. Raises `ScanFailed`."""
+    ear = _Ear(slice_.partition)
+    rule = StopRule(slice_, idle_seconds=source.idle_seconds, now=clock())
+    holes = HoleFinder(slice_.start)
+    at = [TopicPartition(source.topic, slice_.partition, slice_.start)]
+    consumer = Consumer(consumer_config(settings, group=source.group, isolation=isolation, on_error=ear.remember))
+    ruling = rule.judge(position=None, now=clock())
+    records = size = 0
+    wanted = _FIRST_RECORDS
+    try:
+        consumer.assign(at)
+        while ruling.state is State.CONTINUE:
+            # More than the range can still hold would only be waited for.
+            messages = consumer.consume(min(wanted, slice_.end - rule.position), _PATIENCE)
+            batch_records, batch_size = _hand_out(messages, rule, holes, ear, take)
+            if batch_records:
+                records += batch_records
+                size += batch_size
+                wanted = max(1, min(_MOST_RECORDS, _BATCH_BYTES * records // max(size, 1)))
+                if on_batch is not None:
+                    on_batch(batch_records, batch_size)
+            if ear.complaint is not None and is_refused_login(ear.complaint):
+                rule.fail(Why.LOG_ERROR)
+            ruling = rule.judge(position=max(ear.end_seen, consumer.position(at)[0].offset), now=clock())
+    except KafkaException as raised:
+        raise ScanFailed(Why.LOG_ERROR, rule.reached, kafka_error(raised)) from raised
+    finally:
+        consumer.close()
+    if ruling.state is State.FAILED:
+        raise ScanFailed(ruling.why or Why.LOG_ERROR, rule.reached, ear.complaint)
+    return holes.close(slice_.end)
+
+
+def _hand_out(messages: list[Any], rule: StopRule, holes: HoleFinder, ear: _Ear, take: Take) -> tuple[int, int]:
+    """Give the records of the range to `take`; returns how many, and their bytes."""
+    records = size = 0
+    for message in messages:
+        error = message.error()
+        if error is not None:
+            ear.hear(error, message, rule)
+            continue
+        offset = message.offset()
+        if rule.admit(offset):
+            holes.add(offset)
+            size += take(message, offset)
+            records += 1
+    return records, size
+
+
+class _Ear:
+    """What the client says beside records. `end_seen`: the offset up to which it has handed out everything, or -1."""
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+        self.end_seen = -1
+        self.complaint: KafkaError | None = None
+
+    def hear(self, error: KafkaError, message: Any, rule: StopRule) -> None:
+        if error.code() == KafkaError._PARTITION_EOF:
+            # A hint, used as a position: where only markers lie before the end, no record comes to move the other one.
+            if message.partition() == self._partition:
+                self.end_seen = max(self.end_seen, message.offset())
+            return
+        self.complaint = error
+        if not is_passing(error):
+            rule.fail(Why.LOG_ERROR)
+
+    def remember(self, error: KafkaError) -> None:
+        self.complaint = error

@@ -1,0 +1,134 @@
+"""One slice of one partition, read to its end and landed, every offset of it accounted for (I1, I5, I8).
+
+A record that is no valid chunk is landed too, with its reason and as it came: what it is, is decided here; what becomes
+of it, later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+from consumers.client_settings import Isolation, KafkaSettings
+from consumers.failed_reading import check_topic, explain_failure
+from consumers.landing import LandingWriter
+from consumers.range_scan import OnBatch, ScanFailed, Source, scan_range
+from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
+from wavestitch.contracts.errors import DataLost
+from wavestitch.contracts.holes import Interval, doubtful_holes, explain_holes
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.ports import Log
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.receipt import LandedSlice
+
+# Not `message.headers()`: for a name that is not UTF-8, the client (2.16) returns a list with a null pointer in it and
+# sets an exception, too. A plain call skips Python's check for that once the interpreter has specialised it, and the
+# process dies of the pointer; this one always checks, and raises SystemError.
+_headers_of = methodcaller("headers")
+_UNREADABLE_HEADERS = Rejection(Reason.BAD_HEADER, "the name of a header is not UTF-8; allowed is ASCII")
+
+
+def read_slice(
+    slice_: OffsetRange,
+    *,
+    settings: KafkaSettings,
+    source: Source,
+    log: Log,
+    folder: Path,
+    expected_bytes: int = 0,
+    newest_epoch: int | None = None,
+    on_batch: OnBatch | None = None,
+) -> LandedSlice:
+    """Read and land one slice.
+
+    `newest_epoch`: leader epoch of the partition when the end was planned; a record of a later one was written in place
+    of what was planned. Raises `DataLost`, `Refused`, `Transient` or `Terminal`; then nothing is kept.
+    """
+    with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
+        desk = _Desk(writer)
+        try:
+            holes = scan_range(slice_, settings=settings, source=source, take=desk.land, on_batch=on_batch)
+            uncommitted, committed = _look_again(settings, source, slice_, holes)
+        except ScanFailed as failed:
+            raise explain_failure(log, source, slice_, failed) from failed
+        check_topic(log, source)
+        _check_epoch(source, slice_, seen=desk.epoch, newest=newest_epoch)
+        explained = explain_holes(
+            holes,
+            topic=source.topic,
+            slice_=slice_,
+            transactional=source.transactional,
+            uncommitted=uncommitted,
+            committed=committed,
+        )
+        return writer.finish([(a, b) for a, b in explained])
+
+
+class _Desk:
+    """Where a message becomes a row."""
+
+    __slots__ = ("_last", "_writer")
+
+    def __init__(self, writer: LandingWriter) -> None:
+        self._writer = writer
+        self._last: Any = None
+
+    @property
+    def epoch(self) -> int | None:
+        """Leader epoch of the last record."""
+        return None if self._last is None else self._last.leader_epoch()
+
+    def land(self, message: Any, offset: int) -> int:
+        self._last = message
+        value: bytes | None = message.value()
+        key: bytes | None = message.key()
+        kind, stamp = message.timestamp()
+        timestamp_ms = stamp if kind else 0
+        try:
+            headers = _headers_of(message)
+            found = parse_chunk(key, headers, value)
+        except SystemError as error:
+            # A header's name that is not UTF-8: such a record must not stop its stream for ever.
+            if not isinstance(error.__cause__, UnicodeDecodeError):
+                raise
+            headers, found = None, _UNREADABLE_HEADERS
+        if isinstance(found, Chunk) and value is not None:
+            self._writer.add_chunk(offset, timestamp_ms, found, value)
+        elif isinstance(found, Rejection):
+            self._writer.add_rejection(offset, timestamp_ms, found, key=key, headers=headers, value=value)
+        return len(value) if value is not None else 0
+
+
+def _look_again(
+    settings: KafkaSettings, source: Source, slice_: OffsetRange, holes: Sequence[Interval]
+) -> tuple[dict[Interval, list[Interval]], list[Interval]]:
+    """What other readers see in doubtful holes: runs without any record; and holes that a committed reader fills."""
+    doubtful = doubtful_holes(holes, end=slice_.end) if source.transactional else []
+    if not doubtful:
+        return {}, []
+
+    def missing(hole: Interval, isolation: Isolation) -> list[Interval]:
+        asked = OffsetRange(slice_.partition, *hole)
+        return scan_range(asked, settings=settings, source=source, take=_ignore, isolation=isolation)
+
+    uncommitted = {hole: missing(hole, "read_uncommitted") for hole in doubtful}
+    committed = [hole for hole in doubtful if missing(hole, "read_committed") != [hole]]
+    return uncommitted, committed
+
+
+def _ignore(message: Any, _offset: int) -> int:
+    return len(message.value() or b"")
+
+
+def _check_epoch(source: Source, slice_: OffsetRange, *, seen: int | None, newest: int | None) -> None:
+    if seen is not None and newest is not None and seen > newest:
+        raise DataLost(
+            f"topic {source.topic} {slice_}: a record has leader epoch {seen}, the plan was made in epoch {newest}: "
+            "the log was cut off after the plan and written anew (an unclean leader election?). Look at the brokers, "
+            "then plan again",
+            topic=source.topic,
+            partition=slice_.partition,
+            offsets=[[slice_.start, slice_.end]],
+        )

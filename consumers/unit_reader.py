@@ -1,0 +1,138 @@
+"""A unit of work: the slices that one consumer run reads one after another, and the receipt for them.
+
+`read_unit` reads in this process, `read_units` several units side by side in processes of their own. Progress is told
+at most about ten times a second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from consumers.client_settings import KafkaSettings
+from consumers.failed_reading import check_topic
+from consumers.log_view import KafkaLog
+from consumers.range_scan import Source
+from consumers.slice_reader import read_slice
+from consumers.unit_processes import UnitProcesses
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.receipt import Receipt
+from wavestitch.write_once import DigestingFile
+
+Progress = Callable[[int, int], None]
+"""Called with the records and the payload bytes that were read so far."""
+_PROGRESS_SECONDS = 0.1
+
+
+class ProgressMeter:
+    """Sums up and tells, not too often."""
+
+    def __init__(self, tell: Progress | None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._tell = tell
+        self._clock = clock
+        self._told = float("-inf")
+        self._records = 0
+        self._bytes = 0
+
+    def add(self, records: int, size: int) -> None:
+        self._records += records
+        self._bytes += size
+        if self._tell is not None and self._clock() - self._told >= _PROGRESS_SECONDS:
+            self.close()
+
+    def close(self) -> None:
+        """Tell the final sums."""
+        if self._tell is not None:
+            self._told = self._clock()
+            self._tell(self._records, self._bytes)
+
+
+def read_unit(
+    *,
+    plan: Plan,
+    unit: int,
+    kafka: KafkaSettings,
+    folder: Path,
+    progress: Progress | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Receipt:
+    """Read and land the slices of one unit into `folder` (made where missing). The receipt is not written."""
+    if not 0 <= unit < len(plan.units):
+        raise BadInput(f"plan {plan.plan_id[:16]} has units 0 to {len(plan.units) - 1}; unit {unit} is not one of them")
+    began = clock()
+    folder.mkdir(parents=True, exist_ok=True)
+    source = Source(
+        topic=plan.stream.topic,
+        topic_id=plan.topic_id,
+        group=plan.stream.group,
+        transactional=plan.stream.transactional,
+        idle_seconds=plan.stream.reading.idle_deadline,
+    )
+    log = KafkaLog(kafka)
+    check_topic(log, source)
+    meter = ProgressMeter(progress, clock=clock)
+    slices = [
+        read_slice(
+            slice_,
+            settings=kafka,
+            source=source,
+            log=log,
+            folder=folder,
+            expected_bytes=round(slice_.size * plan.mean_record_bytes),
+            newest_epoch=_newest_epoch(plan, slice_),
+            on_batch=meter.add,
+        )
+        for slice_ in plan.units[unit]
+    ]
+    meter.close()
+    return Receipt(plan_id=plan.plan_id, unit=unit, slices=slices, seconds=round(clock() - began, 3))
+
+
+def read_units(
+    *,
+    plan: Plan,
+    kafka: KafkaSettings,
+    folder: Path,
+    units: Sequence[int] | None = None,
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> list[Receipt]:
+    """Read several units (all of the plan unless given), at most `processes` at once (else the stream's workers).
+
+    Receipts in the order of `units`, not written. The first error of a child is raised, and the others are ended; all
+    end when this process does.
+    """
+    wanted = list(range(len(plan.units))) if units is None else list(units)
+    meter = ProgressMeter(progress)
+    told: dict[int, tuple[int, int]] = {}
+
+    def add_up(unit: int, records: int, size: int) -> None:
+        before = told.get(unit, (0, 0))
+        told[unit] = (records, size)
+        meter.add(records - before[0], size - before[1])
+
+    with UnitProcesses(plan=plan, kafka=kafka, folder=folder) as children:
+        receipts = children.read(wanted, at_once=processes or plan.stream.reading.workers, on_progress=add_up)
+    meter.close()
+    return [receipts[unit] for unit in wanted]
+
+
+def write_receipt(folder: Path, receipt: Receipt) -> Path:
+    """Write the receipt once, under the digest of its content."""
+    file = DigestingFile(folder, f"receipt-u{receipt.unit:03d}")
+    try:
+        file.write(receipt.to_json().encode())
+        return file.keep_as(f"receipt-u{receipt.unit:03d}-{file.hexdigest()}.json")
+    finally:
+        file.discard()
+
+
+def _newest_epoch(plan: Plan, slice_: OffsetRange) -> int | None:
+    """Leader epoch when the slice's end was planned; only the ends of an ingest are the ends of what it reads."""
+    end = plan.ends.get(slice_.partition)
+    if not plan.moves_positions or end is None or end.next_offset < slice_.end:
+        return None
+    return end.leader_epoch

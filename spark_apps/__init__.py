@@ -1,0 +1,1 @@
+"""The Spark side: what spark-submit runs, and the stitching tasks."""

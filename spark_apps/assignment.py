@@ -1,0 +1,123 @@
+"""Assignments: which rows of which landing files make which waveforms. One Arrow file per Spark task, write-once.
+
+Holds all of the index that a task needs, so that a task reads nothing of the landing but payload. Never payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from wavestitch.contracts.errors import Altered, BadInput
+from wavestitch.write_once import write_digested
+
+if TYPE_CHECKING:
+    # Only for annotations: see `stitch_job`.
+    from wavestitch.contracts.assembly import Assembly, ChunkFacts
+
+ASSIGNMENT_FORMAT = b"1"
+_PIECE = (
+    ("file", pa.int32()),  # number of the landing file in the job
+    ("row", pa.int64()),  # row in that file, over all its record batches
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+    ("timestamp_ms", pa.int64()),
+    ("crc", pa.uint32()),
+    ("length", pa.int32()),
+)
+ASSIGNMENT = pa.schema(
+    [
+        ("waveform_id", pa.string()),
+        ("meta", pa.string()),
+        ("digest", pa.string()),  # ws-digest; null where no chunk carried one
+        ("pieces", pa.list_(pa.struct(list(_PIECE)))),  # in order of sequence, 0 to count - 1
+    ],
+    metadata={b"wavestitch.assignment-format": ASSIGNMENT_FORMAT},
+)
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The waveforms of one task. Pieces of waveform `w` are `[first[w], first[w + 1])` of the arrays in `pieces`;
+    `sizes` are payload bytes per waveform."""
+
+    waveform_ids: list[str]
+    metas: list[str]
+    digests: list[str | None]
+    first: Ints
+    pieces: dict[str, Any]
+    sizes: Ints
+
+    def piece_counts(self) -> list[int]:
+        return [int(n) for n in np.diff(self.first)]
+
+    def record_times(self) -> list[tuple[int, int]]:
+        """Least and greatest record time per waveform, ms."""
+        times, first = self.pieces["timestamp_ms"], self.first[:-1]
+        least, greatest = np.minimum.reduceat(times, first), np.maximum.reduceat(times, first)
+        return list(zip(least.tolist(), greatest.tolist(), strict=True))
+
+
+def write_assignment(folder: Path, assemblies: Sequence[Assembly]) -> str:
+    """Write the assignment of whole waveforms, in this order; returns its name. Every piece must have file and row."""
+    for a in assemblies:
+        if [c.seq for c in a.pieces] != list(range(len(a.pieces))) or a.reason is not None:
+            raise ValueError(f"waveform {a.waveform_id!r} is not whole; only whole waveforms are assigned")
+        if any(c.file < 0 or c.row < 0 for c in a.pieces):
+            raise ValueError(f"waveform {a.waveform_id!r} has a piece without landing file and row")
+    pieces = [c for a in assemblies for c in a.pieces]
+    columns = [pa.array([getattr(c, name) for c in pieces], kind) for name, kind in _PIECE]
+    ends = np.cumsum([0, *(len(a.pieces) for a in assemblies)])
+    batch = pa.record_batch(
+        [
+            pa.array([a.waveform_id for a in assemblies], pa.string()),
+            pa.array([a.pieces[0].meta for a in assemblies], pa.string()),
+            pa.array([_digest(*a.pieces, *a.repeats) for a in assemblies], pa.string()),
+            pa.ListArray.from_arrays(
+                pa.array(ends, pa.int32()), pa.StructArray.from_arrays(columns, fields=[pa.field(*f) for f in _PIECE])
+            ),
+        ],
+        schema=ASSIGNMENT,
+    )
+
+    def fill(scratch: Path) -> None:
+        with pa.ipc.new_file(str(scratch), ASSIGNMENT) as writer:
+            writer.write_batch(batch)
+
+    return str(write_digested(folder, lambda digest: f"assignment-{digest}.arrow", fill)[0])
+
+
+def read_assignment(path: Path) -> Assignment:
+    """Raises `Altered` where the file is gone or damaged, `BadInput` where its format is not this version's."""
+    try:
+        table = pa.ipc.open_file(path.read_bytes()).read_all().combine_chunks()
+    except (FileNotFoundError, pa.ArrowInvalid) as error:
+        raise Altered(f"assignment {path} cannot be read ({error}); run the step again", file=str(path)) from error
+    seen = (table.schema.metadata or {}).get(b"wavestitch.assignment-format")
+    if seen != ASSIGNMENT_FORMAT or not table.schema.equals(ASSIGNMENT):
+        raise BadInput(f"assignment {path} has format {seen!r}; this version reads {ASSIGNMENT_FORMAT!r}")
+    lists = table.column("pieces").combine_chunks()
+    flat = lists.flatten()
+    first: Ints = np.concatenate(([0], np.cumsum(lists.value_lengths().to_numpy(), dtype=np.int64)))
+    pieces = {name: flat.field(i).to_numpy() for i, (name, _) in enumerate(_PIECE)}
+    return Assignment(
+        waveform_ids=table.column("waveform_id").to_pylist(),
+        metas=table.column("meta").to_pylist(),
+        digests=table.column("digest").to_pylist(),
+        first=first,
+        pieces=pieces,
+        sizes=np.add.reduceat(pieces["length"], first[:-1], dtype=np.int64),
+    )
+
+
+def _digest(*copies: ChunkFacts) -> str | None:
+    # The CRC does not cover ws-digest: a repeated last chunk may carry one although the copy that was taken does not.
+    return next((c.digest for c in copies if c.digest is not None), None)

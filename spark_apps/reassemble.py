@@ -1,0 +1,84 @@
+"""The Spark app of the reassembly, for spark-submit: `reassemble.py --job PATH --result PATH`.
+
+Spark deals out assignment names and collects counters; payload goes from file to Python task to file and never enters
+the JVM. Leaves the report in RESULT, or its error in RESULT.error.json for the step that submitted it, and exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark_apps.outcome import disk_trouble, read_outcomes, run_task
+from wavestitch.contracts.errors import Transient, WavestitchError
+from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json
+from wavestitch.write_once import write_first
+
+_SHOWN = 400
+
+
+def stitch_on_spark(spark: SparkSession, job: StitchJob) -> StitchReport:
+    """One Spark task per assignment. Works on a classic session and on Spark Connect."""
+    tasks = len(job.assignments)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_pydict({"outcome": [run_task(job, job.assignments[number])]})
+
+    rows = spark.range(0, tasks, 1, tasks).mapInArrow(run, "outcome string").collect() if tasks else []
+    return StitchReport(job.plan_id, read_outcomes([r.outcome for r in rows]))
+
+
+def main(argv: Sequence[str]) -> int:
+    ask = argparse.ArgumentParser(prog="reassemble.py", description="Stitch the waveforms of one batch.")
+    ask.add_argument("--job", type=Path, required=True, help="the stitch job, JSON")
+    ask.add_argument("--result", type=Path, required=True, help="where the report goes; what is there already stands")
+    options = ask.parse_args(argv)
+    try:
+        job = stitch_job_from_json(options.job.read_text(encoding="utf-8"))
+        spark = SparkSession.builder.getOrCreate()
+        write_first(options.result, stitch_on_spark(spark, job).to_json())
+        spark.stop()
+    except WavestitchError as error:
+        return _leave(options.result, error)
+    except (ConnectionError, EOFError, Py4JNetworkError) as error:
+        return _leave(
+            options.result, Transient(f"the Spark driver's JVM died, probably out of memory ({_brief(error)})")
+        )
+    except (PySparkException, Py4JError) as error:
+        return _leave(options.result, Transient(f"Spark gave the job up: {_brief(error)}"))
+    except OSError as error:
+        return _leave(options.result, disk_trouble(error, "reassembling"))
+    return 0
+
+
+def _leave(result: Path, error: WavestitchError) -> int:
+    """Leave the error where the submitting step looks for it, whole or not at all."""
+    scratch = result.with_name(f"{result.name}.error.tmp")
+    scratch.write_text(json.dumps(error.to_json()), encoding="utf-8")
+    scratch.replace(result.with_name(f"{result.name}.error.json"))
+    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    return 1
+
+
+def _brief(error: Exception) -> str:
+    """An error of Spark's, which may have hundreds of lines, in one: how it begins, and what sounds like the cause."""
+    lines = [x.strip() for x in str(error).splitlines() if x.strip()]
+    causes = [x for x in lines[1:] if "Python worker exited" in x] or [
+        x for x in lines[1:] if x.startswith("Caused by")
+    ]
+    hint = " (killed, perhaps for want of memory?)" if any("Python worker exited" in x for x in causes) else ""
+    return f"{type(error).__name__}: {' … '.join([*lines[:1], *causes[:1]])}"[:_SHOWN] + hint
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,126 @@
+"""The work of one Spark task: an assignment in, one Parquet file and one slim result file out. Runs without Spark.
+
+Decides nothing about which chunks belong together; that is in the assignment. Never holds more than one group of
+payload, and one large waveform about three times. The same assignment gives the same bytes under the same names,
+so that a retried or speculated task is harmless (I3, I6).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_apps.assignment import Assignment, read_assignment
+from spark_apps.gathering import Gatherer, Group
+from spark_apps.sample_metrics import SampleMetrics, measure_samples
+from spark_apps.stitched_rows import describe_waveforms, published_rows, stitched_rows
+from wavestitch.contracts.rows import PUBLISHED, STITCHED
+from wavestitch.contracts.stitch_job import StitchJob, StitchResult
+from wavestitch.write_once import write_digested
+
+GROUP_BYTES = 64 << 20
+"""Payload per Parquet row group."""
+_PAGE_BYTES = 1 << 20
+_REPEATING = ["source", "channel", "sample_format", "units", "topic_id", "plan_id"]
+_NOT_COMPARED = frozenset(("samples", "meta", "chunks"))  # statistics of these help no reader
+
+
+def stitch_assignment(job: StitchJob, assignment: str) -> StitchResult:
+    """Stitch, prove, measure and write the waveforms of one assignment file.
+
+    Raises `Altered` where bytes on disk are not those that were landed, `OSError` where the disk does not take them.
+    """
+    folder = Path(job.folder)
+    task = _Task(job, read_assignment(folder / assignment))
+    file, file_bytes, file_digest = task.write_waveforms(assignment)
+    stitched = task.write_results(folder, assignment, file)
+    return StitchResult(
+        assignment=assignment,
+        stitched=stitched,
+        file=file,
+        file_bytes=file_bytes,
+        file_digest=file_digest,
+        rows=len(task.rows),
+        refused=len(task.refused),
+        chunks=len(task.assignment.pieces["row"]),
+        payload_bytes=int(task.assignment.sizes.sum()),
+        copied_bytes=task.copied_bytes,
+    )
+
+
+class _Task:
+    """What is known of an assignment's waveforms while its groups pass by, all by ordinal."""
+
+    def __init__(self, job: StitchJob, assignment: Assignment) -> None:
+        self.job = job
+        self.assignment = assignment
+        self.waves = describe_waveforms(assignment)
+        self.metrics: dict[int, SampleMetrics] = {}
+        self.rows: dict[int, int] = {}
+        self.refused: dict[int, str] = {}
+        self.copied_bytes = 0
+
+    def write_waveforms(self, assignment: str) -> tuple[str | None, int, str]:
+        """Name, bytes and digest of the Parquet file; no name where no waveform was to be written."""
+        files = [Path(self.job.folder) / f for f in self.job.files]
+        gatherer = Gatherer(self.assignment, files, group_bytes=GROUP_BYTES)
+        output = Path(self.job.output_folder)
+        output.mkdir(parents=True, exist_ok=True)
+        stem = f"{self.job.plan_id[:16]}-{_short(assignment)}"
+        name, size, digest = write_digested(
+            output,
+            lambda digest: f"{stem}-{digest}.parquet" if self.rows else None,
+            lambda scratch: self._write_groups(gatherer, scratch),
+        )
+        return (name, size, digest) if name is not None else (None, 0, "")
+
+    def write_results(self, folder: Path, assignment: str, file: str | None) -> str:
+        table = stitched_rows(self.waves, self.metrics, rows=self.rows, refused=self.refused, file=file)
+
+        def fill(scratch: Path) -> None:
+            with pa.ipc.new_file(str(scratch), STITCHED) as writer:
+                writer.write_table(table)
+
+        return str(write_digested(folder, lambda digest: f"stitched-{_short(assignment)}-{digest}.arrow", fill)[0])
+
+    def _write_groups(self, gatherer: Gatherer, scratch: Path) -> None:
+        with _parquet_writer(scratch, self.job.codec, largest=int(self.assignment.sizes.max(initial=1))) as writer:
+            for group in gatherer.groups():
+                self._take(group)
+                if group.segments:
+                    table = published_rows(
+                        self.waves, group, self.metrics, topic_id=self.job.topic_id, plan_id=self.job.plan_id
+                    )
+                    # As a table and not as batches: those would be kept in memory until the row group is closed.
+                    writer.write_table(table, row_group_size=table.num_rows)
+
+    def _take(self, group: Group) -> None:
+        self.refused |= group.refused
+        self.copied_bytes += group.copied_bytes
+        for s in group.segments:
+            formats = [self.waves.metadata[w].sample_format for w in s.waveforms]
+            self.metrics.update(zip(s.waveforms, measure_samples(s.data, s.bounds, formats), strict=True))
+            for w in s.waveforms:
+                self.rows[w] = len(self.rows)
+
+
+def _parquet_writer(path: Path, codec: str, *, largest: int) -> Any:
+    return pq.ParquetWriter(
+        # By name: a Python file would be handed a copy of every page.
+        str(path),
+        PUBLISHED,
+        compression=codec,
+        compression_level=1 if codec == "zstd" else None,
+        use_dictionary=_REPEATING,
+        write_statistics=[n for n in PUBLISHED.names if n not in _NOT_COMPARED],
+        # A page's size is looked at once per write batch: with large values the default makes pages of gigabytes.
+        write_batch_size=max(1, min(1024, _PAGE_BYTES // largest)),
+    )
+
+
+def _short(assignment: str) -> str:
+    """First digits of the digest in an assignment's name."""
+    return Path(assignment).stem.removeprefix("assignment-")[:8]

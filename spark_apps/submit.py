@@ -1,0 +1,198 @@
+"""Runs the reassembly app through spark-submit, as a child that never outlives its step.
+
+The exit code of spark-submit says only that something failed: the app leaves its error in a file, and it is raised
+here again. Never imports pyspark.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from wavestitch.contracts.errors import BadInput, Transient, WavestitchError, error_from_json
+from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json, stitch_report_from_json
+from wavestitch.write_once import write_first
+
+APPLICATION = Path(__file__).with_name("reassemble.py")
+DEADLINE_SECONDS = 3600.0
+_HEARTBEAT_SECONDS = 5.0
+_PATIENCE_SECONDS = 10.0
+_OUT_OF_MEMORY_CODES = (52, 137)  # Spark's own, and killed by the kernel
+
+_DEFAULTS = {
+    "spark.app.name": "wavestitch reassemble",
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+_LOCAL_DEFAULTS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # The JVM only deals out names: it is gone before optimised code would have paid for its compilation.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+def submit_reassembly(
+    *,
+    job_path: Path,
+    result_path: Path,
+    master: str,
+    conf: Mapping[str, str],
+    java_home: Path | None,
+    say: Callable[[str], None],
+    deadline_s: float = DEADLINE_SECONDS,
+) -> StitchReport:
+    """Run the job and return its report; a report that an earlier run left stands.
+
+    `conf` overrides the defaults. The app's output is appended to `{result_path}.log`. Raises the error that the app
+    left; `Transient` with the log's last line where it left none, or where `deadline_s` passed.
+    """
+    job = stitch_job_from_json(job_path.read_text(encoding="utf-8"))
+    if not job.assignments:
+        write_first(result_path, StitchReport(job.plan_id, ()).to_json())
+        return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
+    error_file(result_path).unlink(missing_ok=True)
+    log_path = result_path.with_name(f"{result_path.name}.log")
+    with tempfile.TemporaryDirectory(prefix="wavestitch-submit-") as private, log_path.open("ab") as log:
+        # Not as arguments: these anybody on the machine can read, and a setting may be a secret.
+        properties = Path(private) / "spark.properties"
+        properties.write_text(spark_properties(spark_conf(master, conf)), encoding="latin-1")
+        home = _spark_home()
+        argv = [str(home / "bin" / "spark-submit"), "--master", master, "--properties-file", str(properties)]
+        argv += ["--load-spark-defaults", str(APPLICATION), "--job", str(job_path), "--result", str(result_path)]
+        leash = [sys.executable, str(Path(__file__).with_name("leash.py")), str(os.getpid())]
+        child = subprocess.Popen(
+            leash + argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=spark_environment(java_home),
+            start_new_session=True,
+        )
+        try:
+            code = _wait(child, job, say, deadline_s, log_path)
+            _wait_for_last_words(child, result_path)
+        finally:
+            _end(child)
+    return _conclude(code, result_path, log_path)
+
+
+def error_file(result_path: Path) -> Path:
+    """Where the app leaves its error."""
+    return result_path.with_name(f"{result_path.name}.error.json")
+
+
+def left_error(result_path: Path, *, patience_s: float = _PATIENCE_SECONDS / 2) -> WavestitchError | None:
+    """The error that the app left, as it was raised there; None where it left none within `patience_s`."""
+    path, patience = error_file(result_path), time.monotonic() + patience_s
+    while not path.exists() and time.monotonic() < patience:
+        time.sleep(0.05)
+    return error_from_json(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+
+def spark_conf(master: str, conf: Mapping[str, str]) -> dict[str, str]:
+    """Spark's settings for the app: `conf` over our defaults."""
+    return {**_DEFAULTS, **(_LOCAL_DEFAULTS if master.startswith("local") else {}), **conf}
+
+
+def _wait(
+    child: subprocess.Popen[bytes], job: StitchJob, say: Callable[[str], None], deadline_s: float, log_path: Path
+) -> int:
+    began = time.monotonic()
+    tasks = len(job.assignments)
+    say(f"Spark: stitching {tasks} assignments, log in {log_path}")
+    while (elapsed := time.monotonic() - began) < deadline_s:
+        try:
+            return child.wait(min(_HEARTBEAT_SECONDS, deadline_s - elapsed))
+        except subprocess.TimeoutExpired:
+            done = len({p.name.split("-")[1] for p in Path(job.folder).glob("stitched-*.arrow")})
+            say(f"Spark: {min(done, tasks)} of {tasks} assignments written after {time.monotonic() - began:.0f} s")
+    raise Transient(
+        f"the Spark app was still running after {deadline_s:.0f} s and was ended; its log is {log_path}. Give it more "
+        "time or more cores, or make batches smaller",
+        log=str(log_path),
+    )
+
+
+def _wait_for_last_words(child: subprocess.Popen[bytes], result_path: Path) -> None:
+    """When the JVM dies, spark-submit goes first; the app notices a moment later, says why, and goes, too."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline and not error_file(result_path).exists():
+        try:
+            os.killpg(child.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End what is left of the child's process group, first by asking. Python workers end when their JVM does."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, sign)
+        except ProcessLookupError:
+            return
+        try:
+            child.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _conclude(code: int, result_path: Path, log_path: Path) -> StitchReport:
+    if code == 0 and result_path.exists():
+        return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
+    left = left_error(result_path, patience_s=0)
+    if left is not None:
+        raise left
+    memory = ", which means out of memory" if code in _OUT_OF_MEMORY_CODES or code == -signal.SIGKILL else ""
+    raise Transient(
+        f"spark-submit ended with exit code {code}{memory}, and the app left no error. The last line of its log "
+        f"({log_path}): {_last_line(log_path)}",
+        log=str(log_path),
+        exit_code=code,
+    )
+
+
+def _last_line(log_path: Path) -> str:
+    with log_path.open("rb") as log:
+        log.seek(max(0, log_path.stat().st_size - 4096))
+        lines = [x for x in log.read().decode(errors="replace").splitlines() if x.strip()]
+    return lines[-1][:400] if lines else "(it is empty)"
+
+
+def _spark_home() -> Path:
+    found = importlib.util.find_spec("pyspark")
+    if found is None or not found.submodule_search_locations:
+        raise BadInput("PySpark is not installed in this environment; install the package with its requirements")
+    return Path(found.submodule_search_locations[0])
+
+
+def spark_environment(java_home: Path | None) -> dict[str, str]:
+    """This process's environment, with this very Python and this very Spark on both sides."""
+    home = _spark_home()
+    ours = {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    if java_home is not None:
+        ours["JAVA_HOME"] = str(java_home)
+    # First, so that whoever says just `spark-submit` gets it.
+    path = f"{home / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**os.environ, **ours, "PATH": path}
+
+
+def spark_properties(conf: Mapping[str, str]) -> str:
+    """A Java properties file: everything but plain letters and digits is escaped."""
+
+    def escape(text: str) -> str:
+        units = text.encode("utf-16-be")
+        codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
+        return "".join(chr(c) if c < 128 and chr(c).isalnum() else f"\\u{c:04x}" for c in codes)
+
+    return "".join(f"{escape(name)}={escape(value)}\n" for name, value in sorted(conf.items()))

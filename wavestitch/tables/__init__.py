@@ -1,0 +1,1 @@
+"""The Iceberg edge: head, published, held, batches."""

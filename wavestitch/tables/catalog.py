@@ -1,0 +1,66 @@
+"""Where the tables are: the catalog's settings, and how it is opened.
+
+By default a catalog is one SQLite file beside a folder, for one host; any other kind that pyiceberg knows is a matter
+of properties. A second process at work in the same SQLite file is waited for, not an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyiceberg.catalog import PY_CATALOG_IMPL, TYPE, Catalog, load_catalog
+from pyiceberg.io import PY_IO_IMPL
+from sqlalchemy import make_url
+from sqlalchemy.exc import OperationalError
+
+from wavestitch.tables.commit_outcome import reading
+from wavestitch.tables.durable_file_io import DurableFileIO
+
+SQLITE_BUSY_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSettings:
+    """`name` must be the same for everybody who opens the catalog: it is part of the key of every table in it.
+
+    `uri`: e.g. `sqlite:////srv/wavestitch/catalog.db`. `warehouse`: e.g. `file:///srv/wavestitch/warehouse`.
+    `properties`: pyiceberg's own, e.g. `type: rest`; they win over what is set here. Secrets may be in both, so neither
+    is printed.
+    """
+
+    name: str
+    uri: str = field(repr=False)
+    warehouse: str
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def open_catalog(settings: CatalogSettings) -> Catalog:
+    """The catalog, made if it is a SQLite file that does not exist yet."""
+    properties = {
+        "uri": _patient_uri(settings.uri),
+        "warehouse": settings.warehouse,
+        PY_IO_IMPL: f"{DurableFileIO.__module__}.{DurableFileIO.__qualname__}",
+        **settings.properties,
+    }
+    if PY_CATALOG_IMPL not in properties:
+        properties.setdefault(TYPE, "sql")
+    with reading(settings.name):
+        try:
+            return load_catalog(settings.name, **properties)
+        except OperationalError:
+            # Two processes that open a new catalog at once both make its tables, and one is told they are there.
+            return load_catalog(settings.name, **properties)
+
+
+def _patient_uri(uri: str) -> str:
+    """The URI, for SQLite with a busy timeout; the folder of its file is made."""
+    if not uri.startswith("sqlite"):
+        return uri
+    url = make_url(uri)
+    if url.database and url.database != ":memory:":
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    if "timeout" not in url.query:
+        url = url.update_query_dict({"timeout": str(SQLITE_BUSY_SECONDS)})
+    return url.render_as_string(hide_password=False)

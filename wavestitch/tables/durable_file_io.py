@@ -1,0 +1,49 @@
+"""Files that a table is made of are on the disk before anything points to them.
+
+The catalog's own row survives a power failure; without this, the metadata and manifests that it names may not, and then
+no version of the table can be read. Only local files need it: an object store answers when it has the object.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+
+from pyiceberg.io import OutputStream
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from wavestitch.write_once import sync_folder
+
+
+class DurableFileIO(PyArrowFileIO):
+    """pyiceberg's file access, except that a local file is synced, with its folder, when it is closed."""
+
+    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+        super().__init__(properties)
+
+    def new_output(self, location: str) -> PyArrowFile:
+        scheme, netloc, path = self.parse_location(location, self.properties)
+        if scheme != "file":
+            return super().new_output(location)
+        return _LocalFile(location, path, self.fs_by_scheme(scheme, netloc))
+
+
+class _LocalFile(PyArrowFile):
+    def create(self, overwrite: bool = False) -> OutputStream:
+        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        return _SyncedStream(self._path, overwrite=overwrite)
+
+
+class _SyncedStream(io.BufferedWriter):
+    def __init__(self, path: str, *, overwrite: bool) -> None:
+        super().__init__(io.FileIO(path, "w" if overwrite else "x"), buffer_size=1 << 20)
+        self._folder = os.path.dirname(path)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.flush()
+        os.fsync(self.fileno())
+        super().close()
+        sync_folder(self._folder)

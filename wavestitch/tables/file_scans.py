@@ -1,0 +1,50 @@
+"""Reading a table file by file, some columns of it, in bounded memory.
+
+pyiceberg's own batch reader decodes all files of a scan side by side and keeps what was not fetched yet; here one file
+is decoded after another. Deleted rows are left out. Never reads anything but the snapshot of the table it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.table import FileScanTask, Table
+
+from wavestitch.tables.commit_outcome import reading
+from wavestitch.tables.row_filter import EVERY_ROW
+
+
+def files_to_read(table: Table, row_filter: BooleanExpression = EVERY_ROW) -> list[FileScanTask]:
+    """The files of the current snapshot that can have matching rows, in order of their paths."""
+    with reading(_name(table)):
+        return sorted(table.scan(row_filter=row_filter).plan_files(), key=lambda task: task.file.file_path)
+
+
+def read_file(
+    table: Table,
+    task: FileScanTask,
+    columns: Sequence[str],
+    row_filter: BooleanExpression = EVERY_ROW,
+) -> Iterator[pa.RecordBatch]:
+    """The matching rows of one file, in the file's order."""
+    with reading(_name(table)):
+        yield from ArrowScan(table.metadata, table.io, table.schema().select(*columns), row_filter).to_record_batches(
+            [task]
+        )
+
+
+def read_rows(
+    table: Table,
+    columns: Sequence[str],
+    row_filter: BooleanExpression = EVERY_ROW,
+) -> Iterator[pa.RecordBatch]:
+    """The matching rows of the whole table."""
+    for task in files_to_read(table, row_filter):
+        yield from read_file(table, task, columns, row_filter)
+
+
+def _name(table: Table) -> str:
+    return ".".join(table.name())

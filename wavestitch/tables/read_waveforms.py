@@ -1,0 +1,85 @@
+"""Published waveforms as Arrow tables and NumPy arrays, for whoever works with the data.
+
+    tables = StreamTables(CatalogSettings("wavestitch", uri, warehouse), "ecg")
+    for row in read_waveforms(tables, start=datetime(2026, 1, 5, tzinfo=UTC)).to_pylist():
+        millivolts = physical_samples(row)
+
+Never changes anything. The samples are the producer's own bytes; only here are they given a meaning (I3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.rows import PUBLISHED
+from wavestitch.tables.file_scans import read_rows
+from wavestitch.tables.row_filter import all_of, at_least, below, is_in
+from wavestitch.tables.stream_tables import StreamTables
+
+DTYPES = {"i16le": "<i2", "i32le": "<i4", "i64le": "<i8", "f32le": "<f4", "f64le": "<f8"}
+"""NumPy's name of each sample format."""
+
+
+def read_waveforms(
+    tables: StreamTables,
+    ids: Collection[str] | None = None,
+    columns: Sequence[str] | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> pa.Table:
+    """The published waveforms with these ids whose first sample lies in `[start, end)`; all of them by default.
+
+    One row a waveform, columns as in `wavestitch.contracts.rows.PUBLISHED` (all, or those named, in that order). Times
+    must have a time zone. What is selected is held in memory: name columns without `samples` to look around first.
+    Raises `BadInput` for an unknown column or a time without zone.
+    """
+    names = list(PUBLISHED.names if columns is None else columns)
+    unknown = [n for n in names if n not in PUBLISHED.names]
+    if unknown:
+        raise BadInput(f"published waveforms have no column {unknown[0]!r}; there are {', '.join(PUBLISHED.names)}")
+    schema = pa.schema([PUBLISHED.field(n) for n in names])
+    wanted = _filter(ids, start, end)
+    table = tables.waveforms()
+    batches = [] if table is None else [b.select(names).cast(schema) for b in read_rows(table, names, wanted)]
+    return pa.Table.from_batches(batches, schema=schema)
+
+
+def raw_samples(row: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """The samples as they were recorded, shape (sample_count,), little-endian in the row's own `sample_format`.
+
+    A read-only view of the row's bytes. Needs the columns `samples` and `sample_format`.
+    """
+    return np.frombuffer(row["samples"], dtype=DTYPES[row["sample_format"]])
+
+
+def physical_samples(row: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+    """The samples in the row's `units`, float64, shape (sample_count,): (sample - baseline) / adc_gain.
+
+    Needs the columns `samples`, `sample_format`, `baseline` and `adc_gain`. 64-bit integers beyond 2**53 are rounded.
+    """
+    return (raw_samples(row).astype(np.float64) - float(row["baseline"])) / float(row["adc_gain"])
+
+
+def _filter(ids: Collection[str] | None, start: datetime | None, end: datetime | None) -> BooleanExpression:
+    parts: list[BooleanExpression] = []
+    if ids is not None:
+        parts.append(is_in("waveform_id", ids))
+    if start is not None:
+        parts.append(at_least("start_time", _zoned(start)))
+    if end is not None:
+        parts.append(below("start_time", _zoned(end)))
+    return all_of(*parts)
+
+
+def _zoned(time: datetime) -> str:
+    if time.tzinfo is None:
+        raise BadInput(f"{time.isoformat()} has no time zone; use e.g. datetime(…, tzinfo=UTC)")
+    return time.isoformat()

@@ -1,0 +1,100 @@
+"""Parquet files on their way into the table: checked, rewritten without some rows, made durable.
+
+A staged file is never changed: what must not be published is left out in a new file with a new name. Keeps I3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+
+from wavestitch.contracts.errors import Altered, BadInput
+from wavestitch.contracts.ports import StagedFile
+from wavestitch.write_once import place_once, scratch_file, sync_file, sync_folder
+
+_READ_BYTES = 4 << 20
+
+
+def file_digest(path: Path) -> str:
+    """XXH3-128 of the file's bytes, 32 lower-case hex digits."""
+    state = xxhash.xxh3_128()
+    with path.open("rb") as handle:
+        while block := handle.read(_READ_BYTES):
+            state.update(block)
+    return state.hexdigest()
+
+
+def check_staged(path: Path, staged: StagedFile) -> None:
+    """Raises `Altered` unless the file at `path` has the size and the digest that it was staged with."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise Altered(f"staged file {path} is gone; run the batch's reassemble step again", file=str(path)) from None
+    if size != staged.bytes:
+        raise Altered(
+            f"staged file {path} has {size} bytes, {staged.bytes} were written; run the batch's reassemble step again",
+            file=str(path),
+        )
+    digest = file_digest(path)
+    if digest != staged.digest:
+        raise Altered(
+            f"staged file {path} has digest {digest}, {staged.digest} was written; run the batch's reassemble step "
+            "again",
+            file=str(path),
+        )
+
+
+def rewrite_without(path: Path, drop_ids: Collection[str], folder: Path) -> StagedFile:
+    """A copy of a staged file without the rows of these waveforms, in `folder`.
+
+    Named after the original and the copy's own digest. One row group is in memory at a time. The same call makes the
+    same file, so one that an earlier attempt left is taken as it is, if it is intact. Raises `BadInput` where no row is
+    left: such a file is left out altogether.
+    """
+    drop = pa.array(sorted(drop_ids), pa.string())
+    with scratch_file(folder) as scratch:
+        rows = 0
+        with pq.ParquetFile(path) as source:
+            options = _options_of(source.metadata)
+            with pq.ParquetWriter(scratch, source.schema_arrow, **options) as writer:
+                for n in range(source.num_row_groups):
+                    group = source.read_row_group(n)
+                    kept = group.filter(pc.invert(pc.is_in(group["waveform_id"], value_set=drop)))
+                    if kept.num_rows:
+                        writer.write_table(kept, row_group_size=kept.num_rows)
+                        rows += kept.num_rows
+        if not rows:
+            raise BadInput(f"nothing is left of staged file {path} without {len(drop)} waveforms; leave the file out")
+        digest = file_digest(scratch)
+        target = folder / f"{path.stem}-{digest[:16]}.parquet"
+        staged = StagedFile(str(target), scratch.stat().st_size, digest, rows)
+        if not place_once(scratch, target):
+            check_staged(target, staged)
+    return staged
+
+
+def make_durable(paths: Iterable[Path]) -> None:
+    """Sync the files, then the folders they are in."""
+    folders: set[Path] = set()
+    for path in paths:
+        sync_file(path)
+        folders.add(path.parent)
+    for folder in sorted(folders):
+        sync_folder(folder)
+
+
+def _options_of(metadata: Any) -> dict[str, Any]:
+    """Compression, dictionaries and statistics as the original file has them, column by column."""
+    group = metadata.row_group(0) if metadata.num_row_groups else None
+    columns = [group.column(n) for n in range(metadata.num_columns)] if group is not None else []
+    return {
+        "compression": {c.path_in_schema: c.compression for c in columns} or "zstd",
+        "use_dictionary": [c.path_in_schema for c in columns if c.has_dictionary_page],
+        "write_statistics": [c.path_in_schema for c in columns if c.is_stats_set],
+    }

@@ -1,0 +1,141 @@
+"""One table of a stream in the catalog: loaded fresh each time, made at first use, appended to without losing rows.
+
+Never decides what is in it. Two processes that make it at once both get it. Rows are appended by compare-and-set: on a
+conflict, what is there is looked at again, so that neither process's rows are lost or doubled (I6).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.table import Table
+from pyiceberg.typedef import EMPTY_DICT
+from sqlalchemy.exc import IntegrityError
+
+from wavestitch.contracts.errors import Altered, Transient
+from wavestitch.contracts.ports import CommitConflict
+from wavestitch.tables.commit_outcome import reading, send
+from wavestitch.tables.table_layout import RAW_COLUMNS, TableLayout
+
+# Columns of payload have no statistics, on purpose; pyiceberg would warn of each in every file.
+logging.getLogger("pyiceberg.io.pyarrow").setLevel(logging.ERROR)
+
+Row = TypeVar("Row")
+
+_APPEND_ATTEMPTS = 50
+_FILE_BYTES = 64 << 20
+
+
+class StoredTable:
+    """The table `namespace.layout.name`, whether it exists yet or not."""
+
+    def __init__(self, catalog: Catalog, namespace: str, layout: TableLayout) -> None:
+        self._catalog = catalog
+        self._namespace = namespace
+        self._layout = layout
+        self.name = f"{namespace}.{layout.name}"
+
+    def load(self) -> Table | None:
+        """The table as it is now; None where nothing was ever written."""
+        with reading(self.name):
+            try:
+                return self._catalog.load_table(self.name)
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+
+    def ensure(self) -> Table:
+        """The table as it is now, made where it is missing."""
+        found = self.load()
+        if found is not None:
+            return found
+        with reading(self.name):
+            with suppress(NamespaceAlreadyExistsError, IntegrityError):  # another process was faster
+                self._catalog.create_namespace_if_not_exists(self._namespace)
+            try:
+                return self._catalog.create_table(
+                    self.name,
+                    schema=self._layout.schema,
+                    partition_spec=self._layout.partitions,
+                    properties=self._layout.properties,
+                )
+            except TableAlreadyExistsError:
+                return self._catalog.load_table(self.name)
+
+    def commit_files(self, table: Table, paths: Sequence[str], summary: Mapping[str, str] = EMPTY_DICT) -> None:
+        """One snapshot with these Parquet files (none: an empty one) on top of `table`, as it was loaded.
+
+        Raises `CommitConflict` where the table is not as it was any more, `StateUnknown`, or `Altered` for a file that
+        cannot be added.
+        """
+        transaction = table.transaction()
+        try:
+            with reading(self.name):
+                transaction.add_files(list(paths), snapshot_properties=dict(summary), check_duplicate_files=False)
+        except ValueError as error:
+            raise Altered(f"a staged file cannot be added to table {self.name}: {error}") from error
+        send(transaction, table=self.name)
+
+    def append_missing(
+        self, missing: Callable[[Table], Sequence[Row]], encode: Callable[[Sequence[Row]], Iterable[pa.RecordBatch]]
+    ) -> None:
+        """Append the rows that `missing` finds absent from the table, until it finds none.
+
+        `encode` makes record batches of them, of a size that fits memory, in the layout's columns.
+        """
+        written: Sequence[Row] = ()
+        paths: list[str] = []
+        for _ in range(_APPEND_ATTEMPTS):
+            table = self.ensure()
+            rows = missing(table)
+            if rows and rows != written:
+                self._discard(table, paths)
+                paths, written = self._write(table, encode(rows)), rows
+            if not rows:
+                self._discard(table, paths)
+                return
+            try:
+                self.commit_files(table, paths)
+                return
+            except CommitConflict:
+                continue
+        raise Transient(f"{_APPEND_ATTEMPTS} times others appended to table {self.name} first; try again")
+
+    def _write(self, table: Table, batches: Iterable[pa.RecordBatch]) -> list[str]:
+        # pyiceberg's own append queues the whole stream in memory before it writes; a parked batch can be gigabytes.
+        paths: list[str] = []
+        rest = iter(batches)
+        batch = next(rest, None)
+        while batch is not None:
+            path = table.location_provider().new_data_location(f"{uuid4()}.parquet")
+            with reading(self.name), table.io.new_output(path).create() as sink:
+                paths.append(path)
+                with pq.ParquetWriter(sink, self._layout.columns, **self._parquet_options()) as writer:
+                    size = 0
+                    while batch is not None and size < _FILE_BYTES:
+                        writer.write_batch(batch)
+                        size += batch.nbytes
+                        batch = next(rest, None)
+        return paths
+
+    def _parquet_options(self) -> dict[str, object]:
+        plain = [c for c in self._layout.columns.names if c not in RAW_COLUMNS]
+        return {"compression": "zstd", "use_dictionary": plain, "write_statistics": plain}
+
+    @staticmethod
+    def _discard(table: Table, paths: Sequence[str]) -> None:
+        """Remove files that were written for a commit that certainly did not happen."""
+        for path in paths:
+            table.io.delete(path)

@@ -1,0 +1,124 @@
+"""The tables of one stream in Iceberg: waveforms (which has the head), held, batches.
+
+Implements the protocol `Tables`. Everything is read from the table as it is at the call; nothing is remembered. The
+commit is one compare-and-set of the waveforms table. Keeps I2, I6 and I7; decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from pyiceberg.table import Table
+
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.errors import BadInput, StateUnknown
+from wavestitch.contracts.held import HeldChunk, PublishedWaveform
+from wavestitch.contracts.ports import CommitConflict, HeldRow, StagedFile
+from wavestitch.contracts.position import Head
+from wavestitch.tables.batch_history import absent_history, history_batches, read_history
+from wavestitch.tables.catalog import CatalogSettings, open_catalog
+from wavestitch.tables.heads import newest_head, walk_heads
+from wavestitch.tables.held_payloads import Coordinate, write_payloads
+from wavestitch.tables.held_rows import absent_rows, held_batches, read_held
+from wavestitch.tables.published_lookup import find_published
+from wavestitch.tables.stored_table import StoredTable
+from wavestitch.tables.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
+
+
+class StreamTables:
+    """Tables `STREAM.waveforms`, `STREAM.held` and `STREAM.batches` of a catalog; made when first written to."""
+
+    def __init__(self, settings: CatalogSettings, stream: str) -> None:
+        catalog = open_catalog(settings)
+        self._waveforms = StoredTable(catalog, stream, WAVEFORMS_TABLE)
+        self._held = StoredTable(catalog, stream, HELD_TABLE)
+        self._batches = StoredTable(catalog, stream, BATCHES_TABLE)
+
+    def waveforms(self) -> Table | None:
+        """The published table as it is now, for readers; None before the first commit."""
+        return self._waveforms.load()
+
+    def data_folder(self) -> Path:
+        """Where staged files belong: the published table's own data folder. Raises `BadInput` if it is not local."""
+        location = self._waveforms.ensure().location()
+        if not location.startswith("file:"):
+            raise BadInput(
+                f"table {self._waveforms.name} is at {location}; files are staged in a local folder, so the warehouse "
+                "must be one, e.g. file:///srv/wavestitch/warehouse"
+            )
+        folder = Path("/" + location.removeprefix("file:").lstrip("/")) / "data"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def head(self) -> Head | None:
+        table = self._waveforms.load()
+        return None if table is None else newest_head(table)
+
+    def heads(self) -> list[Head]:
+        table = self._waveforms.load()
+        return [] if table is None else list(walk_heads(table))
+
+    def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
+        table = self._waveforms.load()
+        return {} if table is None else find_published(table, ids)
+
+    def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
+        table = self._waveforms.ensure()
+        newest = newest_head(table)
+        if _identity(newest) != _identity(base):
+            raise CommitConflict(
+                f"the head of table {self._waveforms.name} is {_describe(newest)}, the decision was made on "
+                f"{_describe(base)}; nothing was written",
+                sequence=None if newest is None else newest.sequence,
+            )
+        self._waveforms.commit_files(table, [_location(f.path) for f in files], new.to_properties())
+        for head in walk_heads(table):
+            if head == new:
+                return head
+        raise StateUnknown(f"the commit to table {self._waveforms.name} was accepted but is not in what came back")
+
+    def held_snapshot(self) -> int | None:
+        table = self._held.load()
+        return None if table is None else table.metadata.current_snapshot_id
+
+    def held_rows(self) -> list[HeldChunk]:
+        table = self._held.load()
+        return [] if table is None else read_held(table)
+
+    def append_held(self, plan_id: str, rows: Sequence[HeldRow]) -> None:
+        if rows:
+            self._held.append_missing(
+                lambda table: absent_rows(table, rows), lambda absent: held_batches(absent, plan_id=plan_id)
+            )
+
+    def held_payloads(self, coordinates: Collection[Coordinate], to: Path) -> dict[Coordinate, int]:
+        """Write these held chunks, bytes included, to the new landing file `to`; row number by coordinate.
+
+        Rows are in order of coordinate. Raises `Terminal` where a chunk has no bytes in the table.
+        """
+        return write_payloads(self._held.ensure(), coordinates, to)
+
+    def batches(self) -> list[BatchRow]:
+        table = self._batches.load()
+        return [] if table is None else read_history(table)
+
+    def append_batches(self, rows: Iterable[BatchRow]) -> None:
+        wanted = list(rows)
+        if wanted:
+            self._batches.append_missing(lambda table: absent_history(table, wanted), history_batches)
+
+
+def _identity(head: Head | None) -> tuple[int, int, int | None] | None:
+    return None if head is None else (head.sequence, head.generation, head.snapshot_id)
+
+
+def _describe(head: Head | None) -> str:
+    if head is None:
+        return "none yet"
+    return f"number {head.sequence} of generation {head.generation} (snapshot {head.snapshot_id})"
+
+
+def _location(path: str) -> str:
+    """The path as Iceberg names it. Not percent-encoded: readers take what follows the scheme literally."""
+    return path if "://" in path else f"file://{Path(path).absolute()}"

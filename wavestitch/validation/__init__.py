@@ -1,0 +1,1 @@
+"""The Great Expectations edge: the gate between reassembly and publish."""

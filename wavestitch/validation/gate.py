@@ -1,0 +1,182 @@
+"""The gate between reassembly and publish: a stream's expectations over one slim row per waveform.
+
+Decides what a failed expectation means: its rows are held (row-level, critical), the batch stops (whole batch,
+critical), or it is reported. Never publishes or holds anything itself, and never takes an expectation that crashed
+for one that passed or failed. Great Expectations is imported only when there is something to validate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wavestitch.contracts.errors import BadInput, Terminal
+from wavestitch.contracts.rows import STITCHED
+from wavestitch.contracts.stream import Expectation
+from wavestitch.contracts.verdict import Verdict
+from wavestitch.validation.outcome import Outcome, read_outcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def validate_rows(
+    rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None
+) -> Verdict:
+    """The verdict over `rows` (schema `STITCHED`, `reason` null everywhere); writes Data Docs into `docs_folder`.
+
+    A null passes every row-level expectation but `expect_column_values_to_not_be_null`. Raises `BadInput` for rows or
+    expectations that cannot be used, `Terminal` for an expectation that crashed.
+    """
+    _check_rows(rows)
+    if not rows.num_rows or not expectations:
+        return Verdict({}, (), (), rows=rows.num_rows, expectations=0)
+    from wavestitch.validation.suite import build_suite  # noqa: PLC0415 - takes seconds, see above
+
+    suite, problems = build_suite(expectations)
+    if problems:
+        raise BadInput("; ".join(problems))
+    outcomes = _evaluate(rows, expectations, suite, run_name=run_name, docs_folder=docs_folder)
+    verdict = judge(outcomes, rows=rows.num_rows)
+    if docs_folder is None:
+        return verdict
+    from wavestitch.validation.docs import write_index  # noqa: PLC0415
+
+    return replace(verdict, docs=write_index(docs_folder, verdict, outcomes, run_name=run_name))
+
+
+def check_expectations(expectations: Sequence[Expectation]) -> list[str]:
+    """What is wrong with a stream's expectations, as sentences; none where they can be used.
+
+    Needs no data: they are also tried on three made-up rows, since some arguments only fail when they are compared.
+    """
+    if not expectations:
+        return []
+    from wavestitch.validation.suite import build_suite  # noqa: PLC0415 - takes seconds, see above
+
+    suite, problems = build_suite(expectations)
+    if problems:
+        return problems
+    rows = made_up_rows()
+    try:
+        _evaluate(rows, expectations, suite, run_name="check", docs_folder=None)
+    except Terminal:
+        return [s for place, e in enumerate(expectations) if (s := _failing(rows, e, place))]
+    return []
+
+
+def judge(outcomes: Iterable[Outcome], *, rows: int) -> Verdict:
+    """What the outcomes mean. Pure."""
+    failed: dict[str, list[str]] = {}
+    closed, reported = [], []
+    count = 0
+    for outcome in outcomes:
+        count += 1
+        if outcome.met:
+            continue
+        severity = outcome.expectation.severity
+        if severity != "critical":
+            reported.append(f"{severity}: {outcome.batch_sentence()}")
+        elif outcome.rows:
+            for waveform_id in outcome.rows:
+                failed.setdefault(waveform_id, []).append(outcome.row_sentence(waveform_id))
+        else:
+            # Also where a row-level expectation names no row: what to hold is not known, so nothing may pass.
+            closed.append(outcome.batch_sentence())
+    return Verdict({w: tuple(why) for w, why in failed.items()}, tuple(closed), tuple(reported), rows, count)
+
+
+def made_up_rows() -> pa.Table:
+    """Three rows as a stream could have them; the last has no finite sample, hence no extremes."""
+    start = datetime(2024, 5, 1, tzinfo=UTC)
+    row: dict[str, Any] = {
+        "file": "rows.parquet",
+        "day": start.date(),
+        "byte_length": 2000,
+        "channel": "Z",
+        "start_time": start,
+        "duration_s": 2.0,
+        "sampling_rate_hz": 500.0,
+        "sample_format": "i16le",
+        "units": "mV",
+        "sample_count": 1000,
+        "nonfinite_count": 0,
+        "chunk_count": 2,
+    }
+    extremes = {"sample_min": -9.0, "sample_max": 9.0, "physical_min": -0.9, "physical_max": 0.9}
+    return pa.Table.from_pylist(
+        [
+            {**row, **(extremes if n < 2 else {}), "waveform_id": f"w-{n}", "row": n, "source": f"s-{n}"}
+            for n in range(3)
+        ],
+        schema=STITCHED,
+    )
+
+
+def _failing(rows: pa.Table, expectation: Expectation, place: int) -> str | None:
+    from wavestitch.validation.suite import build_suite  # noqa: PLC0415
+
+    suite, _ = build_suite([expectation])  # a built one belongs to the suite that it was first put into
+    try:
+        _evaluate(rows, [expectation], suite, run_name="check", docs_folder=None)
+    except Terminal as error:
+        return f"'expectations.{place}' is not valid: {expectation.type} cannot be evaluated: {error.facts['why']}"
+    return None
+
+
+def _evaluate(
+    rows: pa.Table,
+    expectations: Sequence[Expectation],
+    suite: Sequence[Any],
+    *,
+    run_name: str,
+    docs_folder: Path | None,
+) -> list[Outcome]:
+    """The outcomes in the order of `expectations`."""
+    from wavestitch.validation.checkpoint import crash_of, run_checkpoint  # noqa: PLC0415
+    from wavestitch.validation.suite import INDEX, is_row_level  # noqa: PLC0415
+
+    results = run_checkpoint(_frame(rows), suite, run_name=run_name, docs_folder=docs_folder)
+    by_place = {r.expectation_config.meta[INDEX]: r for r in results}
+    crashed = [
+        (f"{Outcome(e, False, False, '', {}).subject} could not be evaluated", text)
+        for place, e in enumerate(expectations)
+        if (text := crash_of(by_place[place]))
+    ]
+    if crashed:
+        raise Terminal("; ".join(": ".join(c) for c in crashed), why=crashed[0][1])
+    return [
+        read_outcome(
+            e,
+            row_level=is_row_level(e.type),
+            success=by_place[place].success,
+            result=by_place[place].result,
+        )
+        for place, e in enumerate(expectations)
+    ]
+
+
+def _check_rows(rows: pa.Table) -> None:
+    if not rows.schema.equals(STITCHED):
+        odd = sorted({f"{f.name} {f.type}" for f in set(rows.schema) ^ set(STITCHED)})
+        raise BadInput(f"the gate's rows do not have the columns of STITCHED; differing: {', '.join(odd) or 'order'}")
+    if rows["reason"].null_count != rows.num_rows:
+        raise BadInput("the gate's rows hold waveforms with a reason; only stitched ones are validated")
+
+
+def _frame(rows: pa.Table) -> pd.DataFrame:
+    """Arrow-backed columns: NumPy ones would turn nulls into NaN and integers with nulls into floats. A NaN becomes
+    null: whether Great Expectations takes it for a value depends on the engine."""
+    import pandas as pd  # noqa: PLC0415
+
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_floating(field.type):
+            column = rows.column(place)
+            rows = rows.set_column(place, field, pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column))
+    return rows.to_pandas(types_mapper=pd.ArrowDtype)
