@@ -1,0 +1,5 @@
+"""`python -m wavestitch`: the command line."""
+
+from wavestitch.cli import main
+
+main()

@@ -1,0 +1,138 @@
+"""Step 5: the commit. Decides on the newest head, stages held rows, and makes one atomic snapshot.
+
+Everything before this step can be thrown away; everything after it can be made again. Keeps I1, I2, I6 and I7: a
+plan that was committed is finished, a stale one is fenced, a conflict means deciding again from the fresh head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from wavestitch.batch.standing import look
+from wavestitch.contracts.batch_row import BatchRow, describe_batch, describe_head
+from wavestitch.contracts.decision import Decision, Evidence, decide
+from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.contracts.held import HeldChunk
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.ports import CommitConflict, HeldRow, StagedFile, Tables
+from wavestitch.contracts.position import Head
+from wavestitch.contracts.protocol import check_fence
+
+_TRIES = 10
+
+
+class Staging(Protocol):
+    """What a batch has on disk: the stitched files and the landing."""
+
+    def files_for(self, publish: Sequence[str]) -> list[StagedFile]:
+        """Durable, checked files that hold exactly these waveforms."""
+
+    def landing_of(self, file: int) -> str:
+        """The path of landing file number `file`."""
+
+    def keep(self, row: BatchRow) -> None:
+        """Keep the history row of a decision about to be committed, should the process die right after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the history says of a batch beside the decision itself; see `describe_batch`. `elapsed`: seconds since
+    publishing began."""
+
+    holes: Mapping[int, int]
+    committed_ms: int
+    seconds: Mapping[str, float]
+    sizes: Mapping[str, int]
+    elapsed: Callable[[], float] = lambda: 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The head that a batch became. `row` None: it had been committed before, by an earlier execution."""
+
+    head: Head
+    row: BatchRow | None
+
+
+def publish_batch(
+    plan: Plan,
+    evidence: Evidence,
+    *,
+    tables: Tables,
+    staging: Staging,
+    audit: Audit,
+    say: Callable[[str], None] = lambda _: None,
+) -> Published:
+    """Carry the plan's decision into the table. Raises `Fenced` where another run or a rewind came first."""
+    ids = {c.waveform_id for c in evidence.chunks if c.waveform_id is not None}
+    for _ in range(_TRIES):
+        now = look(tables, topic_id=plan.topic_id, ids=ids)
+        # In this order: a second run of this very plan that commits in between makes the compare-and-set fail.
+        done = find_committed(tables, plan.plan_id)
+        if done is not None:
+            return done
+        check_fence(plan, now.head, base_in_ancestry=_stands_on(plan, tables))
+        decision = decide(plan, evidence, head=now.head, held=now.held, published=now.published)
+        row = describe_batch(
+            plan,
+            decision,
+            holes=audit.holes,
+            committed_ms=audit.committed_ms,
+            seconds=audit.seconds,
+            sizes=audit.sizes,
+        )
+        files = staging.files_for(decision.publish)
+        tables.append_held(plan.plan_id, _held_rows(plan, decision, staging))
+        staging.keep(row)
+        try:
+            head = tables.commit(now.head, decision.head, files)
+        except CommitConflict:
+            say("somebody else committed first: deciding again from the fresh head")
+            continue
+        except StateUnknown:
+            say("the outcome of the commit is not known: looking at the table")
+            continue
+        row = replace(row, seconds={**row.seconds, "publish": audit.elapsed()})
+        tables.append_batches([row])
+        return Published(head, row)
+    raise Transient(f"batch {plan.plan_id[:16]}: the head changed {_TRIES} times while committing; try again")
+
+
+def find_committed(tables: Tables, plan_id: str) -> Published | None:
+    """The head or history row of a plan that was committed before."""
+    head = next((h for h in tables.heads() if h.plan_id == plan_id), None)
+    row = next((b for b in tables.batches() if b.plan_id == plan_id), None)
+    if head is not None:
+        return Published(head, row)
+    newest = tables.head() if row is not None else None
+    return Published(newest, row) if newest is not None else None
+
+
+def repair_history(tables: Tables, *, stream: str, kept: Callable[[str], BatchRow | None], now_ms: int) -> int:
+    """Write the history rows that a crash right after a commit prevented; returns how many.
+
+    `kept`: the row that the dead batch kept for a decision (`Staging.keep`), or None.
+    """
+    known = {(b.sequence, b.decision) for b in tables.batches()}
+    missing = [h for h in tables.heads() if (h.sequence, h.decision) not in known]
+    rows = [kept(h.decision) or describe_head(h, stream=stream, committed_ms=now_ms) for h in reversed(missing)]
+    if rows:
+        tables.append_batches(rows)
+    return len(rows)
+
+
+def _stands_on(plan: Plan, tables: Tables) -> bool:
+    return any(h.sequence == plan.base_sequence and h.snapshot_id == plan.base_snapshot for h in tables.heads())
+
+
+def _held_rows(plan: Plan, decision: Decision, staging: Staging) -> list[HeldRow]:
+    rows = []
+    for hold in decision.holds:
+        chunk = hold.chunk._replace(topic_id=hold.chunk.topic_id or plan.topic_id)
+        held = HeldChunk(chunk, hold.reason, hold.evidence, decision.digest, decision.head.sequence)
+        # A carried chunk's payload stands in the held table already; only its reason is new.
+        landing = None if chunk.carried else staging.landing_of(chunk.file)
+        rows.append(HeldRow(replace(held, chunk=chunk._replace(carried=True)), landing, chunk.row))
+    return rows

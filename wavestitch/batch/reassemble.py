@@ -1,0 +1,166 @@
+"""Step 3: put waveforms back together. Decides from the index which are whole; Spark moves the bytes.
+
+Before Spark: the index columns of all landing files (never payload) and what is held go through the same `decide`
+that the commit will use, so that nothing is stitched that is published already, and nothing is missed. Then a job of
+assignments is written; Spark distributes their names. After Spark: its slim rows, one per waveform, are gathered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from consumers.landed_file import read_index, verify_landed
+from spark_apps.assignment import write_assignment
+from wavestitch.batch.standing import Standing, look
+from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
+from wavestitch.contracts.decision import Evidence, Stitched, decide
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.protocol import check_fence
+from wavestitch.contracts.reasons import Fate
+from wavestitch.contracts.receipt import Receipt, check_coverage
+from wavestitch.contracts.rows import INDEX_COLUMNS, STITCHED
+from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchReport, assign_waveforms
+from wavestitch.tables.stream_tables import StreamTables
+
+TASK_BYTES = 512 << 20
+
+
+class _AllStitched(Mapping[str, Stitched]):
+    """Before stitching: suppose that every whole waveform will be."""
+
+    def __getitem__(self, waveform_id: str) -> Stitched:
+        return Stitched(None, "")
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What a batch read: its landing files by number, the index of all of them, and what the receipts say."""
+
+    files: list[str]
+    chunks: list[ChunkFacts]
+    seen_ms: dict[int, int]
+    holes: dict[int, int]
+    payload_bytes: int
+    seconds: float
+
+
+def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> Landed:
+    """The batch's index, after checking that every planned offset is there or explained."""
+    check_coverage(plan, receipts)
+    slices = sorted((s for r in receipts for s in r.slices), key=lambda s: (s.partition, s.start))
+    files: list[str] = []
+    chunks: list[ChunkFacts] = []
+    seen: dict[int, int] = {}
+    holes: dict[int, int] = defaultdict(int)
+    for s in slices:
+        holes[s.partition] += sum(b - a for a, b in s.holes)
+        if s.seen_ms is not None:
+            seen[s.partition] = s.seen_ms
+        if s.file is not None:
+            verify_landed(folder.path, s)
+            chunks += index_facts(read_index(folder.path / s.file), len(files))
+            files.append(s.file)
+    return Landed(
+        files,
+        chunks,
+        seen,
+        dict(holes),
+        sum(s.payload_bytes for s in slices),
+        max((r.seconds for r in receipts), default=0.0),
+    )
+
+
+def index_facts(index: pa.Table, file: int) -> list[ChunkFacts]:
+    """One `ChunkFacts` per row of a landing file's index. Repeated texts (metadata) are kept once."""
+    shared: dict[str, str] = {}
+    columns = {name: index.column(name).to_pylist() for name in INDEX_COLUMNS}
+    for name in ("waveform_id", "meta", "evidence"):
+        columns[name] = [None if v is None else shared.setdefault(v, v) for v in columns[name]]
+    rows = zip(*(columns[name] for name in _FACT_COLUMNS), strict=True)
+    return [ChunkFacts._make((*row, False, file, i, "")) for i, row in enumerate(rows)]
+
+
+_FACT_COLUMNS = (
+    "partition",
+    "offset",
+    "timestamp_ms",
+    "waveform_id",
+    "seq",
+    "count",
+    "crc",
+    "length",
+    "meta",
+    "digest",
+    "reason",
+    "evidence",
+)
+
+
+def prepare_reassembly(plan: Plan, landed: Landed, *, tables: StreamTables, folder: WorkFolder, codec: Codec) -> Path:
+    """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments."""
+    ids = {c.waveform_id for c in landed.chunks if c.waveform_id is not None}
+    now = look(tables, topic_id=plan.topic_id, ids=ids)
+    check_fence(plan, now.head, base_in_ancestry=True)
+    whole = find_whole(plan, landed, now)
+    carried = {c.coordinate for a in whole for c in a.pieces if c.carried}
+    files = list(landed.files)
+    if carried:
+        wanted = {(topic or plan.topic_id, p, o) for topic, p, o in carried}
+        path = folder.path / f"held-{hashlib.sha256(repr(sorted(wanted)).encode()).hexdigest()[:32]}.arrow"
+        rows = tables.held_payloads(wanted, path)
+        whole = [_placed(a, len(files), {(t, p, o): r for (t, p, o), r in rows.items()}, plan.topic_id) for a in whole]
+        files.append(path.name)
+    batches = assign_waveforms(whole, task_bytes=TASK_BYTES, tasks_at_least=plan.stream.reading.workers)
+    job = StitchJob(
+        plan_id=plan.plan_id,
+        topic_id=plan.topic_id,
+        folder=str(folder.path),
+        output_folder=str(tables.data_folder()),
+        codec=codec,
+        files=tuple(files),
+        assignments=tuple(write_assignment(folder.path, batch) for batch in batches),
+    )
+    return folder.write_digested("job", job.to_json())
+
+
+def find_whole(plan: Plan, landed: Landed, now: Standing) -> list[Assembly]:
+    """The waveforms that the batch will publish if their bytes prove right and the gate lets them pass."""
+    suppose = Evidence(chunks=landed.chunks, seen_ms=landed.seen_ms, stitched=_AllStitched())
+    supposed = decide(plan, suppose, head=now.head, held=now.held, published=now.published)
+    pieces: dict[str, list[ChunkFacts]] = defaultdict(list)
+    for f in supposed.fates:
+        # Repeats, too: one of them may carry the digest that the copy taken does not.
+        if f.fate in (Fate.PUBLISHED, Fate.DUPLICATE) and f.chunk.waveform_id is not None:
+            pieces[f.chunk.waveform_id].append(f.chunk)
+    return [assemble_waveform(i, pieces[i], plan.stream.limits) for i in supposed.publish]
+
+
+def gather_stitched(folder: WorkFolder, report: StitchReport | None) -> pa.Table:
+    """All rows of the report's result files, one per waveform that was to be stitched."""
+    tables = []
+    for result in report.results if report else ():
+        with pa.memory_map(str(folder.path / result.stitched)) as source:
+            tables.append(pa.ipc.open_file(source).read_all())
+    return pa.concat_tables(tables) if tables else STITCHED.empty_table()
+
+
+def _placed(a: Assembly, file: int, rows: Mapping[tuple[str, int, int], int], topic_id: str) -> Assembly:
+    """The assembly with its carried pieces pointing into the file of held payloads."""
+    pieces = tuple(
+        c._replace(file=file, row=rows[c.topic_id or topic_id, c.partition, c.offset]) if c.carried else c
+        for c in a.pieces
+    )
+    return Assembly(a.waveform_id, pieces, a.repeats, a.reason, a.evidence, a.metadata)

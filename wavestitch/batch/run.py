@@ -1,0 +1,107 @@
+"""One batch from plan to moved offsets in this process tree: the same steps that Airflow runs, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from consumers.unit_reader import read_units, write_receipt
+from spark_apps.submit import submit_reassembly
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.request import Gate
+from wavestitch.batch.site import Site
+from wavestitch.batch.steps import (
+    describe_plan,
+    step_commit_offsets,
+    step_plan,
+    step_publish,
+    step_reassemble,
+    step_validate,
+)
+
+
+class Watcher(Protocol):
+    """Somebody who waits: told what begins, what happens and how far the reading is."""
+
+    def begin(self, step: str, total: int | None = None) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+    def progress(self, records: int, size: int) -> None: ...
+
+
+class Silent:
+    """Nobody waits."""
+
+    def begin(self, step: str, total: int | None = None) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+    def progress(self, records: int, size: int) -> None: ...
+
+
+STEPS = ("plan", "read", "reassemble", "validate", "publish", "commit_offsets")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """`plan_id`: carry an earlier plan through (again). `after_step` is called after each step: a test's kill point."""
+
+    request: PlanRequest = field(default_factory=PlanRequest)
+    plan_id: str | None = None
+    gate: Gate = "stop"
+    why: str = ""
+    after_step: Callable[[str], None] = lambda _: None
+
+
+def run_batch(site: Site, stream: str, options: RunOptions, *, watcher: Watcher) -> dict[str, Any]:
+    """Carry one batch through. Returns what was planned, published and committed; `{"nothing": why}` where idle."""
+    watcher.begin("plan")
+    if options.plan_id is None:
+        planned = step_plan(site, stream, options.request)
+        if "nothing" in planned:
+            return planned
+    else:
+        planned = describe_plan(site.folder(stream, options.plan_id).plan())
+    plan_id = planned["plan_id"]
+    watcher.say(f"plan {plan_id[:16]}: {planned['records']} offsets in {len(planned['units'])} units")
+    options.after_step("plan")
+
+    watcher.begin("read", total=planned["records"])
+    folder = site.folder(stream, plan_id)
+    receipts = read_units(plan=folder.plan(), kafka=site.kafka, folder=folder.path, progress=watcher.progress)
+    names = [write_receipt(folder.path, r).name for r in receipts]
+    options.after_step("read")
+
+    watcher.begin("reassemble")
+    reassembled = step_reassemble(
+        site, stream, plan_id, names, submit=submit_locally(site, watcher.say), say=watcher.say
+    )
+    options.after_step("reassemble")
+
+    watcher.begin("validate")
+    validated = step_validate(site, stream, plan_id, reassembled, gate=options.gate, why=options.why)
+    options.after_step("validate")
+
+    watcher.begin("publish")
+    published = step_publish(site, stream, plan_id, reassembled, validated, say=watcher.say)
+    options.after_step("publish")
+
+    watcher.begin("commit offsets")
+    committed = step_commit_offsets(site, stream, plan_id)
+    options.after_step("commit_offsets")
+    return {"plan": planned, "published": published, **committed}
+
+
+def submit_locally(site: Site, say: Callable[[str], None]) -> Callable[[Path, Path], None]:
+    """The stitching app through spark-submit, on the master of the settings."""
+    spark = site.settings.spark
+
+    def submit(job: Path, result: Path) -> None:
+        submit_reassembly(
+            job_path=job, result_path=result, master=spark.master, conf=spark.conf, java_home=spark.java_home, say=say
+        )
+
+    return submit

@@ -1,0 +1,64 @@
+"""What a batch has on disk at its commit: checks it, leaves out what may not be published, makes it durable."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.ports import StagedFile
+from wavestitch.contracts.stitch_job import StitchReport
+from wavestitch.tables.staged_files import check_staged, make_durable, rewrite_without
+
+
+class DiskStaging:
+    """The `Staging` of a real batch. `stitched`: the rows of `STITCHED`, one table for all results of `report`;
+    `landing`: file names by number."""
+
+    def __init__(
+        self,
+        folder: WorkFolder,
+        landing: Sequence[str],
+        stitched: pa.Table,
+        report: StitchReport | None,
+        *,
+        data_folder: Path,
+    ) -> None:
+        self._folder = folder
+        self._landing = landing
+        self._data_folder = data_folder
+        self._staged = {
+            r.file: StagedFile(str(data_folder / r.file), r.file_bytes, r.file_digest, r.rows)
+            for r in (report.results if report else ())
+            if r.file is not None
+        }
+        self._ids_by_file: dict[str, list[str]] = defaultdict(list)
+        for name, waveform_id in zip(
+            stitched.column("file").to_pylist(), stitched.column("waveform_id").to_pylist(), strict=True
+        ):
+            if name is not None:
+                self._ids_by_file[name].append(waveform_id)
+
+    def files_for(self, publish: Sequence[str]) -> list[StagedFile]:
+        wanted = set(publish)
+        files = []
+        for name, ids in sorted(self._ids_by_file.items()):
+            dropped = [i for i in ids if i not in wanted]
+            if len(dropped) == len(ids):
+                continue
+            staged = self._staged[name]
+            path = Path(staged.path)
+            check_staged(path, staged)
+            files.append(rewrite_without(path, dropped, self._data_folder) if dropped else staged)
+        make_durable([Path(f.path) for f in files])
+        return files
+
+    def landing_of(self, file: int) -> str:
+        return str(self._folder.path / self._landing[file])
+
+    def keep(self, row: BatchRow) -> None:
+        self._folder.keep(row)

@@ -1,0 +1,94 @@
+"""What people are shown of a stream, as plain values. Asks the tables and the log; moves nothing, commits nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wavestitch.batch.site import Site
+from wavestitch.batch.standing import look
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.held import held_states
+from wavestitch.contracts.ports import PartitionEnds
+from wavestitch.contracts.position import Head
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stream import Stream
+
+_BATCHES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """Where the stream stands in a partition; `end` and `log_start` are None where the log did not answer."""
+
+    partition: int
+    position: int
+    log_start: int | None
+    end: int | None
+
+    @property
+    def backlog(self) -> int | None:
+        return None if self.end is None else max(0, self.end - self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """`problem`: a sentence where something could not be found out. `open`, `quarantined`: held chunks."""
+
+    name: str
+    problem: str = ""
+    topic: str = ""
+    head: Head | None = None
+    partitions: tuple[PartitionFacts, ...] = ()
+    open: int = 0
+    quarantined: int = 0
+    batches: tuple[BatchRow, ...] = ()
+    documented: frozenset[str] = frozenset()
+
+    @property
+    def backlog(self) -> int | None:
+        """Offsets not yet read; None where the log did not answer."""
+        found = [p.backlog for p in self.partitions]
+        return None if None in found else sum(b for b in found if b is not None)
+
+    @property
+    def headroom(self) -> int | None:
+        """Least number of offsets between a log's start and the position; None where the log did not answer."""
+        return min((p.position - p.log_start for p in self.partitions if p.log_start is not None), default=None)
+
+
+def stream_facts(site: Site, name: str) -> StreamFacts:
+    """Never raises an error of ours: what is wrong is what is asked for."""
+    try:
+        stream, tables = site.stream(name), site.tables(name)
+        head = tables.head()
+        if head is None:
+            return StreamFacts(name, "no batch yet", stream.topic)
+        held = look(tables, topic_id=head.topic_id).held
+        rows = tuple(tables.batches()[:_BATCHES])
+    except WavestitchError as error:
+        return StreamFacts(name, error.message)
+    ends, problem = _ends(site, stream, head)
+    states = held_states(held, watermark_ms=head.watermark_ms, patience_ms=stream.patience * 1000)
+    waiting = states.count(Reason.OPEN)
+    return StreamFacts(
+        name=name,
+        problem=problem,
+        topic=stream.topic,
+        head=head,
+        partitions=tuple(
+            PartitionFacts(p, at.next_offset, *((ends[p].log_start, ends[p].stable_end) if p in ends else (None, None)))
+            for p, at in sorted(head.positions.items())
+        ),
+        open=waiting,
+        quarantined=len(held) - waiting,
+        batches=rows,
+        documented=frozenset(r.plan_id for r in rows if (site.docs_folder(name, r.plan_id) / "index.html").is_file()),
+    )
+
+
+def _ends(site: Site, stream: Stream, head: Head) -> tuple[dict[int, PartitionEnds], str]:
+    try:
+        return site.log.ends(stream.topic, sorted(head.positions)), ""
+    except WavestitchError as error:
+        return {}, error.message

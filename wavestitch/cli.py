@@ -1,0 +1,266 @@
+"""The command line: everything a person does by hand. Prints tables for people, and with --json what scripts read.
+
+Exit codes: 0 done; 1 a terminal error; 2 wrong usage or input; 3 refused, the sentence names the way out; 4 fenced;
+5 the gate is closed; 75 transient, the same command may succeed later.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wavestitch import console
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request, rewind_target
+from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
+from wavestitch.batch.run import RunOptions, Silent, run_batch
+from wavestitch.batch.site import Site
+from wavestitch.batch.standing import look
+from wavestitch.batch.steps import step_plan
+from wavestitch.batch.stream_facts import StreamFacts, stream_facts
+from wavestitch.contracts.errors import (
+    BadInput,
+    DataLost,
+    Fenced,
+    GateClosed,
+    Refused,
+    StateUnknown,
+    Transient,
+    WavestitchError,
+)
+from wavestitch.contracts.held import held_states
+from wavestitch.settings import load_settings, stream_names
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Chunked waveforms from Kafka, stitched whole and published exactly once, in bounded batches.",
+)
+
+_EXIT_CODES: tuple[tuple[type[WavestitchError], int], ...] = (
+    (BadInput, 2),
+    (Refused, 3),
+    (DataLost, 3),
+    (Fenced, 4),
+    (GateClosed, 5),
+    (Transient, 75),
+    (StateUnknown, 75),
+)
+
+StreamName = Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
+
+
+def main() -> None:
+    """The entry point: an error of ours is one sentence and an exit code, never a traceback."""
+    try:
+        app()
+    except WavestitchError as error:
+        if "--json" in sys.argv:
+            print(json.dumps(error.to_json()))
+        console.err.print(f"[red]{type(error).__name__}[/]: ", end="", highlight=False)
+        console.err.print(error.message, markup=False, highlight=False)
+        raise SystemExit(next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), 1)) from None
+
+
+@app.command()
+def up() -> None:
+    """Start the embedded stack (Kafka, Airflow) and print its URLs and the login."""
+    from wavestitch.local.stack import start_stack  # noqa: PLC0415 - loads what starts Kafka and Airflow
+
+    stack = start_stack(say=_say)
+    # On the terminal of whoever started it, and nowhere else.
+    console.out.print(f"login    {stack.airflow.user} / {stack.airflow.password()}", markup=False, highlight=False)
+
+
+@app.command()
+def down() -> None:
+    """Stop exactly what `up` started. Data stay."""
+    from wavestitch.local.stack import stop_stack  # noqa: PLC0415
+
+    stop_stack(say=_say)
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """Where every stream stands: head, backlog, open and quarantined chunks."""
+    site = Site()
+    found = [_standing(stream_facts(site, name)) for name in stream_names(site.settings)]
+    _show(found, as_json, lambda: console.show_status(found))
+
+
+@app.command()
+def check(as_json: AsJson = False) -> None:
+    """Check the settings and every stream's definition; touches nothing."""
+    from wavestitch.validation.gate import check_expectations  # noqa: PLC0415 - takes seconds to import
+
+    settings = load_settings()
+    site = Site(settings)
+    problems = []
+    for name in stream_names(settings):
+        try:
+            problems += [f"streams/{name}.yaml: {p}" for p in check_expectations(site.stream(name).expectations)]
+        except BadInput as error:
+            problems.append(error.message)
+    found = {"settings": settings.redacted(), "streams": stream_names(settings), "problems": problems}
+    _show(found, as_json, lambda: console.show_check(found))
+    if problems:
+        raise typer.Exit(2)
+
+
+@app.command()
+def produce(
+    stream: StreamName,
+    files: Annotated[list[Path], typer.Argument(help="Recordings: .npz (ECG), .mseed")],
+    chunk: Annotated[int, typer.Option(help="Bytes of samples per chunk")] = 8192,
+    seconds: Annotated[float, typer.Option(help="Length of a recording, s")] = 60.0,
+    strategy: Annotated[str, typer.Option(help="waveform-sticky, key-hash, round-robin, null-key-sticky")] = (
+        "waveform-sticky"
+    ),
+    start: Annotated[
+        str | None, typer.Option(help="Start time of files that have none of their own; now where absent")
+    ] = None,
+) -> None:
+    """Cut recordings into chunks and send them to the stream's topic."""
+    from wavestitch.producers.produce import produce_files  # noqa: PLC0415
+
+    site = Site()
+    report = produce_files(
+        site.stream(stream),
+        files,
+        settings=site.producer_settings(),
+        chunk_bytes=chunk,
+        seconds=seconds,
+        strategy=strategy,
+        start_time_ns=time.time_ns() if start is None else parse_time(start),
+        say=_say,
+    )
+    console.show_sent(report)
+
+
+@app.command()
+def plan(stream: StreamName, as_json: AsJson = False) -> None:
+    """What the next batch would read, why it starts there, and what it would cost. Touches nothing."""
+    found = step_plan(Site(), stream, PlanRequest(), apply=False)
+    _show(found, as_json, lambda: console.show_plan(found))
+
+
+@app.command()
+def run(
+    stream: StreamName,
+    plan_id: Annotated[str | None, typer.Option("--plan", help="Carry an earlier plan through (again)")] = None,
+    gate: Annotated[str, typer.Option(help="What a closed gate does: stop, accept or park (needs --why)")] = "stop",
+    why: Annotated[str, typer.Option(help="Recorded with an accepted or parked batch")] = "",
+    offsets: Annotated[
+        str | None, typer.Option(help="Read PARTITION:START-END,… instead; positions stay where they are")
+    ] = None,
+    interval: Annotated[
+        str | None, typer.Option(help="Backfill START/END (ISO times, UTC): waveforms that start in it; positions stay")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Carry one batch through without Airflow: the same steps, with progress."""
+    asked = {"offsets": offsets, "interval": interval, "plan_id": plan_id}
+    checked, reason = check_gate(gate, why)
+    options = RunOptions(
+        request=plan_request("manual", None, asked), plan_id=earlier_plan("manual", asked), gate=checked, why=reason
+    )
+    with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
+        found = run_batch(Site(), stream, options, watcher=watcher)
+    _show(found, as_json, lambda: console.show_published(found))
+
+
+@app.command()
+def batches(stream: StreamName, as_json: AsJson = False) -> None:
+    """The history of a stream, newest first."""
+    rows = Site().tables(stream).batches()
+    _show([asdict(r) for r in rows], as_json, lambda: console.show_batches(rows))
+
+
+@app.command()
+def show(batch: Annotated[str, typer.Argument(help="A plan id, or its beginning")], as_json: AsJson = False) -> None:
+    """One batch: ranges, fates, audit identity, seconds and MB/s per step."""
+    site = Site()
+    rows = [r for name in stream_names(site.settings) for r in site.tables(name).batches()]
+    found = [r for r in rows if batch and r.plan_id.startswith(batch)]
+    if len(found) != 1:
+        raise BadInput(f"{len(found)} batches begin with {batch!r}; `wavestitch batches STREAM` lists a stream's")
+    _show(asdict(found[0]), as_json, lambda: console.show_batch(found[0]))
+
+
+@app.command()
+def held(stream: StreamName, as_json: AsJson = False) -> None:
+    """What is not published: open and quarantined chunks, with their reasons."""
+    site = Site()
+    definition = site.stream(stream)
+    now = look(site.tables(stream), topic_id="")
+    states = held_states(now.held, watermark_ms=now.head.watermark_ms, patience_ms=definition.patience * 1000)
+    rows = [
+        {**h.chunk._asdict(), "state": states[i], "why": h.evidence, "decision": h.decision}
+        for i, h in enumerate(now.held)
+    ]
+    _show(rows, as_json, lambda: console.show_held(now.held, states))
+
+
+@app.command()
+def rewind(
+    stream: StreamName,
+    to: Annotated[str, typer.Option("--to", help=TARGETS)],
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a dry run")] = False,
+    accept_skip: Annotated[bool, typer.Option(help="Accept by name that the shown offsets are never read")] = False,
+    why: Annotated[str, typer.Option(help="Recorded with the rewind")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Move the stream's positions on purpose. A dry run by default; undo it with `--to previous`."""
+    import getpass  # noqa: PLC0415
+
+    site = Site()
+    definition, tables = site.stream(stream), site.tables(stream)
+    found = plan_rewind(
+        definition, rewind_target(to), log=site.log, tables=tables, who=getpass.getuser(), why=why or "-"
+    )
+    if apply:
+        apply_rewind(definition, found, accept_skip=accept_skip, log=site.log, tables=tables)
+    moves = {str(p): list(move) for p, move in found.moves.items()}
+    report = {"applied": apply, "moves": moves, "skipped": [list(r) for r in found.skipped]}
+    _show(report, as_json, lambda: console.show_rewind(found, applied=apply))
+
+
+def _say(text: str) -> None:
+    console.err.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _show(found: Any, as_json: bool, pretty: Callable[[], None]) -> None:
+    if as_json:
+        print(json.dumps(found, indent=1, default=str))
+    else:
+        pretty()
+
+
+def _standing(facts: StreamFacts) -> dict[str, Any]:
+    found: dict[str, Any] = {"stream": facts.name}
+    if facts.problem:
+        found["problem"] = facts.problem
+    if facts.head is not None:
+        found |= {
+            "generation": facts.head.generation,
+            "head": facts.head.sequence,
+            "backlog": facts.backlog,
+            "headroom": facts.headroom,
+            "open": facts.open,
+            "quarantined": facts.quarantined,
+            "watermark": console.clock(facts.head.watermark_ms) if facts.head.watermark_ms else "",
+        }
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""What a person sees in a terminal: progress while a batch runs, and tables of plans, batches, held and rewinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from wavestitch.batch.rewind import Rewind
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.held import HeldChunk
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.reasons import Fate
+from wavestitch.producers.send_report import SendReport
+
+MIB = 1 << 20
+out = Console()
+err = Console(stderr=True)
+
+
+class ProgressBars:
+    """A `Watcher` with one bar a step; what is said stands above the bars."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn("{task.description:<16}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            console=err,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> ProgressBars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self._finish()
+        self._progress.stop()
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        self._finish()
+        self._task = self._progress.add_task(step, total=total, note="")
+
+    def say(self, text: str) -> None:
+        self._progress.console.print(f"  {text}", style="dim", markup=False, highlight=False)
+
+    def progress(self, records: int, size: int) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, completed=records, note=f"{records} records, {size / MIB:.1f} MiB")
+
+    def _finish(self) -> None:
+        if self._task is not None:
+            task = self._progress.tasks[self._task]
+            done = task.total if task.total is not None else 1
+            self._progress.update(self._task, total=done, completed=done)
+
+
+def show_plan(plan: Mapping[str, Any]) -> None:
+    if "nothing" in plan:
+        out.print(f"Nothing to do: {plan['nothing']}", markup=False)
+        return
+    table = Table(title=f"{plan['kind']} of {plan['stream']}, generation {plan['generation']}", title_justify="left")
+    for name in ("partition", "from", "to", "offsets", "why it starts there"):
+        table.add_column(name, justify="left" if name.startswith("why") else "right")
+    for p, start, end in plan["ranges"]:
+        table.add_row(str(p), str(start), str(end), str(end - start), plan["why"][str(p)])
+    out.print(table)
+    out.print(
+        f"{plan['records']} offsets, about {plan['estimated_bytes'] / MIB:.1f} MiB, {len(plan['units'])} units of work"
+    )
+
+
+def show_published(result: Mapping[str, Any]) -> None:
+    if "nothing" in result:
+        out.print(f"Nothing to do: {result['nothing']}", markup=False)
+        return
+    done = result["published"]
+    if done.get("again"):
+        out.print(f"plan {result['plan']['plan_id'][:16]} had been committed before: nothing was published twice")
+    if "waveforms" in done:
+        out.print(_sentence(done["waveforms"], done["counts"]))
+        if done["reasons"]:
+            out.print("not published: " + ", ".join(f"{n} chunks {r}" for r, n in done["reasons"].items()))
+        out.print(f"audit identity {'balances' if done['identity_balances'] else '[red]DOES NOT BALANCE'}")
+    out.print(result["offsets"], markup=False)
+
+
+def _sentence(waveforms: Mapping[str, int], counts: Mapping[str, int]) -> str:
+    return (
+        f"[green]{waveforms['published']} published[/], {waveforms['open']} open, "
+        f"{waveforms['quarantined']} quarantined; "
+        f"{counts['read']} chunks read, {counts['carried_in']} carried in, {counts['duplicate']} duplicates, "
+        f"{counts['replay']} replays"
+    )
+
+
+def show_batches(rows: Sequence[BatchRow]) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("head", "gen"):
+        table.add_column(name, justify="right")
+    for name in ("kind", "committed", "plan"):
+        table.add_column(name, no_wrap=True)
+    for name in ("read", "publ.", "open", "quar.", "replay"):
+        table.add_column(name, justify="right")
+    for r in rows:
+        figures = [r.waveforms.get(n, "") for n in ("published", "open", "quarantined")]
+        table.add_row(
+            str(r.sequence),
+            str(r.generation),
+            r.kind,
+            clock(r.committed_ms)[:-4] + "Z",
+            r.plan_id[:8],
+            str(r.counts.get("read", "")),
+            *(str(f) for f in figures),
+            str(r.counts.get(Fate.REPLAY.value, "")),
+        )
+    out.print(table)
+    out.print("read and replayed in chunks; published, open and quarantined in waveforms", style="dim")
+    for r in rows:
+        if r.note:
+            out.print(f"head {r.sequence}: {r.note}", markup=False, highlight=False)
+
+
+def show_batch(row: BatchRow) -> None:
+    out.print(f"batch {row.plan_id} of {row.stream}: {row.kind}, head {row.sequence}, generation {row.generation}")
+    out.print(f"committed {clock(row.committed_ms)}, decision {row.decision}")
+    if row.note:
+        out.print(row.note, markup=False)
+    if not row.partitions:
+        return
+    ranges = ", ".join(str(OffsetRange(*r)) for r in row.ranges)
+    out.print(f"read {ranges or 'nothing'} in {len(row.slices)} slices", markup=False, highlight=False)
+    table = Table(title="audit, in chunks", title_justify="left")
+    table.add_column("")
+    for p in row.partitions:
+        table.add_column(f"partition {p}", justify="right")
+    table.add_column("all", justify="right")
+    for name in ("planned", "holes", "read", "carried_in", *(fate.value for fate in Fate)):
+        figures = [p[name] for p in row.partitions.values()]
+        table.add_row(
+            name.replace("_", " "), *(str(n) for n in figures), str(sum(figures)), end_section=name == "carried_in"
+        )
+    out.print(table)
+    out.print(f"identity {'balances' if row.identity_balances else '[red]DOES NOT BALANCE'}")
+    out.print(", ".join(f"{n} {w}" for w, n in row.waveforms.items()) + " (waveforms)")
+    if row.reasons:
+        out.print("reasons: " + ", ".join(f"{r} {n}" for r, n in row.reasons.items()))
+    read = row.bytes.get("read", 0)
+    out.print(", ".join(f"{s} {t:.1f} s ({read / MIB / max(t, 1e-3):.1f} MB/s)" for s, t in row.seconds.items()))
+
+
+def show_held(held: Sequence[HeldChunk], states: Sequence[str]) -> None:
+    """One line a waveform and state. `states`: what each is now (see `held_states`)."""
+    if not held:
+        out.print("nothing is held")
+        return
+    groups: dict[tuple[str, str], list[HeldChunk]] = {}
+    for h, state in zip(held, states, strict=True):
+        groups.setdefault((h.chunk.waveform_id or "", state), []).append(h)
+    for (waveform_id, state), chunks in sorted(groups.items()):
+        where: dict[int, list[int]] = {}
+        for h in chunks:
+            where.setdefault(h.chunk.partition, []).append(h.chunk.offset)
+        spots = ", ".join(f"partition {p} offsets {_spans(o)}" for p, o in sorted(where.items()))
+        out.print(f"{waveform_id or '(no id)'}: {state}, {len(chunks)} chunks", style="bold", markup=False)
+        out.print(f"  {spots}", markup=False, highlight=False)
+        out.print(f"  {chunks[0].evidence}", markup=False, highlight=False)
+
+
+def _spans(offsets: Sequence[int], most: int = 8) -> str:
+    """`3-7, 9`: sorted offsets as runs."""
+    runs: list[list[int]] = []
+    for o in sorted(offsets):
+        if runs and o == runs[-1][1] + 1:
+            runs[-1][1] = o
+        else:
+            runs.append([o, o])
+    shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs[:most])
+    return shown if len(runs) <= most else f"{shown}, … ({len(runs)} runs)"
+
+
+def show_rewind(rewind: Rewind, *, applied: bool) -> None:
+    table = Table(title="rewind" + ("" if applied else " (dry run)"), title_justify="left")
+    for name in ("partition", "from", "to", "offsets to read again"):
+        table.add_column(name, justify="right")
+    for p, (was, to) in sorted(rewind.moves.items()):
+        table.add_row(str(p), "-" if was is None else str(was), str(to), str(max(0, (was or 0) - to)))
+    out.print(table)
+    for r in rewind.skipped:
+        out.print(f"[red]skipped for good:[/] {r} ({r.size} offsets)")
+    out.print(f"generation {rewind.base.generation} -> {rewind.head.generation}; nothing published is touched")
+    if not applied:
+        out.print("Nothing was changed. Add --apply to do it.")
+
+
+def clock(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def show_status(found: Sequence[Mapping[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("stream")
+    for name in ("gen", "head", "backlog", "headroom", "open", "quarantined"):
+        table.add_column(name, justify="right")
+    table.add_column("watermark", no_wrap=True)
+    for row in found:
+        figures = ("generation", "head", "backlog", "headroom", "open", "quarantined", "watermark")
+        table.add_row(row["stream"], *(str(v) if (v := row.get(name)) is not None else "" for name in figures))
+    out.print(table)
+    out.print("backlog: offsets not yet read; headroom: from the log's start to the position;", style="dim")
+    out.print("open and quarantined in chunks; watermark: how far the stream's data have come", style="dim")
+    for row in found:
+        if "problem" in row:
+            out.print(f"{row['stream']}: {row['problem']}", markup=False, highlight=False)
+
+
+def show_sent(report: SendReport) -> None:
+    out.print(
+        f"{report.waveforms} waveforms in {report.records} chunks sent to {report.topic}, {report.bytes / MIB:.1f} MiB"
+    )
+    for r in report.ranges:
+        out.print(f"  {r}", highlight=False, markup=False)
+
+
+def show_check(found: Mapping[str, Any]) -> None:
+    out.print_json(data=found["settings"])
+    out.print(f"streams: {', '.join(found['streams']) or 'none'}")
+    for problem in found["problems"]:
+        out.print(problem, style="red", markup=False)
+    if not found["problems"]:
+        out.print("no problems")

@@ -1,0 +1,1 @@
+"""The embedded default: a real one-node Kafka and Airflow, their start and stop."""

@@ -1,0 +1,201 @@
+"""The Java libraries that no Python package brings: fetched once, checked against a committed list, kept in our cache.
+
+Decides which ones (`KAFKA`, `SPARK_TABLES`) and when a cached folder counts: only if it holds exactly the listed files
+with exactly the listed digests. A folder gets its name when it is whole, so a half-fetched one is never taken for one.
+Never reads or writes anybody's personal Maven or Ivy folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
+from wavestitch.local.folder_lock import folder_lock
+
+PIN_FILE = Path(__file__).with_name("jars.sha256")
+
+_FETCH_SECONDS = 900
+_REPORT_EVERY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A Maven coordinate, with what it depends on unless `alone`."""
+
+    organisation: str
+    artifact: str
+    version: str
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """Jars that are used together. `name` is their prefix in the committed list and their folder in the cache."""
+
+    name: str
+    title: str
+    dependencies: tuple[Dependency, ...]
+
+
+KAFKA = JarSet(
+    name="kafka",
+    title="the Kafka broker",
+    dependencies=(
+        Dependency("org.apache.kafka", "kafka_2.13", "4.2.1"),
+        # With its dependencies it would bring all of Kafka Connect and its web server.
+        Dependency("org.apache.kafka", "kafka-tools", "4.2.1", alone=True),
+        # The binding for the logging interface that Kafka itself brings; without it there are no logs.
+        Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+    ),
+)
+SPARK_TABLES = JarSet(
+    name="spark-tables",
+    title="Spark's access to the tables",
+    dependencies=(
+        Dependency("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.11.0", alone=True),
+        Dependency("org.xerial", "sqlite-jdbc", "3.50.3.0", alone=True),
+    ),
+)
+
+
+def cached_jars(jar_set: JarSet, *, cache_dir: Path, java_home: Path, say: Callable[[str], None]) -> Path:
+    """The folder with these jars, fetched first where missing. Raises `BadInput` if a jar is not the listed one."""
+    pins = read_pins(jar_set)
+    # The list's digest is in the name: other versions get another folder, and the old one stays usable.
+    digest = hashlib.sha256("".join(f"{name} {pins[name]}\n" for name in sorted(pins)).encode()).hexdigest()[:12]
+    folder = cache_dir.absolute() / "jars" / f"{jar_set.name}-{digest}"
+    if not folder.exists():
+        with folder_lock(folder.parent):
+            if not folder.exists():
+                _fetch_checked(jar_set, pins=pins, folder=folder, java_home=java_home, say=say)
+    check_jars(folder, pins=pins)
+    return folder
+
+
+def read_pins(jar_set: JarSet) -> dict[str, str]:
+    """File name to SHA-256 of each jar that the set must hold, from the committed list."""
+    pins = {}
+    for line in PIN_FILE.read_text().splitlines():
+        digest, _, name = line.partition("  ")
+        owner, _, file_name = name.partition("/")
+        if owner == jar_set.name:
+            pins[file_name] = digest
+    if not pins:
+        raise BadInput(f"{PIN_FILE} lists no jars of {jar_set.name}; make the list with `make lock-jars`")
+    return pins
+
+
+def digest_jars(folder: Path) -> dict[str, str]:
+    """File name to SHA-256 of what is in the folder."""
+    digests = {}
+    for jar in sorted(folder.iterdir()):
+        with jar.open("rb") as handle:
+            digests[jar.name] = hashlib.file_digest(handle, "sha256").hexdigest()
+    return digests
+
+
+def check_jars(folder: Path, *, pins: dict[str, str]) -> None:
+    """Raises `BadInput` unless the folder holds exactly these files."""
+    seen = digest_jars(folder)
+    wrong = sorted(name for name in seen.keys() | pins.keys() if seen.get(name) != pins.get(name))
+    if wrong:
+        name = wrong[0]
+        raise BadInput(
+            f"{len(wrong)} of the jars in {folder} are not the listed ones: {name} has SHA-256 "
+            f"{seen.get(name, '(missing)')}, listed in {PIN_FILE.name} is {pins.get(name, '(not listed)')}; delete the "
+            "folder to fetch them again, and if that does not help, do not use what the network delivers",
+            jars=wrong,
+        )
+
+
+def fetch_jars(jar_set: JarSet, *, into: Path, java_home: Path, say: Callable[[str], None]) -> None:
+    """Fetch the set into the folder `into`, unchecked, with the resolver that PySpark brings."""
+    with tempfile.TemporaryDirectory(prefix=".ivy-", dir=into.parent) as scratch_name:
+        scratch = Path(scratch_name)
+        module = scratch / "ivy.xml"
+        module.write_text(_ivy_module(jar_set))
+        argv = [
+            str(java_home / "bin" / "java"),
+            f"-Divy.default.ivy.user.dir={scratch / 'user'}",  # otherwise it reads and fills a folder of the user's
+            *("-jar", str(_ivy_jar())),
+            *("-cache", str(scratch / "cache")),
+            *("-ivy", str(module)),
+            *("-confs", "default", "-types", "jar", "bundle", "-m2compatible"),
+            *("-retrieve", str(into / "[artifact]-[revision](-[classifier]).[ext]")),
+        ]
+        say(f"fetching the jars for {jar_set.title}, once; this takes about half a minute")
+        _run_ivy(argv, jar_set=jar_set, log=scratch / "ivy.log", say=say)
+
+
+def _fetch_checked(
+    jar_set: JarSet, *, pins: dict[str, str], folder: Path, java_home: Path, say: Callable[[str], None]
+) -> None:
+    with tempfile.TemporaryDirectory(prefix=f".{jar_set.name}-", dir=folder.parent) as scratch:
+        fetched = Path(scratch) / "jars"
+        fetched.mkdir()
+        fetch_jars(jar_set, into=fetched, java_home=java_home, say=say)
+        check_jars(fetched, pins=pins)
+        fetched.rename(folder)
+    say(f"{len(pins)} jars for {jar_set.title} are there and are the listed ones")
+
+
+def _ivy_module(jar_set: JarSet) -> str:
+    lines = [
+        '<ivy-module version="2.0">',
+        f'<info organisation="wavestitch" module={quoteattr(jar_set.name)}/>',
+        '<configurations><conf name="default"/></configurations>',
+        "<dependencies>",
+    ]
+    # Under any other configuration than `default`, the broker's own jar is left out.
+    lines += [
+        f"<dependency org={quoteattr(each.organisation)} name={quoteattr(each.artifact)} rev={quoteattr(each.version)} "
+        f'conf="default->default" transitive="{str(not each.alone).lower()}"/>'
+        for each in jar_set.dependencies
+    ]
+    return "\n".join([*lines, "</dependencies>", "</ivy-module>", ""])
+
+
+def _ivy_jar() -> Path:
+    # Looked up, not imported: importing pyspark is slow and belongs to the Spark side.
+    spec = find_spec("pyspark")
+    for place in spec.submodule_search_locations or [] if spec else []:
+        for jar in sorted(Path(place, "jars").glob("ivy-*.jar")):
+            return jar
+    raise BadInput("PySpark is not installed here, and its resolver is what fetches jars; run `make up` to install it")
+
+
+def _run_ivy(argv: list[str], *, jar_set: JarSet, log: Path, say: Callable[[str], None]) -> None:
+    deadline = time.monotonic() + _FETCH_SECONDS
+    reported = 0
+    with log.open("w") as out, subprocess.Popen(argv, stdout=out, stderr=subprocess.STDOUT) as process:
+        try:
+            while process.poll() is None:
+                if time.monotonic() > deadline:
+                    raise _fetch_error(jar_set, log, f"was not done after {_FETCH_SECONDS} s")
+                time.sleep(0.2)
+                done = log.read_text(errors="replace").count("[SUCCESSFUL ]")
+                if done >= reported + _REPORT_EVERY:
+                    reported = done
+                    say(f"{done} jars for {jar_set.title} fetched")
+        finally:
+            process.kill()
+    if process.returncode:
+        raise _fetch_error(jar_set, log, f"ended with exit code {process.returncode}")
+
+
+def _fetch_error(jar_set: JarSet, log: Path, what: str) -> WavestitchError:
+    text = log.read_text(errors="replace")
+    unresolved = [line.strip() for line in text.splitlines() if "not found" in line or "FAILED" in line]
+    shown = "\n".join(unresolved[:10] or text.splitlines()[-10:])
+    return Transient(
+        f"fetching the jars for {jar_set.title} {what}; nothing was kept. Is Maven Central within reach? "
+        f"The resolver's words:\n{shown}"
+    )

