@@ -1,0 +1,333 @@
+"""One DAG a stream: `ingest_NAME` for each `streams/NAME.yaml`. Says what runs when; what runs is `wavestitch.batch`.
+
+A stream whose file cannot be read keeps its DAG, which shows why, and takes no other one away. What a task needs is
+imported in the task: this file is parsed again and again.
+"""
+# mypy: disable-error-code="untyped-decorator"
+
+from __future__ import annotations
+
+import logging
+import re
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import (
+    DAG,
+    CronDataIntervalTimetable,
+    ExceptionRetryPolicy,
+    Param,
+    RetryAction,
+    RetryRule,
+    get_current_context,
+    result,
+    task,
+)
+from airflow.sdk.exceptions import AirflowTimetableInvalid
+
+from wavestitch.batch.request import GATES, check_gate, earlier_plan, plan_request
+from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
+from wavestitch.contracts.stream import Stream
+from wavestitch.settings import Settings, load_settings, load_stream, stream_names
+
+OWNER = "wavestitch"
+RETRIES = 2
+RETRY_DELAY = timedelta(minutes=1)
+# Recordings can be old, and a backfill reaches no further back than this.
+START = datetime(1970, 1, 1, tzinfo=UTC)
+
+ON_ERROR = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(Terminal, RetryAction.FAIL, reason="trying again cannot help; the message says what does"),
+        RetryRule(Transient, RetryAction.RETRY, reason="the same step may succeed later"),
+        RetryRule(StateUnknown, RetryAction.RETRY, reason="the next try looks at the table before it does anything"),
+    ]
+)
+
+PARAMS = {
+    "offsets": Param(
+        None,
+        type=["null", "string"],
+        title="Offsets",
+        description="Read these only: PARTITION:START-END, separated by commas, e.g. 0:100-200,1:0-50. END itself "
+        "is not read. The stream's positions stay where they are.",
+        section="What to read (nothing: from the stream's positions on)",
+    ),
+    "interval": Param(
+        None,
+        type=["null", "string"],
+        title="Interval",
+        description="Publish the waveforms that start in START/END, e.g. 2026-01-30T00:00:00Z/2026-01-31T00:00:00Z. "
+        "The stream's positions stay where they are.",
+        section="What to read (nothing: from the stream's positions on)",
+    ),
+    "plan_id": Param(
+        None,
+        type=["null", "string"],
+        title="Earlier plan",
+        description="Carry this plan through again (32 hex digits): the same inputs, the same outcome.",
+        section="What to read (nothing: from the stream's positions on)",
+    ),
+    "gate": Param(
+        "stop",
+        type="string",
+        enum=list(GATES),
+        title="Where an expectation about the whole batch fails",
+        description="stop: nothing is published and the run fails. accept: publish nevertheless. park: hold the whole "
+        "batch, so that the stream goes on.",
+        section="Quality gate",
+    ),
+    "why": Param(
+        None,
+        type=["null", "string"],
+        title="Why",
+        description="Recorded with the batch, beside your name. Needed with accept and park.",
+        section="Quality gate",
+    ),
+}
+
+READ_DOC = "**Reads one unit of work** (the slices in its name) from Kafka into the landing, up to exactly its end."
+_SHOWN = 200  # of a task's name
+
+log = logging.getLogger(__name__)
+
+
+@task.short_circuit(execution_timeout=timedelta(minutes=15))
+def plan(stream: str) -> list[dict[str, Any]]:
+    """**Pins the inputs of the batch**: offset ranges, slices, the head it stands on, the stream's definition.
+
+    Its XComs: `return_value`, the units of work; `plan`, the whole. Where there is nothing to do, everything after it
+    is skipped and the run succeeds; `nothing` says why.
+    """
+    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.steps import describe_plan, step_plan  # noqa: PLC0415
+
+    context = get_current_context()
+    run, params = context["dag_run"], context["params"]
+    check_gate(params["gate"], params["why"])
+    interval = (run.data_interval_start, run.data_interval_end) if run.data_interval_start else None
+    run_type = str(getattr(run.run_type, "value", run.run_type))
+    earlier = earlier_plan(run_type, params)
+    request = plan_request(run_type, interval, params)
+    site = Site()
+    planned = describe_plan(site.folder(stream, earlier).plan()) if earlier else step_plan(site, stream, request)
+    if "nothing" in planned:
+        log.info(planned["nothing"])
+        context["ti"].xcom_push(key="nothing", value=planned["nothing"])
+        return []
+    for partition, why in planned["why"].items():
+        log.info("partition %s starts there: %s", partition, why)
+    context["ti"].xcom_push(key="plan", value=planned)
+    context["ti"].xcom_push(key="plan_id", value=planned["plan_id"])
+    units = [{"unit": u, "slices": ", ".join(planned["slices"][u])} for u in planned["units"]]
+    # A batch that only expires what has waited too long reads nothing, but must not be taken for nothing to do.
+    return units or [{"unit": None, "slices": "nothing to read"}]
+
+
+# Airflow takes a task's documentation from its docstring, but not that of a mapped one.
+@task(doc_md=READ_DOC, map_index_template="{{ slices }}", execution_timeout=timedelta(hours=3))
+def read(stream: str, plan_id: str, work: dict[str, Any]) -> dict[str, Any]:
+    """One unit of work into the landing."""
+    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.steps import step_read  # noqa: PLC0415
+
+    get_current_context()["slices"] = work["slices"][:_SHOWN]
+    return {} if work["unit"] is None else step_read(Site(), stream, plan_id, work["unit"])
+
+
+@task(execution_timeout=timedelta(hours=3))
+def reassemble(stream: str, plan_id: str, reads: list[dict[str, Any]]) -> dict[str, Any]:
+    """**Stitches what is whole**, by Spark, through Airflow's `spark` connection of the settings."""
+    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.steps import step_reassemble  # noqa: PLC0415
+
+    site = Site()
+    receipts = [r["receipt"] for r in reads if "receipt" in r]
+
+    def submit(job: Path, outcome: Path) -> None:
+        submit_through_connection(site.settings, job, outcome)
+
+    return step_reassemble(site, stream, plan_id, receipts, submit=submit, say=log.info)
+
+
+@task(execution_timeout=timedelta(hours=1))
+def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str, Any]:
+    """**Asks the gate**: the stream's Great Expectations suite over one row a waveform. Data Docs show the outcome.
+
+    Where it closes, trigger the DAG again with this plan's id as *earlier plan* and gate *accept* or *park*.
+    """
+    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.steps import step_validate  # noqa: PLC0415
+
+    context = get_current_context()
+    gate, why = check_gate(context["params"]["gate"], context["params"]["why"])
+    who = context["dag_run"].triggering_user_name
+    return step_validate(Site(), stream, plan_id, reassembled, gate=gate, why=f"{why} ({who})" if who else why)
+
+
+@result
+@task(execution_timeout=timedelta(hours=1))
+def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
+    """**Decides and commits**, in one atomic snapshot of the stream's table. Until then nothing counts."""
+    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.steps import step_publish  # noqa: PLC0415
+
+    return step_publish(Site(), stream, plan_id, reassembled, validated, say=log.info)
+
+
+@task(execution_timeout=timedelta(minutes=15))
+def commit_offsets(stream: str, plan_id: str) -> dict[str, Any]:
+    """**Projects the positions into the consumer group**, last: for Kafka's own tools. Then the landing is freed."""
+    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.steps import step_commit_offsets  # noqa: PLC0415
+
+    return step_commit_offsets(Site(), stream, plan_id)
+
+
+def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> None:
+    """Run the stitching app where the Airflow connection says, and raise the error that it left, not an exit code."""
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook  # noqa: PLC0415
+    from airflow.sdk import BaseHook  # noqa: PLC0415
+    from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException  # noqa: PLC0415
+
+    from spark_apps import submit  # noqa: PLC0415
+
+    name = settings.spark.connection
+    try:
+        master = str(BaseHook.get_connection(name).host or "")
+    except AirflowNotFoundException:
+        # The hook would go to a YARN cluster that nobody named.
+        raise BadInput(
+            f"Airflow has no connection {name!r} (settings: spark.connection); make one of type spark"
+        ) from None
+    submit.error_file(outcome).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="wavestitch-submit-") as private:
+        properties = Path(private) / "spark.properties"
+        properties.write_text(
+            submit.spark_properties(submit.spark_conf(master, settings.spark.conf)), encoding="latin-1"
+        )
+        hook = SparkSubmitHook(
+            conn_id=name,
+            name="wavestitch reassemble",
+            properties_file=str(properties),
+            application_args=["--job", str(job), "--result", str(outcome)],
+        )
+        # Airflow tells the task when it is cleared or out of time; the application must hear of it.
+        get_current_context()["task"].on_kill = hook.on_kill
+        try:
+            hook.submit(str(submit.APPLICATION), env=submit.spark_environment(settings.spark.java_home))
+        except AirflowException as error:
+            left = submit.left_error(outcome)
+            raise left or Transient(f"Spark failed and the application left no error: {str(error)[-600:]}") from error
+
+
+def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY) -> DAG:
+    """The DAG of one stream. Raises `BadInput` for a schedule that is none."""
+    with DAG(
+        f"ingest_{stream.name}",
+        description=stream.description or f"Waveforms of {stream.topic}",
+        doc_md=describe_stream(stream),
+        schedule=_timetable(stream),
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        dagrun_timeout=timedelta(hours=12),
+        tags=[OWNER, "ingest"],
+        params=PARAMS,
+        default_args={
+            "owner": OWNER,
+            "retries": RETRIES,
+            "retry_delay": retry_delay,
+            "retry_exponential_backoff": 2.0,
+            "max_retry_delay": timedelta(minutes=15),
+            "retry_policy": ON_ERROR,
+        },
+    ) as dag:
+        planned = plan(stream.name)
+        plan_id = planned["plan_id"]
+        reads = read.partial(stream=stream.name, plan_id=plan_id).expand(work=planned)
+        reassembled = reassemble(stream.name, plan_id, reads)
+        validated = validate(stream.name, plan_id, reassembled)
+        published = publish(stream.name, plan_id, reassembled, validated)
+        published >> commit_offsets(stream.name, plan_id)
+    return dag
+
+
+def make_broken_dag(name: str, sentence: str) -> DAG:
+    """In place of a stream's DAG: shows what is wrong with its file, and fails with that when it is triggered."""
+    safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+    with DAG(
+        f"ingest_{safe}" if safe == name else f"ingest_{safe}_{sum(name.encode())}",
+        description=f"Broken: {sentence}",
+        doc_md=f"# Broken\n\n{_plain(sentence)}\n\nNothing of this stream is read until its file is put right; "
+        "`wavestitch check` tests it. The other streams go on.",
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        dagrun_timeout=timedelta(minutes=5),
+        tags=[OWNER, "broken"],
+        default_args={"owner": OWNER, "retries": 0},
+    ) as dag:
+
+        @task(execution_timeout=timedelta(minutes=1))
+        def explain() -> None:
+            """Fails with the sentence that says what is wrong with the stream's file."""
+            raise BadInput(sentence)
+
+        explain()
+    return dag
+
+
+def describe_stream(stream: Stream) -> str:
+    """What an operator wants to know before triggering, as Markdown."""
+    limits = stream.limits
+    expected = "".join(f"\n- `{e.type}` ({e.severity}): {_plain(str(e.kwargs))}" for e in stream.expectations)
+    return f"""# {stream.name}
+
+{_plain(stream.description)}
+
+Topic `{stream.topic}`, consumer group `{stream.group}`, schedule `{stream.schedule or "none"}` (UTC).
+
+A run goes from the stream's positions to the end of the log: plan → read → reassemble → validate → publish → commit
+offsets. **Trigger** it to do that now. Name *offsets* or an *interval* to read those instead, or **backfill** past
+intervals: both leave the positions alone. To read data again, rewind with the DAG `rewind`.
+Retry or clear a task to carry the same plan on; clear `plan` for a new one. Nothing is published twice.
+
+A batch has at most {limits.max_batch_records} records and {limits.max_batch_bytes >> 20} MiB, a waveform
+{limits.max_waveform_bytes >> 20} MiB. An incomplete waveform waits {stream.patience} s.
+
+Expectations:{expected or " none."}
+"""
+
+
+def _timetable(stream: Stream) -> CronDataIntervalTimetable | None:
+    if stream.schedule is None:
+        return None
+    timetable = CronDataIntervalTimetable(stream.schedule, timezone="UTC")
+    try:
+        timetable.validate()
+    except AirflowTimetableInvalid as error:
+        raise BadInput(f"streams/{stream.name}.yaml: 'schedule' is not valid: {stream.schedule!r}: {error}") from None
+    return timetable
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown leaves as it is."""
+    return f"`{' '.join(text.split()).replace('`', chr(39))}`" if text else ""
+
+
+def make_dags(settings: Settings) -> list[DAG]:
+    """A DAG for each file in the streams' folder."""
+    dags = []
+    for name in stream_names(settings):
+        try:
+            dags.append(make_ingest_dag(load_stream(settings, name)))
+        except BadInput as error:
+            dags.append(make_broken_dag(name, error.message))
+    return dags
+
+
+globals().update({dag.dag_id: dag for dag in make_dags(load_settings())})

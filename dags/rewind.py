@@ -1,0 +1,111 @@
+"""The DAG `rewind`: moves a stream's positions on purpose. A dry run unless its form says otherwise, never scheduled.
+
+Decides nothing: `wavestitch.batch.rewind` does. Its task is never tried again by itself: somebody is looking.
+"""
+# mypy: disable-error-code="untyped-decorator"
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param, get_current_context, result, task
+
+from wavestitch.batch.request import rewind_target
+from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
+from wavestitch.contracts.errors import BadInput
+from wavestitch.settings import load_settings, stream_names
+
+DOC = """# Rewind
+
+Moves the positions of a stream, so that the next run reads again what was read before, or leaves out what must not be
+read. Going back loses nothing: what is published is recognised and not published again. Undo it with *to*: `previous`.
+
+Trigger it once as it is: the result of the task shows what would move. Then again with **apply**. A run that is under
+way at that moment ends *fenced*: it can neither publish nor move the positions back.
+
+Going forward skips data that nobody reads any more: only with **accept skip**, and the stream's table keeps the ranges.
+"""
+
+log = logging.getLogger(__name__)
+
+
+@result
+@task(execution_timeout=timedelta(minutes=15))
+def rewind() -> dict[str, Any]:
+    """**Shows what would move**, per partition, and moves it where `apply` was chosen. Never tried again by itself."""
+    from wavestitch.batch.site import Site  # noqa: PLC0415 - loads the clients of Kafka and the tables
+
+    context = get_current_context()
+    params = context["params"]
+    why = (params["why"] or "").strip()
+    if params["apply"] and not why:
+        raise BadInput("apply needs a reason (why): it is recorded with the rewind")
+    site = Site()
+    stream, tables = site.stream(params["stream"]), site.tables(params["stream"])
+    who = context["dag_run"].triggering_user_name or "Airflow"
+    found = plan_rewind(stream, rewind_target(params["to"]), log=site.log, tables=tables, who=who, why=why or "-")
+    for partition, (old, new) in sorted(found.moves.items()):
+        log.info("partition %s: %s -> %s", partition, old, new)
+    if params["apply"]:
+        apply_rewind(stream, found, accept_skip=params["accept_skip"], log=site.log, tables=tables)
+    log.info("applied" if params["apply"] else "a dry run: nothing was moved")
+    return {
+        "applied": params["apply"],
+        "generation": found.head.generation,
+        "moves": {str(p): list(move) for p, move in found.moves.items()},
+        "skipped": [list(r) for r in found.skipped],
+    }
+
+
+with DAG(
+    "rewind",
+    description="Move a stream's positions on purpose, to read again or to skip",
+    doc_md=DOC,
+    schedule=None,
+    start_date=datetime(1970, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=1),
+    tags=["wavestitch", "rewind"],
+    default_args={"owner": "wavestitch", "retries": 0},
+    params={
+        "stream": Param(
+            type="string",
+            enum=stream_names(load_settings()) or ["(no stream is declared)"],
+            title="Stream",
+            description="Whose positions are moved.",
+            section="Where to",
+        ),
+        "to": Param(
+            type="string",
+            minLength=1,
+            title="To",
+            description=f"{TARGETS[:1].upper()}{TARGETS[1:]}. The offset named is the next one that is read.",
+            section="Where to",
+        ),
+        "apply": Param(
+            False,
+            type="boolean",
+            title="Apply",
+            description="Move the positions. Off: a dry run that only shows what would move.",
+            section="Do it",
+        ),
+        "accept_skip": Param(
+            False,
+            type="boolean",
+            title="Accept skip",
+            description="Accept that the skipped offsets, which the dry run lists, are never read.",
+            section="Do it",
+        ),
+        "why": Param(
+            None,
+            type=["null", "string"],
+            title="Why",
+            description="Recorded with the rewind, beside your name. Needed with apply.",
+            section="Do it",
+        ),
+    },
+) as dag:
+    rewind()
