@@ -1,0 +1,1 @@
+"""Figures that anyone can print: absolute ones drift with the machine, ratios of one run hold."""
