@@ -1,0 +1,189 @@
+"""What the tests of the Kafka edge share: records with a known content, plans over them, and what came of it."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from consumers.landing import open_landing, verify_landed
+from wavestitch.contracts.chunk_header import encode_headers
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.position import Position
+from wavestitch.contracts.receipt import Receipt, check_coverage
+from wavestitch.contracts.stream import Stream
+
+META = (
+    '{"source":"s","channel":"c","start_time_ns":0,"sampling_rate_hz":1.0,"sample_format":"i16le","units":"mV",'
+    '"adc_gain":1.0,"baseline":0.0}'
+)
+Headers = list[tuple[str, bytes | None]]
+
+
+class Sender:
+    """Writes chunks of waveform `w` to a topic, in transactions where it is told to; remembers every value."""
+
+    def __init__(self, bootstrap: str, topic: str, *, transactional: bool = False, value_bytes: int = 64) -> None:
+        config: dict[str, Any] = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 1}
+        if transactional:
+            config["transactional.id"] = f"tx-{uuid.uuid4().hex}"
+        self._producer = Producer(config)
+        if transactional:
+            self._producer.init_transactions(30)
+        self._topic = topic
+        self._value_bytes = value_bytes
+        self._seq = 0
+        self._random = random.Random(7)
+
+    def send(self, count: int, *, partition: int = 0, timestamp: int = 0) -> list[bytes]:
+        values = [self._random.randbytes(self._value_bytes) for _ in range(count)]
+        for value in values:
+            headers = encode_headers(waveform_id="w", seq=self._seq, count=None, meta=META, value=value, digest=None)
+            self.record(value, key=b"w", headers=headers, partition=partition, timestamp=timestamp)
+            self._seq += 1
+        self.flush()
+        return values
+
+    def record(
+        self, value: bytes | None, *, key: bytes | None, headers: Any, partition: int = 0, timestamp: int = 0
+    ) -> None:
+        self._producer.produce(
+            self._topic, value, key, partition=partition, headers=headers or None, timestamp=timestamp
+        )
+
+    def flush(self) -> None:
+        assert self._producer.flush(30) == 0
+
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def commit(self, count: int, *, partition: int = 0) -> list[bytes]:
+        self.begin()
+        values = self.send(count, partition=partition)
+        self._producer.commit_transaction(30)
+        return values
+
+    def abort(self, count: int, *, partition: int = 0) -> None:
+        self.begin()
+        # Flushed first: what is still in the client's queue would never reach the log.
+        self.send(count, partition=partition)
+        self._producer.abort_transaction(30)
+
+
+def plan_over(
+    topic: str,
+    topic_id: str,
+    units: Sequence[Sequence[tuple[int, int, int]]],
+    *,
+    transactional: bool = False,
+    idle_deadline: int = 10,
+    epochs: int | None = None,
+) -> Plan:
+    """An ingest plan that reads these slices."""
+    slices = [tuple(OffsetRange(*s) for s in unit) for unit in units]
+    ends: dict[int, int] = {}
+    for unit in slices:
+        for s in unit:
+            ends[s.partition] = max(s.end, ends.get(s.partition, 0))
+    stream = Stream.model_validate(
+        {
+            "name": "ecg",
+            "topic": topic,
+            "group": f"g-{topic}",
+            "transactional": transactional,
+            "reading": {"idle_deadline": idle_deadline},
+        }
+    )
+    return Plan(
+        plan_id="",
+        kind=PlanKind.INGEST,
+        stream=stream,
+        topic_id=topic_id,
+        partitions=max(ends) + 1,
+        ranges=(),
+        units=tuple(slices),
+        positions={},
+        ends={p: Position(end, None, epochs) for p, end in ends.items()},
+        generation=1,
+        base_sequence=0,
+        base_snapshot=0,
+        held_snapshot=None,
+        watermark_ms=0,
+        clock_ms=0,
+        scope=None,
+        why={},
+        mean_record_bytes=100.0,
+        code_version="test",
+        nonce="",
+    ).sealed()
+
+
+def landed_rows(folder: Path, plan: Plan, receipts: Sequence[Receipt]) -> list[dict[str, Any]]:
+    """Every landed row by partition and offset; checks that the receipts cover the plan and the files are whole."""
+    check_coverage(plan, receipts)
+    rows: list[dict[str, Any]] = []
+    for receipt in receipts:
+        for landed in receipt.slices:
+            verify_landed(folder, landed)
+            if landed.file is not None:
+                table = open_landing(folder / landed.file)
+                table.validate(full=True)
+                assert table.num_rows == landed.records
+                rows += table.to_pylist()
+    return sorted(rows, key=lambda r: (r["partition"], r["offset"]))
+
+
+def delete_before(bootstrap: str, topic: str, offset: int, *, partition: int = 0) -> None:
+    """As retention does: the log begins at this offset."""
+    at = TopicPartition(topic, partition, offset)
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # named: an answer dies with its client
+    admin.delete_records([at])[at].result(30)
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic], operation_timeout=30)[topic].result(30)
+
+
+def reread(plan: Plan, **changes: Any) -> Plan:
+    """The plan with other facts, sealed anew."""
+    return replace(plan, **changes).sealed()
+
+
+def send_with_raw_header_name(bootstrap: str, topic: str, name: bytes) -> None:
+    """A record whose header has a name of any bytes, which clients in other languages can send and Python's cannot."""
+    libs = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    lib = ctypes.CDLL(str(next(libs.glob("librdkafka*"))))
+    pointer = ctypes.c_void_p
+    for function in (lib.rd_kafka_conf_new, lib.rd_kafka_new, lib.rd_kafka_headers_new):
+        function.restype = pointer
+    words = ctypes.create_string_buffer(512)
+    conf = pointer(lib.rd_kafka_conf_new())
+    lib.rd_kafka_conf_set(conf, b"bootstrap.servers", bootstrap.encode(), words, 512)
+    producer = pointer(lib.rd_kafka_new(0, conf, words, 512))
+    headers = pointer(lib.rd_kafka_headers_new(ctypes.c_size_t(1)))
+    lib.rd_kafka_header_add(headers, name, ctypes.c_ssize_t(len(name)), b"1", ctypes.c_ssize_t(1))
+    topic_, partition_, value_, key_, headers_, end_ = 1, 3, 4, 5, 10, 0
+    try:
+        failed = lib.rd_kafka_producev(
+            producer,
+            *(topic_, topic.encode()),
+            *(partition_, ctypes.c_int32(0)),
+            *(value_, b"payload", ctypes.c_size_t(7)),
+            *(key_, b"key", ctypes.c_size_t(3)),
+            *(headers_, headers),
+            end_,
+        )
+        assert failed == 0
+        assert lib.rd_kafka_flush(producer, 30_000) == 0
+    finally:
+        lib.rd_kafka_destroy(producer)

@@ -1,0 +1,184 @@
+"""The broker of the local stack: a real one, on this machine only, and stopped exactly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from wavestitch.contracts.errors import BadInput, Terminal
+from wavestitch.local.broker import Broker, run_kafka_tool, running_broker, start_broker, stop_broker
+from wavestitch.local.process import start_time
+
+LOOPBACK_HEX = "0100007F"
+
+
+@dataclass(frozen=True)
+class Starter:
+    java_home: Path
+    jars: Path
+
+    def __call__(self, folder: Path, **more: object) -> Broker:
+        return start_broker(folder=folder, java_home=self.java_home, jars=self.jars, **more)
+
+
+@pytest.fixture
+def start(java_home: Path, kafka_jars: Path, tmp_path: Path) -> Iterator[Starter]:
+    with ExitStack() as stop:
+        for name in ("one", "two"):
+            stop.callback(stop_broker, tmp_path / name)
+        yield Starter(java_home, kafka_jars)
+
+
+def produce(bootstrap: str, topic: str, values: list[bytes]) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(30) == 0
+
+
+def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        got: list[bytes] = []
+        deadline = time.monotonic() + 30
+        while len(got) < count and time.monotonic() < deadline:
+            got += [m.value() for m in consumer.consume(count, 1.0) if m.error() is None]
+        return got
+    finally:
+        consumer.close()
+
+
+def listening_addresses(pid: int) -> set[str]:
+    """The addresses, in hex, on which this process listens, over IPv4 and IPv6."""
+    inodes = set()
+    for handle in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = os.readlink(handle)
+        except FileNotFoundError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+    ]
+    return {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+def test_what_is_produced_is_consumed(broker: Broker, topic_factory: Callable[..., str]) -> None:
+    topic = topic_factory(partitions=1, configs={"max.message.bytes": "4194304"})
+    values = [b"a", b"", b"c" * 100_000]
+    produce(broker.bootstrap, topic, values)
+    assert consume(broker.bootstrap, topic, 3) == values
+
+
+def test_it_listens_on_this_machine_only(broker: Broker) -> None:
+    assert listening_addresses(broker.pid) == {LOOPBACK_HEX}
+
+
+def test_a_misspelt_topic_is_an_error_and_not_a_new_topic(broker: Broker) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 3000})
+    failures = []
+    try:
+        producer.produce("nobody-made-this", b"x", on_delivery=lambda error, _message: failures.append(error))
+    except KafkaException as error:
+        failures.append(error)
+    producer.flush(10)
+    assert failures[0] is not None
+    assert "nobody-made-this" not in AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics
+
+
+def test_two_brokers_run_side_by_side_and_stop_ends_exactly_one(
+    start: Starter, make_topic: Callable[..., None], tmp_path: Path
+) -> None:
+    one, two = start(tmp_path / "one"), start(tmp_path / "two")
+    assert one.bootstrap != two.bootstrap
+    assert stop_broker(tmp_path / "one") is True
+    assert running_broker(tmp_path / "one") is None
+    assert start_time(one.pid) is None
+    assert running_broker(tmp_path / "two") == two
+    make_topic(two.bootstrap, "still-here", 1, {})
+    assert stop_broker(tmp_path / "one") is False
+
+
+def test_a_restart_keeps_the_data_and_the_address(
+    start: Starter, make_topic: Callable[..., None], tmp_path: Path
+) -> None:
+    first = start(tmp_path / "one")
+    make_topic(first.bootstrap, "kept", 1, {})
+    produce(first.bootstrap, "kept", [b"before"])
+    stop_broker(tmp_path / "one")
+    second = start(tmp_path / "one")
+    assert second.bootstrap == first.bootstrap
+    assert consume(second.bootstrap, "kept", 1) == [b"before"]
+    assert start(tmp_path / "one") == second, "starting it again is not starting another"
+
+
+def test_data_survive_a_kill(start: Starter, make_topic: Callable[..., None], tmp_path: Path) -> None:
+    first = start(tmp_path / "one")
+    make_topic(first.bootstrap, "kept", 1, {})
+    produce(first.bootstrap, "kept", [b"before"])
+    os.kill(first.pid, signal.SIGKILL)
+    second = start(tmp_path / "one")
+    assert second.pid != first.pid
+    assert consume(second.bootstrap, "kept", 1) == [b"before"]
+
+
+def test_a_remembered_port_that_is_taken_is_replaced_by_another(start: Starter, tmp_path: Path) -> None:
+    first = start(tmp_path / "one")
+    port = int(first.bootstrap.rpartition(":")[2])
+    stop_broker(tmp_path / "one")
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        with pytest.raises(BadInput, match=str(port)):
+            start(tmp_path / "one", port=port)
+        assert start(tmp_path / "one").bootstrap != first.bootstrap
+
+
+def test_a_broker_that_dies_while_starting_says_why_and_where_its_log_is(start: Starter, tmp_path: Path) -> None:
+    with pytest.raises(Terminal, match=r"num\.partitions") as caught:
+        start(tmp_path / "one", overrides={"num.partitions": "none"})
+    assert str(tmp_path / "one" / "broker.log") in caught.value.message
+    assert running_broker(tmp_path / "one") is None
+
+
+def test_it_outlives_the_process_that_started_it(start: Starter, tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from wavestitch.local.broker import start_broker; "
+        "start_broker(folder=Path(sys.argv[1]), java_home=Path(sys.argv[2]), jars=Path(sys.argv[3]))"
+    )
+    argv = [sys.executable, "-c", code, str(tmp_path / "one"), str(start.java_home), str(start.jars)]
+    subprocess.run(argv, check=True, timeout=120)
+    found = running_broker(tmp_path / "one")
+    assert found is not None
+    assert AdminClient({"bootstrap.servers": found.bootstrap}).list_topics(timeout=10).brokers
+
+
+def test_kafkas_own_tools_run_against_it_and_a_failing_one_is_an_error(
+    broker: Broker, topic_factory: Callable[..., str], java_home: Path, kafka_jars: Path
+) -> None:
+    topic = topic_factory(partitions=2)
+    groups = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    address = ["--bootstrap-server", broker.bootstrap]
+    reset = ["--reset-offsets", "--group", "g", "--topic", topic, "--to-earliest", "--execute"]
+    run_kafka_tool(java_home, kafka_jars, groups, [*address, *reset])
+    described = run_kafka_tool(java_home, kafka_jars, groups, [*address, "--describe", "--group", "g"])
+    assert topic in described
+    with pytest.raises(Terminal, match="ConsumerGroupCommand"):
+        run_kafka_tool(java_home, kafka_jars, groups, [*address, "--no-such-option"])

@@ -1,0 +1,231 @@
+"""What planning and projecting see of a real broker: every partition answered for, or an error that says why (I8)."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from consumers.client_settings import KafkaSettings
+from consumers.log_view import KafkaLog
+from tests.broker.reading_rig import Sender, delete_before
+from wavestitch.contracts.errors import Refused, Transient
+from wavestitch.contracts.ports import Log, PartitionEnds
+from wavestitch.contracts.position import Position, Tag, parse_tag
+from wavestitch.local.broker import Broker, run_kafka_tool
+
+TAG = Tag(3, 14, "0123456789abcdef0123").encode()
+
+
+@pytest.fixture(scope="module")
+def log(broker: Broker) -> Log:
+    return KafkaLog(KafkaSettings(broker.bootstrap))
+
+
+@pytest.fixture
+def group() -> str:
+    return f"g-{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def member(bootstrap: str, group: str, topic: str, protocol: str) -> Iterator[None]:
+    """A live consumer of the group, of either rebalance protocol."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": protocol, "client.id": "ada"}
+    )
+    consumer.subscribe([topic])
+    deadline = time.monotonic() + 30
+    try:
+        while not consumer.assignment():
+            consumer.poll(0.1)
+            assert time.monotonic() < deadline, "the member did not join"
+        yield
+    finally:
+        consumer.close()
+
+
+# --- the topic
+
+
+def test_a_topic_is_seen_as_it_is(log: Log, topic_factory: Any) -> None:
+    name = topic_factory(partitions=3, configs={"max.message.bytes": "2000000"})
+    view = log.topic(name)
+    assert (view.name, view.partitions, view.compacted, view.max_message_bytes) == (name, (0, 1, 2), False, 2_000_000)
+    assert len(view.topic_id) == 22
+    assert log.topic(name) == view
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_compacted_topic_is_seen_as_compacted(log: Log, topic_factory: Any, policy: str) -> None:
+    assert log.topic(topic_factory(configs={"cleanup.policy": policy})).compacted
+
+
+def test_a_missing_topic_is_refused_with_what_to_do(log: Log) -> None:
+    with pytest.raises(Refused, match=r"topic no-such does not exist at 127.*; create it, or correct"):
+        log.topic("no-such")
+
+
+def test_a_broker_that_does_not_answer_is_a_transient_error_within_the_deadline() -> None:
+    began = time.monotonic()
+    with pytest.raises(Transient, match=r"127\.0\.0\.1:1.*is the broker up and within reach") as away:
+        KafkaLog(KafkaSettings("127.0.0.1:1"), deadline=1).topic("t")
+    assert "Connection refused" in away.value.message or "Connect to" in away.value.message
+    assert time.monotonic() - began < 8
+
+
+# --- ends
+
+
+def test_ends_of_empty_filled_and_shortened_partitions(log: Log, broker: Broker, topic_factory: Any) -> None:
+    topic = topic_factory(partitions=3)
+    sender = Sender(broker.bootstrap, topic)
+    sender.send(10, partition=1)
+    sender.send(10, partition=2)
+    delete_before(broker.bootstrap, topic, 4, partition=2)
+    assert log.ends(topic, [0, 1, 2]) == {
+        0: PartitionEnds(0, 0, 0, 0),
+        1: PartitionEnds(0, 10, 10, 0),
+        2: PartitionEnds(4, 10, 10, 0),
+    }
+
+
+def test_an_open_transaction_parts_the_stable_end_from_the_high_watermark(
+    log: Log, broker: Broker, topic_factory: Any
+) -> None:
+    topic = topic_factory()
+    Sender(broker.bootstrap, topic).send(5)
+    hanging = Sender(broker.bootstrap, topic, transactional=True)
+    hanging.begin()
+    hanging.send(3)
+    assert log.ends(topic, [0]) == {0: PartitionEnds(0, 5, 8, 0)}
+
+
+def test_a_partition_that_is_not_there_is_an_error_and_not_left_out(log: Log, topic_factory: Any) -> None:
+    topic = topic_factory()
+    with pytest.raises((Transient, Refused), match=f"{topic} partition 7"):
+        log.ends(topic, [0, 7])
+    with pytest.raises((Transient, Refused), match=f"{topic} partition 7"):
+        log.offsets_at(topic, {0: 0, 7: 0})
+
+
+def test_asking_for_no_partition_is_answered_with_none(log: Log, topic_factory: Any, group: str) -> None:
+    topic = topic_factory()
+    assert log.ends(topic, []) == {}
+    assert log.offsets_at(topic, {}) == {}
+    assert log.group_offsets(group, topic, []) == {}
+    log.commit_group(group, topic, {}, TAG)
+
+
+# --- times
+
+
+def test_a_time_gives_the_first_record_at_or_after_it_and_the_stable_end_where_none_is(
+    log: Log, broker: Broker, topic_factory: Any
+) -> None:
+    topic = topic_factory(partitions=2)
+    sender = Sender(broker.bootstrap, topic)
+    stamps = [1_700_000_000_000 + 10 * n for n in (0, 1, 1, 4, 9)]
+    for stamp in stamps:
+        sender.send(1, timestamp=stamp)
+    for asked in (0, *(s + d for s in stamps for d in (-1, 0, 1)), stamps[-1] + 10_000_000):
+        expected = next((i for i, s in enumerate(stamps) if s >= asked), len(stamps))
+        assert log.offsets_at(topic, {0: asked, 1: asked}) == {0: expected, 1: 0}, asked
+
+
+def test_a_time_after_everything_gives_the_stable_end_before_an_open_transaction(
+    log: Log, broker: Broker, topic_factory: Any
+) -> None:
+    topic = topic_factory()
+    Sender(broker.bootstrap, topic).send(5, timestamp=1000)
+    hanging = Sender(broker.bootstrap, topic, transactional=True)
+    hanging.begin()
+    hanging.send(3, timestamp=5000)
+    assert log.offsets_at(topic, {0: 2000}) == {0: 5}
+    assert log.offsets_at(topic, {0: 500}) == {0: 0}
+
+
+# --- the group
+
+
+def test_a_group_that_never_was_has_no_members_and_no_offsets(log: Log, topic_factory: Any, group: str) -> None:
+    topic = topic_factory(partitions=2)
+    assert log.members(group) == []
+    assert log.group_offsets(group, topic, [0, 1]) == {0: None, 1: None}
+
+
+def test_offsets_come_back_with_their_tag(log: Log, topic_factory: Any, group: str) -> None:
+    topic = topic_factory(partitions=12)
+    positions = {p: Position(p * 7, None, 0 if p % 2 else None) for p in range(12)}
+    log.commit_group(group, topic, positions, TAG)
+    found = log.group_offsets(group, topic, range(12))
+    assert {p: (o.offset, o.metadata) for p, o in found.items() if o} == {p: (p * 7, TAG) for p in range(12)}
+    assert log.members(group) == []
+
+
+def test_an_offset_that_expired_reads_as_none_beside_one_that_did_not(
+    log: Log, broker: Broker, topic_factory: Any, group: str, java_home: Path, kafka_jars: Path
+) -> None:
+    topic = topic_factory(partitions=2)
+    log.commit_group(group, topic, {0: Position(5), 1: Position(6)}, TAG)
+    argv = ["--bootstrap-server", broker.bootstrap, "--group", group, "--topic", f"{topic}:1"]
+    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    run_kafka_tool(java_home, kafka_jars, tool, [*argv, "--delete-offsets"])  # what expiry does, at once
+    first, second = log.group_offsets(group, topic, [0, 1]).values()
+    assert (first and first.offset, second) == (5, None)
+
+
+def test_a_reset_by_kafkas_own_tool_takes_our_tag_away(
+    log: Log, broker: Broker, topic_factory: Any, group: str, java_home: Path, kafka_jars: Path
+) -> None:
+    topic = topic_factory(partitions=2)
+    Sender(broker.bootstrap, topic).send(9)
+    log.commit_group(group, topic, {0: Position(9), 1: Position(0)}, TAG)
+    argv = ["--bootstrap-server", broker.bootstrap, "--group", group, "--topic", f"{topic}:0"]
+    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    run_kafka_tool(java_home, kafka_jars, tool, [*argv, "--reset-offsets", "--to-earliest", "--execute"])
+    found = log.group_offsets(group, topic, [0, 1])
+    assert found[0] is not None
+    assert (found[0].offset, parse_tag(found[0].metadata)) == (0, None)
+    assert found[1] is not None
+    assert parse_tag(found[1].metadata) == (3, 14)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_live_member_is_seen_and_keeps_us_from_committing(
+    log: Log, broker: Broker, topic_factory: Any, group: str, protocol: str
+) -> None:
+    topic = topic_factory()
+    with member(broker.bootstrap, group, topic, protocol):
+        assert log.members(group) == ["ada at 127.0.0.1"]
+        with pytest.raises(Refused, match=f"group {group} has live members.*stop the consumers of this group"):
+            log.commit_group(group, topic, {0: Position(1)}, TAG)
+    assert log.members(group) == []
+    log.commit_group(group, topic, {0: Position(1)}, TAG)
+
+
+def test_an_offset_in_a_pending_transaction_is_an_error_and_not_none(
+    log: Log, broker: Broker, topic_factory: Any, group: str
+) -> None:
+    topic = topic_factory()
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": group})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    at = [TopicPartition(topic, 0, 4)]
+    producer.send_offsets_to_transaction(at, consumer.consumer_group_metadata(), 30)
+    with pytest.raises(Transient, match=f"fetching the offsets of group {group} on topic {topic}"):
+        log.group_offsets(group, topic, [0])
+    producer.abort_transaction(30)
+    consumer.close()
+
+
+def test_committing_for_a_partition_that_is_not_there_is_raised(log: Log, topic_factory: Any, group: str) -> None:
+    topic = topic_factory()
+    with pytest.raises(Refused, match=f"topic {topic} partition 5"):
+        log.commit_group(group, topic, {0: Position(1), 5: Position(1)}, TAG)

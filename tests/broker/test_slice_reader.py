@@ -1,0 +1,558 @@
+"""Reading slices from a real broker: every offset is a record, an explained hole or a named error (I1, I5, I8)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumers.client_settings import KafkaSettings
+from consumers.log_view import KafkaLog
+from consumers.unit_reader import read_unit, read_units, write_receipt
+from tests.broker.reading_rig import (
+    META,
+    Headers,
+    Sender,
+    delete_before,
+    delete_topic,
+    landed_rows,
+    plan_over,
+    reread,
+    send_with_raw_header_name,
+)
+from wavestitch.contracts.chunk_header import encode_headers
+from wavestitch.contracts.errors import BadInput, DataLost, Refused, Transient
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.receipt import receipt_from_json
+from wavestitch.local.broker import Broker, start_broker, stop_broker
+
+Slices = list[list[tuple[int, int, int]]]
+
+
+class Rig:
+    """One broker, one folder."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        self.bootstrap = bootstrap
+        self.folder = folder
+        self.kafka = KafkaSettings(bootstrap)
+        self.log = KafkaLog(self.kafka)
+
+    def sender(self, topic: str, **options: Any) -> Sender:
+        return Sender(self.bootstrap, topic, **options)
+
+    def plan(self, topic: str, units: Slices, **options: Any) -> Plan:
+        return plan_over(topic, self.log.topic(topic).topic_id, units, **options)
+
+    def settled_end(self, topic: str) -> int:
+        """The end once every marker is written: that happens shortly after a producer's commit or abort returns."""
+        wait_for(lambda: (ends := self.log.ends(topic, [0])[0]).stable_end == ends.high_watermark)
+        return self.log.ends(topic, [0])[0].stable_end
+
+    def recreate(self, topic: str, make_topic: Callable[..., None]) -> None:
+        """Delete a topic and make it again; returns when the broker itself has noticed both."""
+        before = self.log.topic(topic).topic_id
+        delete_topic(self.bootstrap, topic)
+        make_topic(self.bootstrap, topic, 1, {})
+
+        def is_new() -> bool:
+            try:
+                return self.log.topic(topic).topic_id != before
+            except Refused:
+                return False
+
+        wait_for(is_new)
+
+    def read(self, plan: Plan, **options: Any) -> list[dict[str, Any]]:
+        receipts = [
+            read_unit(plan=plan, unit=n, kafka=self.kafka, folder=self.folder, **options)
+            for n in range(len(plan.units))
+        ]
+        self.holes = [hole for r in receipts for s in r.slices for hole in s.holes]
+        return landed_rows(self.folder, plan, receipts)
+
+    def files(self) -> list[str]:
+        return sorted(p.name for p in self.folder.iterdir()) if self.folder.exists() else []
+
+
+@pytest.fixture
+def rig(broker: Broker, tmp_path: Path) -> Rig:
+    return Rig(broker.bootstrap, tmp_path / "landing")
+
+
+def payloads(rows: list[dict[str, Any]]) -> list[bytes]:
+    return [r["payload"] for r in rows]
+
+
+def offsets(rows: list[dict[str, Any]]) -> list[int]:
+    return [r["offset"] for r in rows]
+
+
+# --- whole readings
+
+
+@pytest.mark.parametrize("partitions", [1, 12])
+def test_every_record_of_every_partition_is_landed_byte_for_byte(rig: Rig, topic_factory: Any, partitions: int) -> None:
+    topic = topic_factory(partitions=partitions)
+    sender = rig.sender(topic)
+    sent = [v for p in range(partitions) for v in sender.send(50 + p, partition=p)]
+    half = (partitions + 1) // 2
+    slices = [(p, 0, 50 + p) for p in range(partitions)]
+    rows = rig.read(rig.plan(topic, [u for u in (slices[:half], slices[half:]) if u]))
+    assert payloads(rows) == sent
+    assert {r["reason"] for r in rows} == {None}
+    assert all(abs(r["timestamp_ms"] - time.time() * 1000) < 600_000 for r in rows)
+    assert rig.holes == []
+
+
+def test_slices_of_one_partition_make_up_the_whole_whatever_their_order(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    sent = rig.sender(topic).send(1000)
+    cuts = [(0, 0, 1), (0, 1, 400), (0, 400, 401), (0, 401, 1000)]
+    assert payloads(rig.read(rig.plan(topic, [cuts]))) == sent
+    assert payloads(rig.read(rig.plan(topic, [[cuts[3], cuts[0]], [cuts[2], cuts[1]]]))) == sent
+
+
+def test_reading_stops_at_the_planned_end_although_more_is_there(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    sent = rig.sender(topic).send(300)
+    assert payloads(rig.read(rig.plan(topic, [[(0, 100, 200)]]))) == sent[100:200]
+
+
+def test_an_empty_slice_has_no_file(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory(partitions=2)
+    assert rig.read(rig.plan(topic, [[(0, 0, 0), (1, 0, 0)]])) == []
+    assert rig.files() == []
+
+
+def test_reading_a_unit_again_gives_the_same_files(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    rig.sender(topic, value_bytes=100_000).send(400)
+    plan = rig.plan(topic, [[(0, 0, 150), (0, 150, 400)]])
+    rig.read(plan)
+    files = rig.files()
+    rig.read(plan)
+    assert rig.files() == files
+    assert len(files) == 2
+
+
+def test_a_receipt_is_written_once_under_its_digest(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    rig.sender(topic).send(3)
+    receipt = read_unit(plan=rig.plan(topic, [[(0, 0, 3)]]), unit=0, kafka=rig.kafka, folder=rig.folder)
+    path = write_receipt(rig.folder, receipt)
+    assert path.name.startswith("receipt-u000-")
+    assert receipt_from_json(path.read_text()) == receipt
+    assert write_receipt(rig.folder, receipt) == path
+
+
+def test_a_unit_that_the_plan_does_not_have_is_refused(rig: Rig, topic_factory: Any) -> None:
+    plan = rig.plan(topic_factory(), [[(0, 0, 0)]])
+    with pytest.raises(BadInput, match="units 0 to 0; unit 1"):
+        read_unit(plan=plan, unit=1, kafka=rig.kafka, folder=rig.folder)
+
+
+# --- transactions
+
+
+def test_a_reading_ends_behind_trailing_markers_of_commits_and_aborts(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    sender = rig.sender(topic, transactional=True)
+    sent = sender.commit(5) + sender.commit(5)  # markers at 5 and 11
+    sender.abort(4)  # 12 to 15, marker at 16
+    assert rig.settled_end(topic) == 17
+    rows = rig.read(rig.plan(topic, [[(0, 0, 17)]], transactional=True))
+    assert payloads(rows) == sent
+    assert rig.holes == [[5, 6], [11, 17]]
+
+
+def test_slices_may_begin_and_end_inside_aborted_records_and_at_markers(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    sender = rig.sender(topic, transactional=True)
+    sent = sender.commit(5)
+    sender.abort(6)
+    sent += sender.commit(3)
+    end = rig.settled_end(topic)
+    assert end == 17
+    cuts = [(0, a, a + 1) for a in range(end)]
+    assert payloads(rig.read(rig.plan(topic, [cuts], transactional=True))) == sent
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_a_long_aborted_run_is_read_again_and_explained(rig: Rig, topic_factory: Any, followed: bool) -> None:
+    topic = topic_factory()
+    sender = rig.sender(topic, transactional=True)
+    sent = sender.commit(5)
+    sender.abort(300)  # 6 to 305, marker at 306
+    sent += sender.commit(2) if followed else []
+    rig.settled_end(topic)
+    rows = rig.read(rig.plan(topic, [[(0, 0, 307)]], transactional=True))
+    assert payloads(rows) == sent[:5]
+    assert rig.holes == [[5, 307]]
+
+
+def test_an_open_transaction_ends_the_plan_and_not_the_reading(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    sent = rig.sender(topic, transactional=True).commit(5)
+    rig.settled_end(topic)
+    hanging = rig.sender(topic, transactional=True)
+    hanging.begin()
+    hanging.send(3)
+    rig.sender(topic).send(2)
+    ends = rig.log.ends(topic, [0])[0]
+    assert (ends.stable_end, ends.high_watermark) == (6, 11)
+    assert payloads(rig.read(rig.plan(topic, [[(0, 0, 6)]], transactional=True))) == sent
+
+
+def test_a_range_that_an_open_transaction_holds_back_fails_at_the_idle_deadline(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    hanging = rig.sender(topic, transactional=True)
+    hanging.begin()
+    hanging.send(3)
+    with pytest.raises(Transient, match=r"nothing came for 1 s at offset 0 \(stable end 0\)"):
+        rig.read(rig.plan(topic, [[(0, 0, 3)]], transactional=True, idle_deadline=1))
+
+
+def test_a_stream_that_does_not_declare_transactions_fails_by_name(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    sender = rig.sender(topic, transactional=True)
+    sender.commit(5)
+    sender.abort(3)
+    sender.commit(5)
+    rig.settled_end(topic)
+    with pytest.raises(DataLost) as lost:
+        rig.read(rig.plan(topic, [[(0, 0, 16)]]))
+    assert lost.value.facts["offsets"] == [[5, 10], [15, 16]]
+    assert "set `transactional: true`" in lost.value.message
+    assert rig.files() == []
+
+
+# --- what the log has lost
+
+
+@pytest.mark.parametrize("log_start, lost", [(30, [0, 30]), (100, [0, 60])])
+def test_what_retention_took_before_the_reading_is_named(
+    rig: Rig, topic_factory: Any, log_start: int, lost: list[int]
+) -> None:
+    topic = topic_factory()
+    rig.sender(topic).send(100)
+    plan = rig.plan(topic, [[(0, 0, 60)]])
+    delete_before(rig.bootstrap, topic, log_start)
+    with pytest.raises(DataLost) as found:
+        rig.read(plan)
+    assert found.value.facts["offsets"] == [lost]
+    assert found.value.facts["log_start"] == log_start
+    assert rig.files() == []
+
+
+def test_what_retention_takes_during_the_reading_is_named_from_the_first_offset_that_did_not_come(
+    rig: Rig, topic_factory: Any
+) -> None:
+    topic = topic_factory(configs={"max.message.bytes": "2000000"})
+    rig.sender(topic, value_bytes=500_000).send(200)  # three times what a client keeps ready
+    read = [0]
+
+    def overtake(records: int, _size: int) -> None:
+        if not read[0]:
+            delete_before(rig.bootstrap, topic, 190)
+        read[0] = records
+
+    with pytest.raises(DataLost) as found:
+        rig.read(rig.plan(topic, [[(0, 0, 200)]]), progress=overtake)
+    [[start, end]] = found.value.facts["offsets"]
+    assert read[0] <= start < end == 190
+    assert f"[{start}, 190) were deleted before they were read" in found.value.message
+    assert rig.files() == []
+
+
+def test_a_log_that_ends_before_the_plan_was_cut_off(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    rig.sender(topic).send(10)
+    with pytest.raises(DataLost) as found:
+        rig.read(rig.plan(topic, [[(0, 0, 15)]], idle_deadline=1))
+    assert found.value.facts["offsets"] == [[10, 15]]
+    with pytest.raises(DataLost):
+        rig.read(rig.plan(topic, [[(0, 12, 15)]], idle_deadline=1))
+
+
+def test_records_of_a_later_leader_epoch_than_the_plan_are_not_those_that_were_planned(
+    rig: Rig, topic_factory: Any
+) -> None:
+    topic = topic_factory()
+    rig.sender(topic).send(10)
+    epoch = rig.log.ends(topic, [0])[0].leader_epoch
+    assert epoch is not None
+    rig.read(rig.plan(topic, [[(0, 0, 10)]], epochs=epoch))
+    with pytest.raises(DataLost, match=f"leader epoch {epoch}, the plan was made in epoch {epoch - 1}"):
+        rig.read(rig.plan(topic, [[(0, 0, 10)]], epochs=epoch - 1))
+
+
+def test_a_missing_topic_is_refused(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    plan = rig.plan(topic, [[(0, 0, 10)]])
+    delete_topic(rig.bootstrap, topic)
+    with pytest.raises(Refused, match=f"topic {topic} does not exist"):
+        rig.read(plan)
+
+
+def test_a_topic_that_was_made_again_is_refused(rig: Rig, topic_factory: Any, make_topic: Any) -> None:
+    topic = topic_factory()
+    plan = rig.plan(topic, [[(0, 0, 10)]])
+    rig.recreate(topic, make_topic)
+    rig.sender(topic).send(10)
+    with pytest.raises(Refused, match="was deleted and made again") as refused:
+        rig.read(plan)
+    assert refused.value.facts["planned"] == plan.topic_id
+    assert rig.files() == []
+
+
+def test_a_topic_that_is_made_again_during_the_reading_is_refused(
+    rig: Rig, topic_factory: Any, make_topic: Callable[..., None]
+) -> None:
+    topic = topic_factory()
+    rig.sender(topic, value_bytes=100_000).send(100)
+    done: list[bool] = []
+
+    def recreate(_records: int, _size: int) -> None:
+        if not done:
+            done.append(True)
+            rig.recreate(topic, make_topic)
+            rig.sender(topic, value_bytes=100_000).send(100)
+
+    with pytest.raises(Refused, match="was deleted and made again"):
+        rig.read(rig.plan(topic, [[(0, 0, 100)]], idle_deadline=3), progress=recreate)
+    assert rig.files() == []
+
+
+def test_a_compacted_topic_is_refused(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory(configs={"cleanup.policy": "compact,delete"})
+    rig.sender(topic).send(3)
+    with pytest.raises(Refused, match="is compacted"):
+        rig.read(rig.plan(topic, [[(0, 0, 3)]]))
+
+
+# --- records that are no chunks
+
+
+def good(value: bytes = b"abcd") -> Headers:
+    return list(encode_headers(waveform_id="w", seq=3, count=None, meta=META, value=value, digest=None))
+
+
+HOSTILE: list[tuple[str, bytes | None, Headers, bytes | None]] = [
+    ("not_a_chunk", b"w", [], b"abcd"),
+    ("null_value", b"w", good(), None),
+    ("corrupt", b"w", good(), b"abce"),
+    ("corrupt", b"other", good(), b"abcd"),
+    ("bad_id", None, good(), b"abcd"),
+    ("bad_id", b"\xff\xfe", good(), b"abcd"),
+    ("bad_header", b"w", [*good(), ("ws-seq", b"3")], b"abcd"),
+    ("bad_header", b"w", [("ws-version", b"1"), ("ws-seq", None)], b"abcd"),
+    ("unknown_version", b"w", [("ws-version", b"2")], b"abcd"),
+    ("bad_header", b"w", [("ws-version", b"1"), ("ws-seq", b"9" * 5000)], b""),
+    ("not_a_chunk", b"", [("x" * 1000, b"\x00" * 1000)], b""),
+]
+
+
+def test_records_that_are_no_chunks_are_landed_as_they_came(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    sender = rig.sender(topic)
+    for _reason, key, headers, value in HOSTILE:
+        sender.record(value, key=key, headers=headers)
+    sender.flush()
+    behind = sender.send(2)
+    rows = rig.read(rig.plan(topic, [[(0, 0, len(HOSTILE) + 2)]]))
+    assert payloads(rows)[-2:] == behind, "what comes behind the poison"
+    for row, (reason, key, headers, value) in zip(rows, HOSTILE, strict=False):
+        assert row["reason"] == reason
+        assert row["evidence"]
+        assert row["raw_key"] == key
+        assert row["payload"] == value
+        assert row["length"] == len(value or b"")
+        assert row["crc"] == zlib.crc32(value or b"")
+        found = [(n, None if v is None else base64.b64decode(v)) for n, v in json.loads(row["raw_headers"] or "[]")]
+        assert found == headers
+    assert (rows[2]["waveform_id"], rows[2]["seq"]) == ("w", 3)
+
+
+def test_a_header_name_that_the_client_cannot_decode_does_not_stop_the_stream(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    # After many calls the interpreter has specialised them, and a naive one would end the process here.
+    before = rig.sender(topic).send(500)
+    send_with_raw_header_name(rig.bootstrap, topic, b"\xff\xfe")
+    behind = rig.sender(topic).send(2)
+    rows = rig.read(rig.plan(topic, [[(0, 0, 503)]]))
+    poison = rows.pop(500)
+    assert (poison["reason"], poison["payload"], poison["raw_key"]) == ("bad_header", b"payload", b"key")
+    assert poison["raw_headers"] is None
+    assert payloads(rows) == before + behind
+
+
+# --- a broker that goes away
+
+
+def test_a_broker_that_is_not_there_is_a_transient_error(tmp_path: Path) -> None:
+    plan = plan_over("t", "id", [[(0, 0, 5)]])
+    with pytest.raises(Transient, match=r"127\.0\.0\.1:1"):
+        read_unit(plan=plan, unit=0, kafka=KafkaSettings("127.0.0.1:1"), folder=tmp_path)
+
+
+def test_a_broker_that_goes_away_during_the_reading_is_a_transient_error(
+    java_home: Path, kafka_jars: Path, make_topic: Any, tmp_path: Path
+) -> None:
+    home = tmp_path / "kafka"
+    broker = start_broker(folder=home, java_home=java_home, jars=kafka_jars)
+    try:
+        rig = Rig(broker.bootstrap, tmp_path / "landing")
+        make_topic(broker.bootstrap, "t", 1, {})
+        rig.sender("t", value_bytes=500_000).send(150)
+        gone: list[bool] = []
+
+        def kill(_records: int, _size: int) -> None:
+            if not gone:
+                gone.append(True)
+                os.kill(broker.pid, signal.SIGKILL)
+
+        with pytest.raises(Transient, match="is the broker up and within reach"):
+            rig.read(rig.plan("t", [[(0, 0, 150)]], idle_deadline=1), progress=kill)
+        assert rig.files() == []
+    finally:
+        stop_broker(home)
+
+
+# --- side by side
+
+
+def test_units_are_read_side_by_side_and_progress_is_summed_up(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory(partitions=3)
+    sender = rig.sender(topic, value_bytes=1000)
+    sent = [v for p in range(3) for v in sender.send(500, partition=p)]
+    plan = rig.plan(topic, [[(0, 0, 500)], [(1, 0, 200), (1, 200, 500)], [(2, 0, 500)]])
+    told: list[tuple[int, int]] = []
+    receipts = read_units(
+        plan=plan, kafka=rig.kafka, folder=rig.folder, processes=2, progress=lambda r, b: told.append((r, b))
+    )
+    assert [r.unit for r in receipts] == [0, 1, 2]
+    assert payloads(landed_rows(rig.folder, plan, receipts)) == sent
+    assert told[-1] == (1500, 1_500_000)
+    assert told == sorted(told)
+
+
+def test_a_childs_error_is_raised_here_with_its_facts(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory(partitions=2)
+    rig.sender(topic).send(10)
+    rig.sender(topic).send(10, partition=1)
+    plan = rig.plan(topic, [[(0, 0, 10)], [(1, 0, 10)]])
+    delete_before(rig.bootstrap, topic, 4, partition=1)
+    with pytest.raises(DataLost) as lost:
+        read_units(plan=plan, kafka=rig.kafka, folder=rig.folder)
+    assert lost.value.facts["offsets"] == [[0, 4]]
+    assert lost.value.facts["partition"] == 1
+
+
+def readers_of(folder: Path) -> list[int]:
+    """Processes that read into this folder: told by the folder that they write in, which is theirs alone."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                argv = (entry / "cmdline").read_bytes().split(b"\0")
+                if b"consumers.unit_process" in argv and str(folder) in os.readlink(entry / "cwd"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def endless(rig: Rig, topic: str) -> Plan:
+    """Units that wait for an open transaction, for a minute."""
+    hanging = rig.sender(topic, transactional=True)
+    for p in range(2):
+        if not p:
+            hanging.begin()
+        hanging.send(3, partition=p)
+    rig.hanging = hanging  # type: ignore[attr-defined]  # kept alive, or the transaction ends
+    return rig.plan(topic, [[(0, 0, 3)], [(1, 0, 3)]], transactional=True, idle_deadline=60)
+
+
+def test_children_die_with_their_parent(rig: Rig, topic_factory: Any, tmp_path: Path) -> None:
+    plan = endless(rig, topic_factory(partitions=2))
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    program = f"""
+        from pathlib import Path
+        from consumers.client_settings import KafkaSettings
+        from consumers.unit_reader import read_units
+        from wavestitch.contracts.plan import plan_from_json
+        plan = plan_from_json(Path("plan.json").read_text())
+        read_units(plan=plan, kafka=KafkaSettings({rig.bootstrap!r}), folder=Path("landing"))
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path) as parent:
+        wait_for(lambda: len(readers_of(tmp_path)) == 2)
+        parent.kill()
+    wait_for(lambda: not readers_of(tmp_path), 5)
+
+
+def test_a_child_that_is_killed_is_a_transient_error_and_ends_the_others(
+    rig: Rig, topic_factory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = endless(rig, topic_factory(partitions=2))
+    monkeypatch.chdir(tmp_path)
+
+    def kill_one() -> None:
+        wait_for(lambda: len(readers_of(tmp_path)) == 2)
+        os.kill(readers_of(tmp_path)[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    with pytest.raises(Transient, match="was killed by signal 9"):
+        read_units(plan=plan, kafka=rig.kafka, folder=rig.folder)
+    killer.join()
+    assert readers_of(tmp_path) == []
+
+
+def test_passwords_reach_a_child_neither_by_argument_nor_by_environment(
+    rig: Rig, topic_factory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = endless(rig, topic_factory(partitions=2))
+    monkeypatch.chdir(tmp_path)
+    kafka = KafkaSettings(rig.bootstrap, {"sasl.password": "hush-1"})
+    seen: list[bytes] = []
+
+    def look() -> None:
+        wait_for(lambda: len(readers_of(tmp_path)) == 2)
+        for pid in readers_of(tmp_path):
+            seen.append(Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes())
+        os.kill(readers_of(tmp_path)[0], signal.SIGKILL)
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    with pytest.raises(Transient):
+        read_units(plan=plan, kafka=kafka, folder=rig.folder)
+    looker.join()
+    assert len(seen) == 2
+    assert not any(b"hush-1" in text for text in seen)
+
+
+def test_a_plan_that_was_changed_is_refused_by_the_child(rig: Rig, topic_factory: Any) -> None:
+    plan = reread(rig.plan(topic_factory(), [[(0, 0, 0)]]), nonce="other")
+    object.__setattr__(plan, "generation", 7)
+    with pytest.raises(BadInput, match="was changed after it was made"):
+        read_units(plan=plan, kafka=rig.kafka, folder=rig.folder)

@@ -1,0 +1,113 @@
+"""Real records through a real broker, Spark, Great Expectations and Iceberg, from plan to moved offsets."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import TopicFactory
+from tests.whole import STREAM, Whole, cut, eventually, make_whole, recordings
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.standing import look
+from wavestitch.batch.steps import step_plan
+from wavestitch.contracts.held import held_states
+from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.position import parse_tag
+from wavestitch.contracts.reasons import Reason
+from wavestitch.local.broker import Broker
+
+
+@pytest.fixture
+def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path) -> Whole:
+    topic = topic_factory(partitions=3)
+    return make_whole(tmp_path / "site", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
+
+
+def test_ten_waveforms_arrive_and_the_offsets_move_last(whole: Whole) -> None:
+    sent = recordings(10)
+    whole.send(cut(sent))
+    done = whole.run()
+    assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
+    assert done["published"]["waveforms"] == {"published": 10, "open": 0, "quarantined": 0}
+    assert done["published"]["identity_balances"]
+
+    log = whole.site.log
+    head = whole.site.tables(STREAM).head()
+    assert head is not None
+    ends = log.ends(whole.topic, [0, 1, 2])
+    group = log.group_offsets(whole.group, whole.topic, [0, 1, 2])
+    for p in range(3):
+        found = group[p]
+        assert found is not None
+        assert head.positions[p].next_offset == found.offset == ends[p].stable_end
+        assert parse_tag(found.metadata) == (head.generation, head.sequence)
+    assert "nothing" in whole.run()
+
+
+def test_what_a_second_delivery_completes_is_published_then_and_once(whole: Whole) -> None:
+    sent = recordings(4)
+    chunks = cut(sent)
+    late = [c for i, c in enumerate(chunks) if i % 5 == 2]
+    whole.send([c for i, c in enumerate(chunks) if i % 5 != 2] + [chunks[0]])
+    first = whole.run()["published"]
+    assert first["counts"]["duplicate"] == 1
+    assert first["waveforms"]["open"] == 4
+    assert whole.published() == {}
+    whole.send(late)
+    second = whole.run()["published"]
+    assert second["counts"]["carried_in"] == first["counts"]["carried_out"]
+    assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
+
+
+def test_what_has_waited_too_long_expires_in_a_batch_of_its_own_and_a_late_chunk_still_heals_it(
+    tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path
+) -> None:
+    whole = make_whole(
+        tmp_path / "site",
+        bootstrap=broker.bootstrap,
+        topic=topic_factory(),
+        java_home=java_home,
+        stream="patience: 1 s\nidle: 1 s\n",
+    )
+    sent = recordings(1)
+    *early, last = cut(sent)
+    whole.send(early)
+    assert whole.run()["published"]["waveforms"]["open"] == 1
+
+    def expired() -> bool:
+        done = whole.run()
+        return "nothing" not in done and done["published"]["reasons"] == {"incomplete": len(early)}
+
+    eventually(expired)
+    assert "nothing" in whole.run()
+    now = look(whole.site.tables(STREAM), topic_id="")
+    assert held_states(now.held, watermark_ms=now.head.watermark_ms, patience_ms=1000) == [Reason.INCOMPLETE] * len(
+        early
+    )
+    whole.send([last])
+    whole.run()
+    assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
+
+
+def test_a_backfill_publishes_what_starts_in_its_interval_and_moves_nothing(whole: Whole) -> None:
+    # Its records are found by their own time, so they must be near the waveforms' start.
+    start_ns = time.time_ns()
+    sent = recordings(3, start_ns=start_ns)  # an hour apart
+    whole.send(cut(sent))
+    step_plan(whole.site, STREAM, PlanRequest())  # the first head; this plan is left
+    before = whole.site.tables(STREAM).head()
+    assert before is not None
+    hour = 3600 * 1_000_000_000
+    scope = Scope(start_ns - 1, start_ns + hour)
+    done = whole.run(request=PlanRequest(PlanKind.BACKFILL, scope=scope))["published"]
+    assert whole.published() == {sent[0].waveform_id: bytes(sent[0].samples)}
+    assert done["counts"]["out_of_scope"] == 2 * len(cut(sent)) // 3
+    after = whole.site.tables(STREAM).head()
+    assert after is not None
+    assert (after.positions, after.generation) == (before.positions, before.generation)
+    # The ingest that comes there later finds it published.
+    later = whole.run()["published"]
+    assert later["counts"]["replay"] == len(cut(sent)) // 3
+    assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}

@@ -1,0 +1,98 @@
+"""What every tier may use: a Java, Kafka's jars (fetched once for the whole checkout), and one real broker a session.
+
+Nothing is started unless a test asks for it, and what was started is stopped even when a test fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.whole import eventually
+from wavestitch.local.broker import Broker, start_broker, stop_broker
+from wavestitch.local.jars import KAFKA, SPARK_TABLES, cached_jars
+from wavestitch.local.java import find_java
+
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / ".wavestitch" / "cache"
+
+
+class TopicFactory(Protocol):
+    """Makes a topic that no other test has, and returns its name when it can be used."""
+
+    def __call__(self, *, partitions: int = 1, configs: Mapping[str, str] | None = None, prefix: str = "t") -> str: ...
+
+
+def pytest_configure() -> None:
+    # A run that is told to end (a deadline, an impatient person) must still stop what it started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+@pytest.fixture(scope="session")
+def java_home() -> Path:
+    return find_java(CACHE)
+
+
+@pytest.fixture(scope="session")
+def kafka_jars(java_home: Path) -> Path:
+    return cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=_say)
+
+
+@pytest.fixture(scope="session")
+def spark_table_jars(java_home: Path) -> list[Path]:
+    """For `spark.jars` of a session that reads or writes the tables."""
+    return sorted(cached_jars(SPARK_TABLES, cache_dir=CACHE, java_home=java_home, say=_say).glob("*.jar"))
+
+
+@pytest.fixture(scope="session")
+def broker(java_home: Path, kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One real broker for the session; tests keep apart by topics and groups of their own."""
+    folder = tmp_path_factory.mktemp("kafka")
+    try:
+        yield start_broker(folder=folder, java_home=java_home, jars=kafka_jars, say=_say)
+    finally:
+        stop_broker(folder)
+
+
+@pytest.fixture(scope="session")
+def make_topic() -> Callable[..., None]:
+    """Create a topic on a given broker: (bootstrap, name, partitions, configs)."""
+    return _create_topic
+
+
+@pytest.fixture(scope="session")
+def topic_factory(broker: Broker) -> TopicFactory:
+    numbers = itertools.count(1)
+    session = uuid.uuid4().hex[:6]
+
+    def make(*, partitions: int = 1, configs: Mapping[str, str] | None = None, prefix: str = "t") -> str:
+        name = f"{prefix}-{session}-{next(numbers)}"
+        _create_topic(broker.bootstrap, name, partitions, configs or {})
+        return name
+
+    return make
+
+
+def _create_topic(bootstrap: str, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(configs))
+    admin.create_topics([topic], operation_timeout=30)[name].result(timeout=30)
+    # The controller has it now; the broker that answers the test may hear of it a moment later.
+    eventually(lambda: _led_partitions(admin, name) == partitions)
+
+
+def _led_partitions(admin: AdminClient, name: str) -> int:
+    topic = admin.list_topics(timeout=10).topics.get(name)
+    return 0 if topic is None else sum(p.leader >= 0 for p in topic.partitions.values())

@@ -1,0 +1,106 @@
+"""From a corpus on disk to a stitch job, the way the driver-side step does it; and the staged rows read back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_apps.assignment import write_assignment
+from tests.domain.landed_corpus import Sent, land, lay_out, no_chunk
+from wavestitch.contracts.assembly import ChunkFacts, assemble
+from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchResult, assign_waveforms
+from wavestitch.contracts.stream import Limits
+
+PLAN_ID = "f00dfeed" * 4
+LIMITS = Limits(max_clock_skew=100 * 365 * 86400)
+
+
+@dataclass
+class Landed:
+    """A corpus on disk: `rows[n]` are the landing rows of `files[n]`."""
+
+    folder: Path
+    sent: list[Sent]
+    files: list[Path]
+    rows: list[list[dict[str, Any]]]
+
+    def chunks_of(self, sent: Sent) -> list[dict[str, Any]]:
+        mine = [r for rows in self.rows for r in rows if r.get("waveform_id") == sent.waveform_id]
+        return sorted(mine, key=lambda r: r["seq"])
+
+    def facts(self, first_file: int = 0) -> list[ChunkFacts]:
+        names = (
+            "partition",
+            "offset",
+            "timestamp_ms",
+            "waveform_id",
+            "seq",
+            "count",
+            "crc",
+            "length",
+            "meta",
+            "digest",
+        )
+        return [
+            ChunkFacts(*(r.get(n) for n in names), r.get("reason"), None, file=first_file + n, row=i)
+            for n, rows in enumerate(self.rows)
+            for i, r in enumerate(rows)
+        ]
+
+    def expected(self) -> dict[str, dict[str, Any]]:
+        return {s.waveform_id: s.expected(self.chunks_of(s)) for s in self.sent}
+
+
+def land_corpus(
+    folder: Path, rng: random.Random, sent: Sequence[Sent], *, layout: str, files: int, quiet: bool = False
+) -> Landed:
+    """`quiet`: one record batch a file and no other records between, so that nothing cuts a waveform."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = lay_out(rng, sent, layout, files)
+    for mine in rows:
+        for _ in range(0 if quiet else rng.randint(0, 2)):
+            mine.insert(rng.randint(0, len(mine)), {**no_chunk(rng), "partition": 99, "offset": len(mine)})
+    paths = [folder / f"{layout.replace(' ', '-')}-{n}.arrow" for n in range(files)]
+    for path, mine in zip(paths, rows, strict=True):
+        land(path, mine, rng, batch_rows=len(mine) if quiet else None)
+    return Landed(folder, list(sent), paths, rows)
+
+
+def make_job(
+    folder: Path, corpora: Sequence[Landed], *, codec: Codec = "none", task_bytes: int = 1 << 30, tasks: int = 1
+) -> StitchJob:
+    """One job over all corpora, their files numbered through."""
+    facts, files = [], []
+    for landed in corpora:
+        facts += landed.facts(first_file=len(files))
+        files += [str(p) for p in landed.files]
+    whole = [a for a in assemble(facts, LIMITS).values() if a.reason is None]
+    assert len(whole) == sum(len(c.sent) for c in corpora)
+    dealt = assign_waveforms(whole, task_bytes=task_bytes, tasks_at_least=tasks)
+    names = tuple(write_assignment(folder, t) for t in dealt)
+    return StitchJob(PLAN_ID, "topic-id", str(folder), str(folder / "out"), codec, tuple(files), names)
+
+
+def staged(job: StitchJob, results: Sequence[StitchResult]) -> dict[str, dict[str, Any]]:
+    """All staged rows by waveform id, less the fields that are the job's."""
+    found: dict[str, dict[str, Any]] = {}
+    for r in results:
+        if r.file is not None:
+            for row in pq.read_table(Path(job.output_folder) / r.file).to_pylist():
+                assert row.pop("plan_id") == PLAN_ID
+                assert row.pop("topic_id") == "topic-id"
+                assert row["waveform_id"] not in found
+                found[row["waveform_id"]] = row
+    return found
+
+
+def slim(job: StitchJob, results: Sequence[StitchResult]) -> dict[str, dict[str, Any]]:
+    """All `STITCHED` rows by waveform id."""
+    tables = [pa.ipc.open_file(Path(job.folder, r.stitched).read_bytes()).read_all() for r in results]
+    return {row["waveform_id"]: row for t in tables for row in t.to_pylist()}

@@ -1,0 +1,135 @@
+"""Small inputs for the tables: published Parquet files, landing files, heads."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.held import HeldChunk
+from wavestitch.contracts.ports import HeldRow, StagedFile
+from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.rows import LANDING, PUBLISHED
+from wavestitch.tables.staged_files import file_digest
+
+TOPIC_ID = "q8m1Xs2VRdOAnzy9Hh7Z5Q"
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Landed = list[tuple[int, int, bytes | None]]
+
+
+def published_row(waveform_id: str, *, start: datetime = NOON, chunks: int = 2) -> dict[str, Any]:
+    raw = np.arange(8, dtype="<i2")
+    crc = zlib.crc32(waveform_id.encode()) >> 1
+    return {
+        "waveform_id": waveform_id,
+        "source": "bench",
+        "channel": "ax",
+        "start_time": start,
+        "start_time_ns": (start - _EPOCH) // timedelta(microseconds=1) * 1000,
+        "end_time": start + timedelta(seconds=7),
+        "sampling_rate_hz": 1.0,
+        "sample_count": 8,
+        "sample_format": "i16le",
+        "units": "m/s2",
+        "adc_gain": 4.0,
+        "baseline": 2.0,
+        "samples": raw.tobytes(),
+        "meta": "{}",
+        "digest": "0" * 32,
+        "sample_min": 0.0,
+        "sample_max": 7.0,
+        "nonfinite_count": 0,
+        "chunk_count": chunks,
+        "chunks": [{"partition": 3, "offset": n, "length": 8, "crc": crc + n} for n in range(chunks)],
+        "topic_id": TOPIC_ID,
+        "first_record_time": NOON,
+        "last_record_time": NOON + timedelta(milliseconds=1),
+        "plan_id": "plan",
+    }
+
+
+def stage(folder: Path, name: str, rows: Sequence[dict[str, Any]], *, row_group_size: int = 1024) -> StagedFile:
+    """A Parquet file of published rows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.parquet"
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=PUBLISHED), path, row_group_size=row_group_size)
+    return StagedFile(str(path), path.stat().st_size, file_digest(path), len(rows))
+
+
+def first_head(**changes: Any) -> Head:
+    values: dict[str, Any] = {
+        "sequence": 1,
+        "generation": 1,
+        "kind": HeadKind.FIRST,
+        "topic_id": TOPIC_ID,
+        "positions": {0: Position(5, None, 3), 1: Position(0)},
+    }
+    return Head(**{**values, **changes})
+
+
+def write_landing(path: Path, rows: Landed, *, batch_rows: int = 2, raw_key: bytes | None = None) -> Path:
+    """A landing file with one row per (partition, offset, payload)."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, LANDING) as writer:
+        for start in range(0, len(rows), batch_rows):
+            some = [
+                {
+                    **facts(partition, offset, payload)._asdict(),
+                    "raw_key": raw_key,
+                    "raw_headers": b"[]" if raw_key else None,
+                    "payload": payload,
+                }
+                for partition, offset, payload in rows[start : start + batch_rows]
+            ]
+            writer.write_batch(pa.RecordBatch.from_pylist(some, schema=LANDING))
+    return path
+
+
+def facts(
+    partition: int, offset: int, payload: bytes | None, *, topic_id: str = TOPIC_ID, reason: Reason | None = None
+) -> ChunkFacts:
+    return ChunkFacts(
+        partition=partition,
+        offset=offset,
+        timestamp_ms=1_767_614_400_000 + offset,
+        waveform_id=f"w{partition}",
+        seq=offset,
+        count=None,
+        crc=0xFFFF_FFF0 + partition,  # beyond what a signed 32-bit integer holds
+        length=len(payload or b""),
+        meta='{"source": "bench"}',
+        digest=None,
+        reason=reason,
+        evidence="seen" if reason else None,
+        carried=True,
+        topic_id=topic_id,
+    )
+
+
+def held_row(
+    chunk: ChunkFacts,
+    *,
+    landing: Path | None,
+    row: int = -1,
+    decision: str = "d1",
+    sequence: int = 2,
+    reason: Reason = Reason.OPEN,
+) -> HeldRow:
+    return HeldRow(HeldChunk(chunk, reason, "why", decision, sequence), None if landing is None else str(landing), row)
+
+
+def held_rows(landing: Path, rows: Landed, *, decision: str = "d1", sequence: int = 2) -> list[HeldRow]:
+    """A held row for every row of a landing file."""
+    return [
+        held_row(facts(partition, offset, payload), landing=landing, row=n, decision=decision, sequence=sequence)
+        for n, (partition, offset, payload) in enumerate(rows)
+    ]

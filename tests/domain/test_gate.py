@@ -1,0 +1,495 @@
+"""The gate with the real Great Expectations: what fails, what stops, what is only reported, what is an error."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from wavestitch.contracts.errors import BadInput, Terminal
+from wavestitch.contracts.rows import STITCHED
+from wavestitch.contracts.stream import Expectation, parse_stream
+from wavestitch.contracts.verdict import Verdict, verdict_from_json
+from wavestitch.validation.gate import check_expectations, validate_rows
+from wavestitch.validation.offline_page import page, plain_body
+
+with warnings.catch_warnings():
+    # Importing it uses a module that Python has deprecated; running it must not warn.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from great_expectations.render import RenderedDocumentContent
+    from great_expectations.render.view import DefaultJinjaPageView
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+START = datetime(2024, 5, 1, tzinfo=UTC)
+Row = dict[str, Any]
+
+
+def expect(what: str, severity: Any = "critical", **kwargs: Any) -> Expectation:
+    return Expectation(type=f"expect_{what}", severity=severity, kwargs=kwargs)
+
+
+def row(n: int, **changes: Any) -> Row:
+    good = {
+        "waveform_id": f"w-{n}",
+        "file": "a.parquet",
+        "row": n,
+        "day": START.date(),
+        "byte_length": 2000,
+        "source": "station-1",
+        "channel": "Z",
+        "start_time": START + timedelta(seconds=n),
+        "duration_s": 2.0,
+        "sampling_rate_hz": 500.0,
+        "sample_format": "i16le",
+        "units": "mV",
+        "sample_count": 1000,
+        "nonfinite_count": 0,
+        "sample_min": -9.0,
+        "sample_max": 9.0,
+        "physical_min": -0.9,
+        "physical_max": 0.9,
+        "chunk_count": 2,
+    }
+    return {**good, **changes}
+
+
+def table(*rows: Row) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=STITCHED)
+
+
+def validate(rows: pa.Table, *expectations: Expectation, docs_folder: Path | None = None) -> Verdict:
+    return validate_rows(rows, expectations, run_name="plan-1", docs_folder=docs_folder)
+
+
+def test_planted_errors_are_the_rows_that_fail_and_no_others() -> None:
+    verdict = validate(
+        table(row(0), row(1, nonfinite_count=5), row(2, sampling_rate_hz=250.0), row(3, source="who?"), row(4)),
+        expect("column_values_to_be_between", column="nonfinite_count", max_value=0),
+        expect("column_values_to_be_in_set", column="sampling_rate_hz", value_set=[500.0]),
+        expect("column_values_to_match_regex", column="source", regex="^station-"),
+        expect("column_values_to_be_unique", column="waveform_id"),
+    )
+    assert verdict == Verdict(
+        failed={
+            "w-1": ("expect_column_values_to_be_between: nonfinite_count is 5; allowed: max_value 0",),
+            "w-2": ("expect_column_values_to_be_in_set: sampling_rate_hz is 250.0; allowed: value_set [500.0]",),
+            "w-3": ("expect_column_values_to_match_regex: source is who?; allowed: regex ^station-",),
+        },
+        closed=(),
+        reported=(),
+        rows=5,
+        expectations=4,
+    )
+
+
+def test_a_row_says_every_expectation_that_it_fails() -> None:
+    found = validate(
+        table(row(0, nonfinite_count=5, sample_max=None)),
+        expect("column_values_to_be_between", column="nonfinite_count", max_value=0),
+        expect("column_values_to_not_be_null", column="sample_max"),
+    ).failed["w-0"]
+    assert found == (
+        "expect_column_values_to_be_between: nonfinite_count is 5; allowed: max_value 0",
+        "expect_column_values_to_not_be_null: sample_max is null",
+    )
+
+
+def test_the_gate_agrees_with_plain_python_on_random_rows() -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    dice = random.Random(seed)
+    rows = [row(n, sample_max=dice.choice([None, 1.0, 5.0, 9.0]), nonfinite_count=dice.randrange(3)) for n in range(60)]
+    verdict = validate(
+        table(*rows),
+        expect("column_values_to_be_between", column="sample_max", max_value=5),
+        expect("column_values_to_be_between", column="nonfinite_count", max_value=1),
+    )
+    wanted = {r["waveform_id"] for r in rows if (r["sample_max"] or 0.0) > 5 or r["nonfinite_count"] > 1}
+    assert set(verdict.failed) == wanted
+
+
+@pytest.mark.parametrize("mostly, fails", [(0.75, False), (0.76, True)])
+def test_rows_fail_only_when_mostly_is_not_met(mostly: float, fails: bool) -> None:
+    verdict = validate(
+        table(row(0), row(1), row(2), row(3, nonfinite_count=1)),
+        expect("column_values_to_be_between", column="nonfinite_count", max_value=0, mostly=mostly),
+    )
+    assert set(verdict.failed) == ({"w-3"} if fails else set())
+    assert not verdict.closed + verdict.reported
+
+
+@pytest.mark.parametrize("severity", ["warning", "info"])
+def test_lesser_severities_are_reported_and_stop_nothing(severity: str) -> None:
+    verdict = validate(
+        table(row(0), row(1, nonfinite_count=7)),
+        expect("column_values_to_be_between", severity, column="nonfinite_count", max_value=0),
+        expect("table_row_count_to_be_between", severity, min_value=3),
+    )
+    assert not verdict.failed
+    assert not verdict.closed
+    assert verdict.reported == (
+        f"{severity}: expect_column_values_to_be_between on nonfinite_count: 1 of 2 rows, first w-1 (nonfinite_count "
+        "is 7); allowed: max_value 0",
+        f"{severity}: expect_table_row_count_to_be_between: seen 2; allowed: min_value 3",
+    )
+
+
+def test_a_critical_expectation_about_the_whole_batch_closes_the_gate() -> None:
+    verdict = validate(
+        table(row(0), row(1, sample_max=11.0)),
+        expect("column_max_to_be_between", column="sample_max", max_value=10),
+        expect("column_distinct_values_to_be_in_set", column="source", value_set=["station-2"]),
+        expect("table_row_count_to_equal", value=2),
+    )
+    assert not verdict.failed
+    assert verdict.closed == (
+        "expect_column_max_to_be_between on sample_max: seen 11.0; allowed: max_value 10",
+        "expect_column_distinct_values_to_be_in_set on source: seen [station-1]; allowed: value_set [station-2]",
+    )
+
+
+def test_an_aggregate_over_nothing_measurable_closes_the_gate() -> None:
+    verdict = validate(
+        table(row(0, sample_max=None)), expect("column_max_to_be_between", column="sample_max", max_value=10)
+    )
+    assert verdict.closed == (
+        "expect_column_max_to_be_between on sample_max: seen nothing to measure; allowed: max_value 10",
+    )
+
+
+@pytest.mark.parametrize("severity", ["critical", "warning", "info"])
+@pytest.mark.parametrize(
+    "crashing, text",
+    [
+        (("column_values_to_match_json_schema", {"column": "source", "json_schema": {}}), "Expecting value"),
+        (("column_values_to_match_like_pattern", {"column": "source", "like_pattern": "s%"}), "No provider found"),
+        (("column_values_to_be_between", {"column": "source", "min_value": 3}), "same type"),
+    ],
+)
+def test_a_crash_is_an_error_whatever_the_severity(crashing: tuple[str, Row], text: str, severity: str) -> None:
+    name, kwargs = crashing
+    with pytest.raises(Terminal, match=f"expect_{name} on source could not be evaluated: .*{text}") as caught:
+        validate(table(row(0)), expect("table_row_count_to_equal", value=1), expect(name, severity, **kwargs))
+    assert "\n" not in caught.value.message
+
+
+def test_a_suite_that_cannot_be_stored_is_an_error_and_check_names_the_expectation() -> None:
+    quantiles = expect(
+        "column_quantile_values_to_be_between",
+        column="sample_max",
+        quantile_ranges={"quantiles": [0.5], "value_ranges": [[0, 10]]},
+    )
+    with pytest.raises(Terminal, match="Great Expectations failed while it ran the suite"):
+        validate(table(row(0)), quantiles)
+    [problem] = check_expectations([expect("table_row_count_to_equal", value=1), quantiles])
+    assert "'expectations.1'" in problem
+    assert "expect_column_quantile_values_to_be_between cannot be evaluated" in problem
+
+
+def test_five_hundred_failing_rows_are_all_named() -> None:
+    verdict = validate(
+        table(*(row(n, nonfinite_count=n % 2) for n in range(1000))),
+        expect("column_values_to_be_between", column="nonfinite_count", max_value=0),
+    )
+    assert set(verdict.failed) == {f"w-{n}" for n in range(1, 1000, 2)}
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_nulls_pass_every_row_level_expectation_but_not_be_null(several: bool) -> None:
+    rows = table(row(0), row(1, sample_min=None, sample_max=None), row(2, sample_min=None))
+    checks = (
+        [
+            expect("column_pair_values_a_to_be_greater_than_b", column_A="sample_max", column_B="sample_min"),
+            expect("column_pair_values_to_be_equal", column_A="sample_max", column_B="sample_max"),
+            expect("multicolumn_sum_to_equal", column_list=["sample_min", "sample_max"], sum_total=0),
+        ]
+        if several
+        else [
+            expect("column_values_to_be_between", column="sample_min", min_value=-9),
+            expect("column_values_to_be_in_set", column="sample_min", value_set=[-9]),
+        ]
+    )
+    assert validate(rows, *checks) == Verdict({}, (), (), rows=3, expectations=len(checks))
+    assert set(validate(rows, expect("column_values_to_not_be_null", column="sample_min")).failed) == {"w-1", "w-2"}
+
+
+def test_a_nan_is_a_null_to_the_gate() -> None:
+    rows = table(row(0), row(1, physical_max=float("nan")))
+    assert set(validate(rows, expect("column_values_to_not_be_null", column="physical_max")).failed) == {"w-1"}
+    assert not validate(rows, expect("column_max_to_be_between", column="physical_max", max_value=1)).closed
+
+
+@pytest.mark.parametrize("bound", ["2024-05-01T00:00:02Z", "2024-05-01T02:00:02+02:00", START + timedelta(seconds=2)])
+def test_instants_are_compared_as_instants(bound: object) -> None:
+    rows = table(*(row(n) for n in range(4)))
+    checks = expect("column_values_to_be_between", column="start_time", min_value=bound)
+    assert set(validate(rows, checks).failed) == {"w-0", "w-1"}
+    assert validate(rows, expect("column_min_to_be_between", column="start_time", min_value=bound)).closed
+
+
+def test_instants_and_days_can_be_listed_and_be_conditions() -> None:
+    rows = table(row(0), row(1, nonfinite_count=1), row(2, nonfinite_count=1))
+    late = {
+        "type": "comparison",
+        "column": {"name": "start_time"},
+        "operator": ">=",
+        "parameter": "2024-05-01T00:00:02Z",
+    }
+    verdict = validate(
+        rows,
+        expect("column_values_to_be_in_set", column="day", value_set=["2024-05-01"]),
+        expect("column_values_to_be_between", column="day", max_value="2024-05-01"),
+        expect("column_values_to_be_between", column="nonfinite_count", max_value=0, row_condition=late),
+    )
+    assert set(verdict.failed) == {"w-2"}
+
+
+@pytest.mark.parametrize(
+    "expectations, problem",
+    [
+        (
+            [expect("column_values_to_be_betwen", column="row", min_value=0)],
+            "'expectations.0.type' is not valid: Great Expectations knows no expect_column_values_to_be_betwen; "
+            "did you mean expect_column_values_to_be_between?",
+        ),
+        (
+            [
+                expect("table_row_count_to_equal", value=1),
+                expect("column_values_to_be_between", column="row", minimum=0, min_value=0),
+            ],
+            "'expectations.1.kwargs.minimum' is not valid: expect_column_values_to_be_between takes column, max_value,",
+        ),
+        (
+            [expect("column_values_to_be_between", column="gap", min_value=0)],
+            "'expectations.0.kwargs.column' is not valid: there is no column 'gap'; the columns are waveform_id,",
+        ),
+        (
+            [expect("multicolumn_sum_to_equal", column_list=["row", "gap"], sum_total=0)],
+            "'expectations.0.kwargs.column_list' is not valid: there is no column 'gap'",
+        ),
+        (
+            [expect("column_values_to_be_between", column="row")],
+            "'expectations.0.kwargs' is not valid: min_value and max_value cannot both be None",
+        ),
+        (
+            [expect("column_values_to_be_between", column="row", min_value="low")],
+            "'expectations.0.kwargs.min_value' is not valid: value is not a valid float",
+        ),
+        (
+            [expect("column_values_to_be_between", column="row", min_value=0, mostly=2)],
+            "'expectations.0.kwargs.mostly' is not valid",
+        ),
+        (
+            [expect("column_values_to_be_between", column="row", min_value={"$PARAMETER": "least"})],
+            "'expectations.0.kwargs' is not valid: $PARAMETER has no value",
+        ),
+        (
+            [expect("column_values_to_be_between", column="start_time", min_value="2024-05-01T00:00:00")],
+            "'expectations.0.kwargs.min_value' is not valid: '2024-05-01T00:00:00' is not an instant; start_time needs "
+            "one with a time zone, such as '2024-05-01T00:00:00Z'",
+        ),
+        (
+            [expect("column_values_to_be_between", column="start_time", min_value=7)],
+            "'expectations.0.kwargs.min_value' is not valid: 7 is not an instant",
+        ),
+        (
+            [expect("column_values_to_be_between", column="day", min_value="May")],
+            "'expectations.0.kwargs.min_value' is not valid: 'May' is not a day",
+        ),
+        (
+            [expect("column_values_to_be_increasing", column="row")],
+            "'expectations.0.type' is not valid: expect_column_values_to_be_increasing is of no use here: the rows of",
+        ),
+        (
+            [expect("column_values_to_be_between", column="row", min_value=0, row_condition="row > 1")],
+            "'expectations.0.kwargs.row_condition' is not valid: it must be a mapping",
+        ),
+        (
+            [
+                expect(
+                    "column_values_to_be_between",
+                    column="row",
+                    min_value=0,
+                    row_condition={"type": "comparison", "column": {"name": "gap"}, "operator": "==", "parameter": 1},
+                )
+            ],
+            "'expectations.0.kwargs.row_condition' is not valid: there is no column 'gap'",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_a_sentence(expectations: list[Expectation], problem: str) -> None:
+    [found] = check_expectations(expectations)
+    assert found.startswith(problem)
+    with pytest.raises(BadInput, match=re.escape(problem)):
+        validate(table(row(0)), *expectations)
+
+
+def test_check_finds_arguments_that_fail_only_when_compared() -> None:
+    fine = expect("column_values_to_be_between", column="row", min_value=0)
+    text_and_number = expect("column_values_to_be_between", column="source", min_value=3)
+    [found] = check_expectations([fine, text_and_number, fine])
+    assert found.startswith("'expectations.1' is not valid: expect_column_values_to_be_between cannot be evaluated: ")
+
+
+def test_check_has_nothing_to_say_about_expectations_that_can_be_used() -> None:
+    assert check_expectations([]) == []
+    yaml = """
+topic: t
+group: g
+expectations:
+  - {type: expect_column_values_to_be_between, kwargs: {column: start_time, min_value: 2020-01-01T00:00:00Z}}
+  - {type: expect_column_values_to_be_between, kwargs: {column: start_time, min_value: "2020-01-01T00:00:00Z"}}
+  - {type: expect_column_max_to_be_between, severity: warning, kwargs: {column: physical_max, max_value: 5}}
+"""
+    expectations = parse_stream(yaml, name="s").expectations
+    assert check_expectations(expectations) == []
+    assert validate(table(row(0)), *expectations) == Verdict({}, (), (), rows=1, expectations=3)
+
+
+def test_equal_expectations_count_each() -> None:
+    twice = [expect("table_row_count_to_equal", value=7)] * 2
+    assert len(validate(table(row(0)), *twice).closed) == 2
+
+
+def test_without_rows_nothing_is_evaluated_or_written(tmp_path: Path) -> None:
+    verdict = validate(table(), expect("table_row_count_to_equal", value=7), docs_folder=tmp_path / "docs")
+    assert verdict == Verdict({}, (), (), rows=0, expectations=0)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "rows, problem",
+    [
+        (table(row(0)).drop_columns(["row"]), "differing: row int64"),
+        (table(row(0, reason="incomplete")), "waveforms with a reason"),
+    ],
+)
+def test_rows_of_another_kind_are_refused(rows: pa.Table, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        validate(rows, expect("table_row_count_to_equal", value=1))
+
+
+def test_great_expectations_is_not_imported_before_there_is_something_to_validate() -> None:
+    program = (
+        "import sys, wavestitch.validation.gate as g; g.check_expectations([]); "
+        "print('great_expectations' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+# Data Docs ---------------------------------------------------------------------------------------------------------
+
+_LOADED = re.compile(r"""(?:src|href|action|data|srcset|poster)\s*=\s*["']?\s*(?:[a-z]+:)?//|@import|url\(""", re.I)
+
+
+def hosts_in(html: str) -> list[str]:
+    """Everything on a page that a browser would fetch, or that leads away from the folder."""
+    return [m.group() for m in re.finditer(r"https?://", html)] + [m.group() for m in _LOADED.finditer(html)]
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Verdict]:
+    folder = tmp_path_factory.mktemp("batch") / "docs"
+    hostile = "<script src=//evil.example/x.js></script><img src=https://evil.example/y>"
+    verdict = validate(
+        table(row(0), row(1, nonfinite_count=5), row(2, waveform_id=f"w-2{hostile}", source=hostile)),
+        expect("column_values_to_be_between", column="nonfinite_count", max_value=0),
+        expect("column_values_to_match_regex", column="source", regex="^station-"),
+        expect("column_max_to_be_between", "warning", column="sample_max", max_value=1),
+        expect("table_row_count_to_be_between", min_value=100),
+        expect("column_values_to_be_in_set", column="units", value_set=["mV"]),
+        docs_folder=folder,
+    )
+    return folder, verdict
+
+
+def test_docs_lie_beside_the_verdict_and_link_to_the_result_page(docs: tuple[Path, Verdict]) -> None:
+    folder, verdict = docs
+    assert verdict.docs == "docs/index.html"
+    index = (folder.parent / verdict.docs).read_text()
+    [result_page] = re.findall(r'href="(validations/[^"]+)"', index)
+    assert (folder / result_page).is_file()
+    [home] = re.findall(r'href="(\.\.[^"]+)"', (folder / result_page).read_text())
+    assert (folder / result_page).parent.joinpath(home).resolve() == (folder / "index.html").resolve()
+
+
+def test_the_index_says_why_a_row_failed_and_what_stopped_the_batch(docs: tuple[Path, Verdict]) -> None:
+    index = (docs[0] / "index.html").read_text()
+    for sentence in ["nonfinite_count is 5; allowed: max_value 0", "seen 3; allowed: min_value 100", "seen 9.0"]:
+        assert sentence in index
+
+
+def test_the_result_page_is_great_expectations_own(docs: tuple[Path, Verdict]) -> None:
+    [result_page] = (docs[0] / "validations").rglob("*.html")
+    text = result_page.read_text()
+    for piece in ["Great Expectations Version", "plan-1", "w-1", "unexpected values found"]:
+        assert piece in text
+
+
+def test_docs_load_nothing_from_anywhere_and_run_nothing(docs: tuple[Path, Verdict]) -> None:
+    files = [f for f in docs[0].rglob("*") if f.is_file()]
+    assert {f.suffix for f in files} == {".html"}
+    for file in files:
+        text = file.read_text()
+        body = text.partition("</head>")[2]
+        assert not hosts_in(re.sub(r"&lt;.*?&gt;", "", text)), file
+        assert "<script" not in body
+        assert "default-src 'none'" in text
+
+
+def test_a_page_stays_readable_whatever_producers_call_their_waveforms(docs: tuple[Path, Verdict]) -> None:
+    index = (docs[0] / "index.html").read_text()
+    assert "w-2&lt;script" in index
+    assert "Results as Great Expectations shows them" in index
+    [result_page] = (docs[0] / "validations").rglob("*.html")
+    text = result_page.read_text()
+    assert "w-2&lt;script" in text
+    assert "values must belong to this set" in text, "what comes after a hostile name is on the page"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        '<link rel="stylesheet" href="https://cdn.example/a.css">',
+        "<script src=//cdn.example/a.js></script>",
+        '<img src="//cdn.example/a.png">',
+        "<style>@import 'x'; b { background: url(x) }</style>",
+        '<a href="http://example.org">x</a>',
+    ],
+)
+def test_the_search_for_hosts_finds_planted_ones_and_plain_pages_have_none(planted: str) -> None:
+    assert hosts_in(planted)
+    assert not hosts_in(page("t", plain_body(f"<p>before</p>{planted}<p>after</p>")))
+    assert plain_body(f"{planted}<p>after</p>").endswith("<p>after</p>")
+
+
+def test_great_expectations_own_page_has_hosts_that_the_search_finds() -> None:
+    document = RenderedDocumentContent(sections=[], renderer_type="SiteIndexPageRenderer")
+    own = DefaultJinjaPageView().render(document)
+    assert len(hosts_in(own)) > 10
+    assert not hosts_in(plain_body(own))
+
+
+@pytest.mark.parametrize(
+    "spoil, visible",
+    [(lambda rows: rows[:500], False), (lambda rows: [*rows[:-1], row(999, nonfinite_count=9)], True)],
+)
+def test_a_seeded_violation_is_seen_only_where_it_is(spoil: Callable[[list[Row]], list[Row]], visible: bool) -> None:
+    rows = spoil([row(n) for n in range(1000)])
+    found = validate(table(*rows), expect("column_values_to_be_between", column="nonfinite_count", max_value=0)).failed
+    assert set(found) == ({"w-999"} if visible else set())
+
+
+def test_a_real_verdict_survives_its_file(docs: tuple[Path, Verdict]) -> None:
+    assert verdict_from_json(docs[1].to_json()) == docs[1]

@@ -1,0 +1,151 @@
+"""Each guarantee fails where it is violated: a sound run is seen from outside, then one thing in it is made wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.domain.protocol_machine import ProtocolMachine
+from tests.guarantees import (
+    Balanced,
+    Fenced,
+    Idempotent,
+    NoDuplicates,
+    NoInvention,
+    NoLoss,
+    OffsetsLast,
+    Sight,
+)
+from wavestitch.batch.rewind import Target
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.position import HeadKind, Position
+
+
+@pytest.fixture(scope="module")
+def sound() -> Sight:
+    """A published waveform, one that waits, a corrupt chunk; after a backfill, an ingest, a rewind and an ingest."""
+    machine = ProtocolMachine()
+    machine.begin(partitions=1, on_reset="adopt", first=[(2, 5)])
+    machine.backfill(since=0, span=300, until="end")
+    machine.produce_scattered(order=[0, 1, 2], to=(0, 0, 0), withhold=1, odd=5)
+    machine.produce_oddly(what="lie", which=0, to=0, how=0)
+    machine.ingest(most=1000, park=0, until="end")
+    machine.launch("rewind", lambda: machine.rewind(Target("earliest"), False), "end")
+    machine.ingest(most=1000, park=0, until="end")
+    sight = machine.sight()
+    for guarantee in (NoLoss(), NoDuplicates(), NoInvention(), OffsetsLast(), Fenced(), Balanced()):
+        guarantee.check(sight)
+    Idempotent().check(sight, machine.sight())
+    assert [h.kind for h in sight.heads] == ["first", "backfill", "ingest", "rewind", "ingest"]
+    assert [row.id for row in sight.published] == ["w1"]
+    assert {row.reason for row in sight.held} == {"open", "corrupt"}
+    return sight
+
+
+def fails(guarantee: Any, sight: Sight, saying: str) -> None:
+    with pytest.raises(AssertionError, match=saying):
+        guarantee.check(sight)
+
+
+def test_no_loss_misses_a_held_row(sound: Sight) -> None:
+    fails(NoLoss(), replace(sound, held=[r for r in sound.held if r.reason != "open"]), "neither published nor held")
+
+
+def test_no_loss_misses_what_is_no_chunk(sound: Sight) -> None:
+    fails(NoLoss(), replace(sound, held=[r for r in sound.held if r.reason != "corrupt"]), "no chunk .* not held")
+
+
+def test_no_loss_misses_a_published_row(sound: Sight) -> None:
+    fails(NoLoss(), replace(sound, published=[]), "neither published nor held")
+
+
+def test_no_loss_does_not_count_rows_of_a_decision_that_was_never_committed(sound: Sight) -> None:
+    fails(NoLoss(), replace(sound, remembered=frozenset()), "I1")
+
+
+def test_no_loss_wants_the_payload_too(sound: Sight) -> None:
+    fails(NoLoss(), replace(sound, held=[replace(r, payload=b"else") for r in sound.held]), "without its bytes")
+
+
+def test_no_loss_exempts_what_was_skipped_by_name(sound: Sight) -> None:
+    end = sound.heads[-1].positions[0].next_offset
+    skipped = replace(sound.heads[-1], skipped=(OffsetRange(0, 0, end),))
+    NoLoss().check(replace(sound, held=[], published=[], heads=[*sound.heads[:-1], skipped]))
+
+
+def test_no_duplicates_sees_an_id_twice(sound: Sight) -> None:
+    fails(NoDuplicates(), replace(sound, published=[*sound.published, *sound.published]), "more than once")
+
+
+def test_no_invention_sees_other_bytes(sound: Sight) -> None:
+    rows = [replace(row, samples=row.samples[::-1]) for row in sound.published]
+    fails(NoInvention(), replace(sound, published=rows), "other bytes")
+
+
+def test_no_invention_sees_a_chunk_from_another_place(sound: Sight) -> None:
+    rows = [replace(row, chunks=row.chunks[::-1]) for row in sound.published]
+    fails(NoInvention(), replace(sound, published=rows), "is not the chunk")
+
+
+def test_no_invention_sees_a_waveform_cut_short(sound: Sight) -> None:
+    rows = [replace(row, chunks=row.chunks[:1], samples=row.samples[:2]) for row in sound.published]
+    fails(NoInvention(), replace(sound, published=rows), "claim another count|says that it has")
+
+
+def test_offsets_last_sees_a_group_ahead_of_every_head(sound: Sight) -> None:
+    tag = sound.heads[-1].tag.encode()
+    fails(OffsetsLast(), replace(sound, group={0: (99, tag)}), "no head beyond")
+
+
+def test_offsets_last_lets_other_people_put_the_group_anywhere(sound: Sight) -> None:
+    OffsetsLast().check(replace(sound, group={0: (99, "")}))
+
+
+def test_idempotent_sees_a_second_head(sound: Sight) -> None:
+    with pytest.raises(AssertionError, match="heads changed"):
+        Idempotent().check(replace(sound, heads=sound.heads[:-1]), sound)
+
+
+def test_fenced_sees_a_run_that_was_planned_before_a_rewind(sound: Sight) -> None:
+    late = replace(
+        sound.heads[-1], plan_id=sound.heads[1].plan_id, kind=HeadKind.BACKFILL, positions=sound.heads[-2].positions
+    )
+    heads = [sound.heads[0], replace(sound.heads[1], plan_id=""), *sound.heads[2:-1], late]
+    fails(Fenced(), replace(sound, heads=heads), "before a rewind")
+
+
+def test_fenced_sees_a_plan_that_was_committed_twice(sound: Sight) -> None:
+    again = replace(sound.heads[-1], sequence=sound.heads[-1].sequence + 1)
+    fails(Fenced(), replace(sound, heads=[*sound.heads, again]), "became heads")
+
+
+def test_fenced_sees_a_backfill_that_moves_the_positions(sound: Sight) -> None:
+    heads = [sound.heads[0], replace(sound.heads[1], positions={0: Position(1)}), *sound.heads[2:]]
+    fails(Fenced(), replace(sound, heads=heads), "moved the positions")
+
+
+def test_fenced_sees_a_rewind_without_a_new_generation(sound: Sight) -> None:
+    heads = [*sound.heads[:3], replace(sound.heads[3], generation=1), *sound.heads[4:]]
+    fails(Fenced(), replace(sound, heads=heads), "generation")
+
+
+@pytest.mark.parametrize(
+    ("name", "saying"),
+    [("read", "does not balance"), ("planned", "without a fate"), ("carried_out", "does not balance")],
+)
+def test_balanced_sees_a_partition_that_does_not_add_up(sound: Sight, name: str, saying: str) -> None:
+    row = sound.history[-1]
+    wrong = {p: {**n, name: n[name] + 1} for p, n in row.partitions.items()}
+    fails(Balanced(), replace(sound, history=[replace(row, partitions=wrong)]), saying)
+
+
+def test_balanced_sees_that_less_is_carried_in_than_was_carried_out(sound: Sight) -> None:
+    row = sound.history[-1]
+    wrong = replace(row, counts={**row.counts, "carried_in": 0})
+    fails(Balanced(), replace(sound, history=[wrong]), "carried in")
+
+
+def test_balanced_sees_records_that_a_batch_never_read(sound: Sight) -> None:
+    fails(Balanced(), replace(sound, records=sound.records[1:]), "were there")

@@ -1,0 +1,163 @@
+"""The state machine is worth something: with one rule of the product dropped it finds a broken invariant.
+
+Each mutant is a function of the product replaced by a wrong one, and the examples are the same every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.domain.effort import effort
+from tests.domain.protocol_machine import ProtocolMachine
+from wavestitch.batch import commit_offsets, plan, publish, rewind, standing
+from wavestitch.contracts import assembly, decision, held, protocol
+from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.position import HeadKind, Position
+
+Patch = pytest.MonkeyPatch
+MUTANTS: dict[str, Callable[[Patch], None]] = {}
+
+
+def mutant(make: Callable[[Patch], None]) -> Callable[[Patch], None]:
+    MUTANTS[make.__name__.replace("_", " ")] = make
+    return make
+
+
+@mutant
+def the_fence_lets_everybody_through(patch: Patch) -> None:
+    patch.setattr(publish, "check_fence", lambda *_, **__: None)
+
+
+@mutant
+def the_fence_forgets_generations(patch: Patch) -> None:
+    real = protocol.check_fence
+    patch.setattr(publish, "check_fence", lambda p, head, **kw: real(p, replace(head, generation=p.generation), **kw))
+
+
+@mutant
+def decide_ignores_what_is_published(patch: Patch) -> None:
+    real = decision.decide
+    for module in (decision, publish):
+        patch.setattr(module, "decide", lambda *a, **kw: real(*a, **{**kw, "published": {}}))
+
+
+@mutant
+def held_rows_count_without_a_commit(patch: Patch) -> None:
+    real = held.effective_held
+
+    def wrong(rows: Any, *, committed: Any, published: Any) -> Any:
+        return real(rows, committed={r.decision for r in rows}, published=published)
+
+    patch.setattr(standing, "effective_held", wrong)
+
+
+@mutant
+def a_foreign_tag_is_overwritten(patch: Patch) -> None:
+    patch.setattr(commit_offsets, "may_project", lambda *_: True)
+
+
+@mutant
+def an_expired_group_means_latest(patch: Patch) -> None:
+    real = plan._reconciled_head
+
+    def wrong(stream: Any, topic: Any, kind: Any, *, log: Any, tables: Any, apply: bool) -> Any:
+        head = tables.head()
+        if head is not None and head.topic_id == topic.topic_id:
+            group = log.group_offsets(stream.group, topic.name, sorted(head.positions))
+            ends = log.ends(topic.name, topic.partitions)
+            gone = {p: Position(ends[p].stable_end) for p, at in group.items() if at is None}
+            if gone:
+                kinds = {"kind": HeadKind.ADOPTED, "generation": head.generation + 1}
+                head = tables.commit(head, head.next(**kinds, positions={**head.positions, **gone}), [])
+                log.commit_group(stream.group, topic.name, head.positions, head.tag.encode())
+        return real(stream, topic, kind, log=log, tables=tables, apply=apply)
+
+    patch.setattr(plan, "_reconciled_head", wrong)
+
+
+@mutant
+def held_rows_are_lost(patch: Patch) -> None:
+    patch.setattr(publish, "_held_rows", lambda *_: [])
+
+
+@mutant
+def a_backfill_moves_the_positions(patch: Patch) -> None:
+    patch.setattr(Plan, "moves_positions", property(lambda _: True))
+
+
+@mutant
+def of_conflicting_chunks_the_first_is_taken(patch: Patch) -> None:
+    real = assembly.assemble_waveform
+
+    def wrong(waveform_id: str, pool: Any, limits: Any) -> Any:
+        firsts: dict[Any, Any] = {}
+        for c in sorted(pool, key=lambda c: (not c.carried, c.coordinate)):
+            firsts.setdefault(c.seq, c._replace(meta=pool[0].meta))
+        found = real(waveform_id, list(firsts.values()), limits)
+        return replace(
+            found, repeats=tuple(c for c in pool if c.coordinate not in {p.coordinate for p in found.pieces})
+        )
+
+    patch.setattr(decision, "assemble_waveform", wrong)
+
+
+@mutant
+def a_chunk_is_known_by_its_place_alone(patch: Patch) -> None:
+    patch.setattr(ChunkFacts, "identity", property(lambda c: (c.seq, 0, c.length)))
+
+
+@mutant
+def finished_plans_are_forgotten(patch: Patch) -> None:
+    patch.setattr(publish, "find_committed", lambda *_: None)
+
+
+@mutant
+def open_waveforms_are_not_carried_in(patch: Patch) -> None:
+    patch.setattr(decision, "open_deadlines", lambda *_, **__: {})
+
+
+@mutant
+def what_a_rewind_skips_is_not_recorded(patch: Patch) -> None:
+    real = rewind.plan_rewind
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        return replace(found, head=replace(found.head, skipped=found.base.skipped))
+
+    patch.setattr(rewind, "plan_rewind", wrong)
+
+
+@mutant
+def the_group_is_put_one_too_far(patch: Patch) -> None:
+    real = commit_offsets.project
+
+    def wrong(stream: Any, head: Any, *, log: Any) -> str:
+        far = {p: at._replace(next_offset=at.next_offset + 1) for p, at in head.positions.items()}
+        return real(stream, replace(head, positions=far), log=log)
+
+    patch.setattr(commit_offsets, "project", wrong)
+
+
+@mutant
+def a_rewind_keeps_the_generation(patch: Patch) -> None:
+    real = rewind.plan_rewind
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        return replace(found, head=replace(found.head, generation=found.base.generation))
+
+    patch.setattr(rewind, "plan_rewind", wrong)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_dropped_rule_is_found_out(name: str, monkeypatch: Patch) -> None:
+    MUTANTS[name](monkeypatch)
+    # By a guarantee, or by a run that ends as no run of the product may.
+    with pytest.raises(AssertionError, match=r"I\d:|audit|live:|reset:|ended with"):
+        run_state_machine_as_test(ProtocolMachine, settings=effort(400, steps=40, shrink=False, fixed=True))

@@ -1,0 +1,95 @@
+"""Staged Parquet files: noticed when altered, rewritten without some rows, never replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import xxhash
+
+from tests.domain.table_rows import first_head, published_row, stage
+from wavestitch.contracts.errors import Altered, BadInput
+from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.staged_files import check_staged, file_digest, make_durable, rewrite_without
+from wavestitch.tables.stream_tables import StreamTables
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+KEPT = {"w0", "w1", "w2", "w6", "w7", "w8"}
+
+
+def test_an_untouched_file_passes(tmp_path):
+    staged = stage(tmp_path, "a", [published_row("a")])
+    check_staged(Path(staged.path), staged)
+    make_durable([Path(staged.path)])
+    assert staged.digest == xxhash.xxh3_128_hexdigest(Path(staged.path).read_bytes())
+
+
+def test_a_file_with_one_bit_changed_is_altered(tmp_path):
+    staged = stage(tmp_path, "a", [published_row("a")])
+    content = bytearray(Path(staged.path).read_bytes())
+    content[100] ^= 1
+    Path(staged.path).write_bytes(content)
+    with pytest.raises(Altered, match="digest"):
+        check_staged(Path(staged.path), staged)
+
+
+@pytest.mark.parametrize("change", [lambda p: p.write_bytes(p.read_bytes()[:-1]), lambda p: p.unlink()])
+def test_a_file_cut_short_or_gone_is_altered(tmp_path, change):
+    staged = stage(tmp_path, "a", [published_row("a")])
+    change(Path(staged.path))
+    with pytest.raises(Altered):
+        check_staged(Path(staged.path), staged)
+
+
+def test_a_rewritten_file_lacks_the_dropped_rows_and_nothing_else(tmp_path):
+    rows = [published_row(f"w{n}") for n in range(10)]
+    staged = stage(tmp_path, "plan-1", rows, row_group_size=3)
+    original = Path(staged.path).read_bytes()
+    made = rewrite_without(Path(staged.path), ["w3", "w4", "w5", "w9", "absent"], tmp_path / "new")
+    assert Path(staged.path).read_bytes() == original
+    assert made.rows == 6
+    assert Path(made.path).name == f"plan-1-{made.digest[:16]}.parquet"
+    check_staged(Path(made.path), made)
+    kept = pq.read_table(made.path)
+    assert kept.schema.equals(pq.read_schema(staged.path), check_metadata=True)
+    assert kept.to_pylist() == [r for r in pq.read_table(staged.path).to_pylist() if r["waveform_id"] in KEPT]
+    before, after = (pq.read_metadata(p).row_group(0) for p in (staged.path, made.path))
+    for n in range(before.num_columns):
+        assert after.column(n).compression == before.column(n).compression
+        assert after.column(n).is_stats_set == before.column(n).is_stats_set
+
+
+def test_a_rewritten_file_can_be_published(tmp_path):
+    tables = StreamTables(CatalogSettings("local", f"sqlite:///{tmp_path}/c.db", f"file://{tmp_path}/w"), "ecg")
+    staged = stage(tables.data_folder(), "plan", [published_row("a"), published_row("b")])
+    made = rewrite_without(Path(staged.path), ["a"], tables.data_folder())
+    tables.commit(None, first_head(), [made])
+    assert set(tables.published(["a", "b"])) == {"b"}
+
+
+def test_rewriting_again_takes_the_file_that_is_there(tmp_path):
+    staged = stage(tmp_path, "plan", [published_row("a"), published_row("b")])
+    first = rewrite_without(Path(staged.path), ["a"], tmp_path)
+    made = Path(first.path).stat()
+    assert rewrite_without(Path(staged.path), ["a"], tmp_path) == first
+    assert Path(first.path).stat().st_mtime_ns == made.st_mtime_ns
+    assert file_digest(Path(first.path)) == first.digest
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted({Path(staged.path).name, Path(first.path).name})
+
+
+def test_a_damaged_file_under_the_new_name_is_altered_and_stays(tmp_path):
+    staged = stage(tmp_path, "plan", [published_row("a"), published_row("b")])
+    made = Path(rewrite_without(Path(staged.path), ["a"], tmp_path).path)
+    made.write_bytes(b"damaged")
+    with pytest.raises(Altered):
+        rewrite_without(Path(staged.path), ["a"], tmp_path)
+    assert made.read_bytes() == b"damaged"
+
+
+def test_a_file_of_which_nothing_is_left_is_refused(tmp_path):
+    staged = stage(tmp_path, "plan", [published_row("a")])
+    with pytest.raises(BadInput, match="leave the file out"):
+        rewrite_without(Path(staged.path), ["a"], tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["plan.parquet"]

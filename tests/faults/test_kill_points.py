@@ -1,0 +1,82 @@
+"""SIGKILL at eight points of a batch; carried through again, the tables and offsets are those of an undisturbed run.
+
+Names what it proves: I1, I2, I3, I4, I6.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, TopicFactory
+from tests.faults.killed_batch import POINTS
+from tests.whole import STREAM, cut, make_whole, recordings
+from wavestitch.batch.standing import look
+from wavestitch.contracts.position import parse_tag
+from wavestitch.local.broker import Broker
+
+_DEADLINE = 120
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_batch_killed_there_is_carried_through_again(
+    point: str, tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path
+) -> None:
+    whole = make_whole(
+        tmp_path / "site", bootstrap=broker.bootstrap, topic=topic_factory(partitions=2), java_home=java_home
+    )
+    sent = recordings(8, samples=60_000)
+    chunks = cut(sent, 8192)
+    whole.send([c for i, c in enumerate(chunks) if i != 20] + [chunks[3]])  # one is late, one is there twice
+
+    killed(whole.folder / "wavestitch.toml", point)
+    plans = [p.name for p in (whole.folder / "landing" / STREAM).iterdir()]
+    assert len(plans) == 1
+    whole.run(plan_id=plans[0])
+    expected = {r.waveform_id: bytes(r.samples) for r in sent}
+    late = chunks[20].waveform_id
+    assert whole.published() == {i: b for i, b in expected.items() if i != late}
+
+    # Once more: a finished plan changes nothing (I6), and the next batch heals what was open.
+    head = whole.site.tables(STREAM).head()
+    again = whole.run(plan_id=plans[0])
+    assert again["published"]["again"]
+    assert whole.site.tables(STREAM).head() == head
+    whole.send([chunks[20]])
+    whole.run()
+    assert whole.published() == expected
+
+    now = look(whole.site.tables(STREAM), topic_id="")
+    assert now.held == []
+    ends = whole.site.log.ends(whole.topic, [0, 1])
+    group = whole.site.log.group_offsets(whole.group, whole.topic, [0, 1])
+    for p in (0, 1):
+        found = group[p]
+        assert found is not None
+        assert found.offset == now.head.positions[p].next_offset == ends[p].stable_end
+        assert parse_tag(found.metadata) == now.head.tag.version
+    rows = [b for b in whole.site.tables(STREAM).batches() if b.partitions]
+    assert len(rows) == 2
+    assert all(b.identity_balances for b in rows)
+
+
+def killed(config: Path, point: str) -> None:
+    """Run the batch in a process group of its own until it has killed itself."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.killed_batch", str(config), point],
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        output, _ = child.communicate(timeout=_DEADLINE)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+    assert child.returncode == -signal.SIGKILL, f"it was to be killed {point}: {output.decode()[-2000:]}"

@@ -1,0 +1,281 @@
+"""The invariants as objects: each looks at what can be seen of a stream from outside and raises where it is broken.
+
+They derive everything by themselves (which held rows count, how far the head ever was, what a chunk is) from a `Sight`:
+the records that were produced, the heads, the tables' rows and the group. Tests at every level fill in a sight.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.domain.oracle import Piece, piece_of
+
+Coordinate = tuple[str, int, int]
+REWINDS = ("rewind", "adopted")
+FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope")
+
+
+@dataclass(frozen=True)
+class HeldRow:
+    """A row of the held table. `valid`: the record is a chunk. `payload` None: an earlier row has it."""
+
+    coordinate: Coordinate
+    id: str | None
+    piece: tuple[int | None, int, int]
+    valid: bool
+    reason: str
+    time_ms: int
+    decision: str
+    sequence: int
+    payload: bytes | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published waveform; `chunks`: (coordinate, length, CRC) in order. `sequence`: of the head that published it."""
+
+    id: str
+    samples: bytes
+    chunks: tuple[tuple[Coordinate, int, int], ...]
+    sequence: int
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A stream as seen from outside.
+
+    `records`: all that were ever committed to the log (with `coordinate`). `heads`: all that ever were, oldest first;
+    `remembered`: the decisions that heads still there, or the history, name. `plans`: by id. `topic_id`: of the topic
+    as it is today.
+    """
+
+    records: Sequence[Any]
+    topic_id: str
+    heads: Sequence[Any]
+    remembered: frozenset[str]
+    group: Mapping[int, tuple[int, str]]
+    published: Sequence[Row]
+    held: Sequence[HeldRow]
+    history: Sequence[Any]
+    plans: Mapping[str, Any] = field(default_factory=dict)
+    patience_ms: int = 0
+
+
+def effective(held: Iterable[HeldRow], committed: frozenset[str], published: Iterable[Row]) -> list[HeldRow]:
+    """The rows that count: of committed decisions, the newest of a coordinate, not published with the same piece."""
+    there = {(w.id, seq, crc, length) for w in published for seq, (_, length, crc) in enumerate(w.chunks)}
+    newest: dict[Coordinate, HeldRow] = {}
+    for row in held:
+        if row.decision in committed and (
+            row.coordinate not in newest or newest[row.coordinate].sequence < row.sequence
+        ):
+            newest[row.coordinate] = row
+    return [r for r in newest.values() if not (r.valid and (r.id, *r.piece) in there)]
+
+
+def furthest(heads: Iterable[Any], topic_id: str) -> dict[int, int]:
+    """Per partition, the furthest position that a head of this topic ever had."""
+    far: dict[int, int] = {}
+    for head in heads:
+        if head.topic_id == topic_id:
+            for p, at in head.positions.items():
+                far[p] = max(far.get(p, 0), at.next_offset)
+    return far
+
+
+class NoLoss:
+    """I1: each chunk that a head has passed is published, a repeat of what is, or held with its payload."""
+
+    def check(self, sight: Sight) -> None:
+        counted = effective(sight.held, sight.remembered, sight.published)
+        payloads = {r.coordinate: r.payload for r in sight.held if r.payload is not None}
+        held_at = {r.coordinate: r for r in counted}
+        kept = {(r.id, *r.piece) for r in counted if r.valid}
+        kept |= {(w.id, seq, crc, length) for w in sight.published for seq, (_, length, crc) in enumerate(w.chunks)}
+        gone = GivenUp(sight.heads)
+        far = {t: furthest(sight.heads, t) for t in {h.topic_id for h in sight.heads}}
+        for record in sight.records:
+            topic_id, partition, offset = record.coordinate
+            if offset >= far.get(topic_id, {}).get(partition, 0) or record.coordinate in gone:
+                continue
+            row, piece = held_at.get(record.coordinate), piece_of(record)
+            if row is not None:
+                assert payloads.get(record.coordinate) == record.value, (
+                    f"I1: {record.coordinate} is held without its bytes"
+                )
+            elif piece is None:
+                raise AssertionError(f"I1: what is no chunk at {record.coordinate} is not held")
+            elif piece.same not in kept:
+                raise AssertionError(
+                    f"I1: chunk {piece.id}/{piece.seq} at {record.coordinate} is neither published nor held"
+                )
+
+
+class GivenUp:
+    """Coordinates that were given up by name (skipped ranges), and those before the first head."""
+
+    def __init__(self, heads: Sequence[Any]) -> None:
+        self._before: dict[tuple[str, int], int] = {}
+        self._skipped: dict[tuple[str, int], set[int]] = {}
+        for head in heads:
+            if head.kind == "first":
+                self._before |= {(head.topic_id, p): at.next_offset for p, at in head.positions.items()}
+            for r in head.skipped:
+                self._skipped.setdefault((head.topic_id, r.partition), set()).update(range(r.start, r.end))
+
+    def __contains__(self, coordinate: Coordinate) -> bool:
+        topic_id, partition, offset = coordinate
+        key = topic_id, partition
+        return offset < self._before.get(key, 0) or offset in self._skipped.get(key, ())
+
+
+class NoDuplicates:
+    """I2: a waveform id appears once in the published table."""
+
+    def check(self, sight: Sight) -> None:
+        twice = [i for i, n in Counter(row.id for row in sight.published).items() if n > 1]
+        assert not twice, f"I2: published more than once: {twice}"
+
+
+class NoInvention:
+    """I3: published bytes are those of chunks that were produced, that agree with each other and are all there are."""
+
+    def check(self, sight: Sight) -> None:
+        sent = {r.coordinate: piece_of(r) for r in sight.records}
+        counts: dict[str, set[int]] = {}
+        for piece in sent.values():
+            if piece is not None and piece.count is not None:
+                counts.setdefault(piece.id, set()).add(piece.count)
+        for row in sight.published:
+            pieces: list[Piece] = []
+            for seq, (coordinate, length, crc) in enumerate(row.chunks):
+                piece = sent.get(coordinate)
+                assert piece is not None, f"I3: {row.id} was published from {coordinate}, where no chunk was produced"
+                assert piece.same == (row.id, seq, crc, length), f"I3: {row.id}/{seq} is not the chunk at {coordinate}"
+                pieces.append(piece)
+            assert row.samples == b"".join(p.value for p in pieces), f"I3: {row.id} has other bytes than its chunks"
+            assert len({p.meta for p in pieces}) == 1, f"I3: {row.id} mixes chunks with different metadata"
+            assert {p.count for p in pieces} <= {None, len(pieces)}, f"I3: {row.id} has chunks that claim another count"
+            assert len(pieces) in counts.get(row.id, ()), f"I3: no chunk of {row.id} says that it has {len(pieces)}"
+
+
+class OffsetsLast:
+    """I4: an offset of ours in the group never passes the furthest position that a head ever had."""
+
+    def check(self, sight: Sight) -> None:
+        far = furthest(sight.heads, sight.topic_id)
+        for p, (offset, metadata) in sight.group.items():
+            if metadata.startswith("wavestitch/"):
+                assert offset <= far.get(p, 0), (
+                    f"I4: the group stands at {offset} on partition {p}, no head beyond {far.get(p)}"
+                )
+
+
+class Idempotent:
+    """I6: carrying a finished plan through again leaves the same tables."""
+
+    def check(self, before: Sight, after: Sight, *, ended: BaseException | None = None) -> None:
+        assert ended is None, f"I6: a finished plan, carried through again, ended with {ended!r}"
+        for what in ("heads", "published", "held"):
+            assert list(getattr(before, what)) == list(getattr(after, what)), (
+                f"I6: carried through again, and {what} changed"
+            )
+
+
+class Fenced:
+    """I7: a run commits only on what it was planned on, once, and does no more than its kind may."""
+
+    def check(self, sight: Sight) -> None:
+        done: dict[str, int] = {}
+        for n, head in enumerate(sight.heads):
+            before = sight.heads[n - 1] if n else None
+            if before is not None:
+                assert head.sequence == before.sequence + 1, f"I7: head {head.sequence} follows {before.sequence}"
+                moved = head.kind in REWINDS
+                assert head.generation == before.generation + moved, (
+                    f"I7: generation {head.generation} at {head.sequence}"
+                )
+            if head.plan_id:
+                assert head.plan_id not in done, (
+                    f"I7: plan {head.plan_id[:8]} became heads {done[head.plan_id]} and {head.sequence}"
+                )
+                done[head.plan_id] = head.sequence
+                self._batch(sight, head, before)
+
+    def _batch(self, sight: Sight, head: Any, before: Any) -> None:
+        plan = sight.plans.get(head.plan_id)
+        if plan is None or before is None:
+            return
+        missed = [h for h in sight.heads if plan.base_sequence < h.sequence < head.sequence]
+        assert not [h for h in missed if h.kind in REWINDS], f"I7: head {head.sequence} was planned before a rewind"
+        was = {p: at.next_offset for p, at in before.positions.items()}
+        now = {p: at.next_offset for p, at in head.positions.items()}
+        if head.kind != "ingest":
+            assert was == now, f"I7: a {head.kind} moved the positions from {was} to {now}"
+            assert not [r for r in sight.held if r.decision == head.decision], f"I7: a {head.kind} holds chunks"
+            return
+        reach = {r.partition: (r.start, r.end) for r in plan.ranges}
+        for p, end in now.items():
+            start = was.get(p, 0)
+            assert reach.get(p, (start, start)) == (start, end), (
+                f"I7: partition {p} moved from {start} to {end}, read {reach.get(p)}"
+            )
+
+
+class Balanced:
+    """I8 and the audit identity: every record has one fate, every hole is one, and what is carried out is carried in.
+
+    Remembers which batches it has looked at, so that it can be asked after every step.
+    """
+
+    def __init__(self) -> None:
+        self._done: set[tuple[int, str]] = set()
+
+    def check(self, sight: Sight) -> None:
+        for row in sight.history:
+            if (row.sequence, row.decision) not in self._done and row.counts:
+                self._done.add((row.sequence, row.decision))
+                self._row(sight, row)
+
+    def _row(self, sight: Sight, row: Any) -> None:
+        where = f"audit of head {row.sequence}"
+        for p, n in row.partitions.items():
+            assert n["read"] + n["carried_in"] == sum(n[f] for f in FATES), f"{where}: partition {p} does not balance"
+            assert n["planned"] == n["read"] + n["holes"], f"{where}: partition {p} has offsets without a fate"
+        inside = {(p, o) for p, start, end in row.ranges for o in range(start, end)}
+        topic_id = next(h.topic_id for h in sight.heads if h.sequence == row.sequence)
+        read = [r for r in sight.records if r.coordinate[0] == topic_id and r.coordinate[1:] in inside]
+        assert row.counts["read"] == len(read), f"{where}: {row.counts['read']} read, {len(read)} were there"
+        if row.kind != "ingest":
+            assert all(n["quarantined"] + n["carried_out"] <= n["carried_in"] for n in row.partitions.values()), where
+            return
+        touched = {piece.id for r in read if (piece := piece_of(r)) is not None}
+        carried_in = _carried(sight, row.sequence - 1, touched)
+        assert row.counts["carried_in"] == carried_in, (
+            f"{where}: {row.counts['carried_in']} carried in, {carried_in} waited"
+        )
+        waiting = _carried(sight, row.sequence, set())
+        assert row.counts["carried_out"] == waiting, f"{where}: {row.counts['carried_out']} carried out, {waiting} wait"
+
+
+def _carried(sight: Sight, sequence: int, touched: set[str]) -> int:
+    """How many held chunks the batch after this head takes up, when it reads chunks of `touched`."""
+    committed = frozenset(h.decision for h in sight.heads if h.sequence <= sequence)
+    published = [w for w in sight.published if w.sequence <= sequence]
+    watermark = next(h.watermark_ms for h in sight.heads if h.sequence == sequence)
+    by_id: dict[str, list[HeldRow]] = {}
+    for row in effective(sight.held, committed, published):
+        if row.valid and row.id is not None:
+            by_id.setdefault(row.id, []).append(row)
+    total = 0
+    for waveform_id, rows in by_id.items():
+        waiting = [r for r in rows if r.reason == "open"]
+        alive = bool(waiting) and max(r.time_ms for r in waiting) + sight.patience_ms >= watermark
+        if not alive and waveform_id not in touched:
+            continue
+        settled = waveform_id in {w.id for w in published} or "conflict" in {r.reason for r in rows}
+        total += len(waiting) if settled else len(rows)
+    return total

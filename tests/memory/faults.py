@@ -1,0 +1,110 @@
+"""Where a memory edge is about to act: the place at which a test may stop, kill or fail the caller.
+
+Every call of `MemoryLog`, `MemoryTables` and `MemoryStaging` passes through `Edge.act` before its effect and again
+after it. Outside a `Steps` run (a test that just calls) both pass freely.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Any
+
+_ours = threading.local()
+
+
+class Fault(StrEnum):
+    """What a test does to one call."""
+
+    KILL_BEFORE = "kill before"
+    KILL_AFTER = "kill after"
+    FAIL_BEFORE = "fail before"
+    FAIL_AFTER = "fail after"
+    CONFLICT = "conflict"
+
+
+class Killed(BaseException):
+    """The process died here: nothing of the product may catch it."""
+
+
+class Edge:
+    """One side of the system."""
+
+    @contextmanager
+    def act(
+        self, name: str, *, error: Callable[[str], Exception], conflict: Callable[[], Exception] | None = None
+    ) -> Iterator[None]:
+        """The effect of one call. `error` makes an injected failure, `conflict` the failure of a lost race."""
+        steps: Steps | None = getattr(_ours, "steps", None)
+        fault = steps.pause(name) if steps is not None else None
+        if fault is Fault.CONFLICT and conflict is not None:
+            raise conflict()
+        if fault in (Fault.FAIL_BEFORE, Fault.CONFLICT):
+            raise error(f"{name}: injected before the effect")
+        yield
+        if fault is Fault.KILL_AFTER:
+            raise Killed(name)
+        if fault is Fault.FAIL_AFTER:
+            raise error(f"{name}: injected after the effect")
+
+
+class Steps:
+    """A call that is carried out one effect at a time.
+
+    A generator cannot yield from inside plain functions, so the call has a thread of its own, which runs only while
+    `advance` waits for it: never two at once, so that every interleaving is the test's choice and can be repeated.
+    """
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.at = ""
+        self.trace: list[str] = []
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+        self._call = call
+        self._fault: Fault | None = None
+        self._mine, self._theirs = threading.Semaphore(0), threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self._mine.acquire()
+
+    def advance(self, fault: Fault | None = None) -> bool:
+        """Let the pending call happen (or fail), up to the next one; False once the run is over."""
+        if self.done:
+            return False
+        self._fault = fault
+        self._theirs.release()
+        self._mine.acquire()
+        if self.done:
+            self._thread.join()
+        return not self.done
+
+    def finish(self) -> None:
+        while self.advance():
+            pass
+
+    def kill(self) -> None:
+        self.advance(Fault.KILL_BEFORE)
+
+    def pause(self, name: str) -> Fault | None:
+        """Called by the edges, in this run's thread."""
+        self.at = name
+        self.trace.append(name)
+        self._mine.release()
+        self._theirs.acquire()
+        fault, self._fault = self._fault, None
+        if fault is Fault.KILL_BEFORE:
+            raise Killed(name)
+        return fault
+
+    def _run(self) -> None:
+        _ours.steps = self
+        try:
+            self.pause("start")
+            self.result = self._call()
+        except BaseException as error:
+            self.error = error
+        self.done = True
+        self._mine.release()

@@ -1,0 +1,40 @@
+"""The disk of one batch, in memory: its landing, its staged rows, and the history row kept against a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.memory.faults import Edge
+from tests.memory.memory_tables import MemoryFiles, PublishedRow
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.ports import StagedFile
+
+
+class MemoryStaging(Edge):
+    """Implements `wavestitch.batch.publish.Staging`. `stitched`: the row of every waveform that was stitched."""
+
+    def __init__(self, plan_id: str, files: MemoryFiles, stitched: Mapping[str, PublishedRow]) -> None:
+        self._plan_id = plan_id
+        self._files = files
+        self._stitched = stitched
+
+    def files_for(self, publish: Sequence[str]) -> list[StagedFile]:
+        with self.act("staging.files_for", error=Transient):
+            rows = [self._stitched[i] for i in publish]
+            if not rows:
+                return []
+            name = f"{self._plan_id}/staged-{'+'.join(publish)}"
+            assert self._files.staged.setdefault(name, rows) == rows, "a staged file was written twice"
+            return [StagedFile(name, sum(len(r.samples) for r in rows), "", len(rows))]
+
+    def landing_of(self, file: int) -> str:
+        return landing_name(self._plan_id, file)
+
+    def keep(self, row: BatchRow) -> None:
+        with self.act("staging.keep", error=Transient):
+            self._files.kept[row.decision] = row
+
+
+def landing_name(plan_id: str, file: int) -> str:
+    return f"{plan_id}/landing-{file}"

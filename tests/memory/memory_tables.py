@@ -1,0 +1,130 @@
+"""Iceberg in memory, as far as batches can tell: snapshots made by compare-and-set, held rows, published rows, history.
+
+`MemoryFiles` is the disk beside it: what was staged or landed outlives any run that wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tests.memory.faults import Edge
+from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
+from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform
+from wavestitch.contracts.ports import CommitConflict, HeldRow, StagedFile
+from wavestitch.contracts.position import Head, head_from_properties
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """One row of the published table, bytes included. `topic_ids`: of each piece."""
+
+    waveform_id: str
+    samples: bytes
+    topic_ids: tuple[str, ...]
+    chunks: tuple[PublishedChunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHeld:
+    """One row of the held table; `payload` None where an earlier row of the coordinate has it."""
+
+    plan_id: str
+    held: HeldChunk
+    payload: bytes | None
+
+
+class MemoryFiles:
+    """Write-once files by name: landings (payload by row) and staged rows."""
+
+    def __init__(self) -> None:
+        self.landings: dict[str, list[bytes | None]] = {}
+        self.staged: dict[str, list[PublishedRow]] = {}
+        self.kept: dict[str, BatchRow] = {}
+
+
+class MemoryTables(Edge):
+    """The tables of one stream. Implements `wavestitch.contracts.ports.Tables`.
+
+    `snapshots`: all heads that were ever committed, oldest first; `expired`: how many of them maintenance has dropped.
+    """
+
+    def __init__(self, files: MemoryFiles) -> None:
+        self.files = files
+        self.snapshots: list[Head] = []
+        self.expired = 0
+        self.rows: list[tuple[int, PublishedRow]] = []
+        self.held: list[StoredHeld] = []
+        self.history: list[BatchRow] = []
+
+    # the port
+
+    def head(self) -> Head | None:
+        with self.act("tables.head", error=Transient):
+            return self.snapshots[-1] if self.snapshots else None
+
+    def heads(self) -> Sequence[Head]:
+        with self.act("tables.heads", error=Transient):
+            return self.snapshots[self.expired :][::-1]
+
+    def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
+        with self.act("tables.published", error=Transient):
+            return {
+                r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for _, r in self.rows if r.waveform_id in ids
+            }
+
+    def held_snapshot(self) -> int | None:
+        with self.act("tables.held_snapshot", error=Transient):
+            return len(self.held) or None
+
+    def held_rows(self) -> list[HeldChunk]:
+        with self.act("tables.held_rows", error=Transient):
+            return [row.held for row in self.held]
+
+    def append_held(self, plan_id: str, rows: Sequence[HeldRow]) -> None:
+        with self.act("tables.append_held", error=Transient):
+            there = {(row.held.decision, row.held.chunk.coordinate) for row in self.held}
+            for row in rows:
+                if (row.held.decision, row.held.chunk.coordinate) not in there:
+                    payload = self.files.landings[row.landing][row.row] if row.landing is not None else None
+                    clean = row.held.chunk._replace(file=-1, row=-1)
+                    self.held.append(StoredHeld(plan_id, replace(row.held, chunk=clean), payload))
+
+    def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
+        with self.act("tables.commit", error=StateUnknown, conflict=lambda: CommitConflict("a race that was lost")):
+            newest = self.snapshots[-1] if self.snapshots else None
+            if (base and base.snapshot_id) != (newest and newest.snapshot_id):
+                raise CommitConflict("the newest head is another one")
+            made = head_from_properties(new.to_properties(), 1000 + len(self.snapshots))
+            assert made is not None
+            self.snapshots.append(made)
+            self.rows += [(made.sequence, row) for file in files for row in self.files.staged[file.path]]
+            return made
+
+    def batches(self) -> list[BatchRow]:
+        with self.act("tables.batches", error=Transient):
+            return self.history[::-1]
+
+    def append_batches(self, rows: Iterable[BatchRow]) -> None:
+        with self.act("tables.append_batches", error=Transient):
+            there = {(b.sequence, b.decision) for b in self.history}
+            self.history += [batch_row_from_json(b.to_json()) for b in rows if (b.sequence, b.decision) not in there]
+
+    # the world's side
+
+    def expire_snapshots(self, keep: int) -> None:
+        """Drop old snapshots, but none before its row stands in the history."""
+        recorded = {(b.sequence, b.decision) for b in self.history}
+        while self.expired < len(self.snapshots) - keep:
+            oldest = self.snapshots[self.expired]
+            if (oldest.sequence, oldest.decision) not in recorded:
+                break
+            self.expired += 1
+
+    # for readers and the oracle
+
+    def payload(self, coordinate: tuple[str, int, int]) -> bytes | None:
+        return next(
+            (r.payload for r in self.held if r.held.chunk.coordinate == coordinate and r.payload is not None), None
+        )

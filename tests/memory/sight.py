@@ -1,0 +1,47 @@
+"""What can be seen of the memory edges from outside, for the guarantees."""
+
+from __future__ import annotations
+
+from tests.guarantees import HeldRow, Row, Sight
+from tests.memory.batch import Bench
+
+
+def look_around(bench: Bench, *, patience_ms: int) -> Sight:
+    tables = bench.tables
+    visible = {h.decision for h in tables.snapshots[tables.expired :]} | {b.decision for b in tables.history}
+    return Sight(
+        records=bench.log.committed(),
+        topic_id=bench.log.topic_id,
+        heads=tuple(tables.snapshots),
+        remembered=frozenset(visible - {""}),
+        group={p: (at.offset, at.metadata) for p, at in bench.log.group.items()},
+        published=[
+            Row(
+                row.waveform_id,
+                row.samples,
+                tuple(
+                    ((t, c.partition, c.offset), c.length, c.crc)
+                    for t, c in zip(row.topic_ids, row.chunks, strict=True)
+                ),
+                sequence,
+            )
+            for sequence, row in tables.rows
+        ],
+        held=[
+            HeldRow(
+                coordinate=(c := row.held.chunk).coordinate,
+                id=c.waveform_id,
+                piece=(c.seq, c.crc, c.length),
+                valid=c.reason is None,
+                reason=row.held.reason.value,
+                time_ms=c.timestamp_ms,
+                decision=row.held.decision,
+                sequence=row.held.sequence,
+                payload=row.payload,
+            )
+            for row in tables.held
+        ],
+        history=tuple(tables.history),
+        plans=dict(bench.plans),
+        patience_ms=patience_ms,
+    )

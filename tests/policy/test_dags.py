@@ -1,0 +1,182 @@
+"""What every DAG must have, and what a stream's file may do to them: nothing, but to its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stack.airflow_home import ROOT, load_dags, prepare_airflow, write_settings
+from wavestitch.contracts import errors
+
+prepare_airflow()
+
+STEPS = ["plan", "read", "reassemble", "validate", "publish", "commit_offsets"]
+HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "pyiceberg", "pandas", "pyarrow")
+GOOD = "topic: t\ngroup: g\n"
+
+
+@pytest.fixture
+def dags_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path | dict[str, str]], dict[str, Any]]:
+    """The DAGs for a folder of streams, or for files given as name and text."""
+
+    def load(streams: Path | dict[str, str]) -> dict[str, Any]:
+        if isinstance(streams, dict):
+            folder = tmp_path / "streams"
+            folder.mkdir()
+            for name, text in streams.items():
+                (folder / name).write_text(text)
+            streams = folder
+        monkeypatch.setenv("WAVESTITCH_CONFIG", str(write_settings(tmp_path, streams=streams)))
+        bag = load_dags()
+        assert bag.import_errors == {}, f"DAG files that cannot be imported: {bag.import_errors}"
+        return dict(bag.dags)
+
+    return load
+
+
+@pytest.fixture
+def dags(dags_of: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    """The DAGs of the project as it is."""
+    return dags_of(ROOT / "streams")
+
+
+def test_each_declared_stream_has_a_dag_and_there_is_one_to_rewind(dags: dict[str, Any]) -> None:
+    streams = sorted(p.stem for p in (ROOT / "streams").glob("*.yaml"))
+    assert sorted(dags) == sorted([*(f"ingest_{s}" for s in streams), "rewind"])
+
+
+def test_every_dag_says_what_it_is_for_and_ends(dags: dict[str, Any]) -> None:
+    for name, dag in dags.items():
+        fix = f"DAG {name}: add it where the DAG is made, in dags/"
+        assert dag.description, f"no description. {fix}"
+        assert dag.doc_md, f"no doc_md. {fix}"
+        assert "wavestitch" in dag.tags, f"no tag 'wavestitch'. {fix}"
+        assert dag.dagrun_timeout is not None, f"no dagrun_timeout: a stuck run would keep its stream for ever. {fix}"
+        assert dag.max_active_runs == 1, f"max_active_runs is {dag.max_active_runs}, must be 1. {fix}"
+        assert dag.catchup is False, f"catchup: each interval since its start date would be run. {fix}"
+        assert "broken" not in dag.tags, f"{dag.description}: put its file in streams/ right"
+
+
+def test_every_task_has_an_owner_a_description_and_an_end(dags: dict[str, Any]) -> None:
+    for name, dag in dags.items():
+        for task in dag.tasks:
+            fix = f"DAG {name}, task {task.task_id}: add it to the task's decorator or to default_args, in dags/"
+            assert task.owner == "wavestitch", f"owner is {task.owner!r}. {fix}"
+            assert task.doc_md, f"no doc_md (a docstring is enough). {fix}"
+            assert task.execution_timeout is not None, f"no execution_timeout. {fix}"
+            assert task.execution_timeout < dag.dagrun_timeout, f"it may take longer than its run. {fix}"
+
+
+def test_every_form_field_explains_itself(dags: dict[str, Any]) -> None:
+    for name, dag in dags.items():
+        for key in dag.params:
+            param = dag.params.get_param(key)
+            fix = f"DAG {name}, param {key}: add it to the Param, in dags/"
+            assert param.description, f"no description. {fix}"
+            for what in ("title", "section", "type"):
+                assert param.schema.get(what), f"no {what}. {fix}"
+            if dag.timetable.can_be_scheduled:
+                assert "null" in param.schema["type"] or param.value, f"blocks the form while it is empty. {fix}"
+
+
+def test_only_a_person_moves_offsets_and_only_by_saying_so(dags: dict[str, Any]) -> None:
+    rewind = dags["rewind"]
+    assert not rewind.timetable.can_be_scheduled, "DAG rewind: it must not have a schedule"
+    assert rewind.params["apply"] is False, "DAG rewind, param apply: must be a dry run by default"
+    assert rewind.params["accept_skip"] is False, "DAG rewind, param accept_skip: must be off by default"
+    assert all(t.retries == 0 for t in rewind.tasks), "DAG rewind: it must not be tried again by itself"
+
+
+def test_the_tasks_of_a_stream_are_the_steps_in_order(dags: dict[str, Any]) -> None:
+    dag = dags["ingest_ecg"]
+    assert [t.task_id for t in dag.topological_sort()] == STEPS
+    assert dag.get_task("read").is_mapped
+    assert dag.get_task("read").map_index_template == "{{ slices }}"
+
+
+def test_what_cannot_help_is_not_tried_again_and_what_can_is(dags: dict[str, Any]) -> None:
+    from airflow.sdk import RetryAction  # noqa: PLC0415
+
+    wanted = dict.fromkeys(errors.Terminal.__subclasses__(), RetryAction.FAIL)
+    wanted |= {errors.Transient: RetryAction.RETRY, errors.StateUnknown: RetryAction.RETRY}
+    for task in dags["ingest_ecg"].tasks:
+        assert task.retries == 2
+        assert task.retry_policy is not None, f"DAG ingest_ecg, task {task.task_id}: no retry_policy (default_args)"
+        for kind, action in wanted.items():
+            found = task.retry_policy.evaluate(kind("x"), 1, 2).action
+            assert found is action, f"task {task.task_id}: {kind.__name__} leads to {found}, must be {action}"
+
+
+def test_a_schedule_is_a_cron_expression_in_utc_over_data_intervals(dags_of: Callable[..., dict[str, Any]]) -> None:
+    found = dags_of({"a.yaml": GOOD + 'schedule: "15 * * * *"\n', "b.yaml": GOOD})
+    assert type(found["ingest_a"].timetable).__name__ == "CronDataIntervalTimetable"
+    assert found["ingest_a"].timetable.expression == "15 * * * *"
+    assert str(found["ingest_a"].timetable.timezone) == "UTC"
+    assert not found["ingest_b"].timetable.can_be_scheduled
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("topic: [", "streams/bad.yaml is not YAML"),
+        ("topic: t\n", "'group' is missing"),
+        (GOOD + "limit: 3\n", "unknown key 'limit'"),
+        (GOOD + 'schedule: "61 * * * *"\n', "'schedule' is not valid"),
+        (GOOD + "name: other\n", "file and name must agree"),
+        ("<img src=x onerror=alert(1)>", "it must hold a mapping"),
+    ],
+)
+def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
+    dags_of: Callable[..., dict[str, Any]], text: str, reason: str
+) -> None:
+    found = dags_of({"good.yaml": GOOD, "bad.yaml": text})
+    assert sorted(found) == ["ingest_bad", "ingest_good", "rewind"]
+    broken = found["ingest_bad"]
+    assert reason in broken.description
+    assert reason in broken.doc_md
+    assert "broken" in broken.tags
+    assert "broken" not in found["ingest_good"].tags
+    assert not broken.timetable.can_be_scheduled
+    with pytest.raises(errors.BadInput, match=reason):
+        broken.get_task("explain").python_callable()
+
+
+def test_a_file_whose_name_is_no_stream_or_no_dag_is_broken_too(dags_of: Callable[..., dict[str, Any]]) -> None:
+    found = dags_of({"My Stream.yaml": GOOD, "My_Stream.yaml": GOOD, "ok.yaml": GOOD})
+    assert len(found) == 4
+    assert sum("broken" in d.tags for d in found.values()) == 2
+
+
+def test_without_any_stream_there_is_only_the_rewind(dags_of: Callable[..., dict[str, Any]]) -> None:
+    assert sorted(dags_of({})) == ["rewind"]
+
+
+def test_every_dag_can_be_stored_and_is_the_same_each_time_it_is_parsed(
+    dags_of: Callable[..., dict[str, Any]],
+) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization  # noqa: PLC0415
+
+    first = {n: DagSerialization.to_dict(d) for n, d in dags_of(ROOT / "streams").items()}
+    second = {n: DagSerialization.to_dict(d) for n, d in dags_of(ROOT / "streams").items()}
+    assert json.dumps(first, sort_keys=True, default=str) == json.dumps(second, sort_keys=True, default=str)
+
+
+def test_parsing_loads_nothing_heavy(tmp_path: Path) -> None:
+    config = write_settings(tmp_path, streams=ROOT / "streams")
+    code = f"""
+import runpy, sys
+for name in ("ingest", "rewind"):
+    runpy.run_path(f"{ROOT}/dags/{{name}}.py")
+print(sorted(set(sys.modules) & set({HEAVY!r})))
+"""
+    environment = {**os.environ, "WAVESTITCH_CONFIG": str(config)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]", f"dags/*.py load {done.stdout}; import them inside the tasks"

@@ -1,0 +1,52 @@
+"""What the tests of DAGs and pages share: a stream with its DAG, and Airflow's API server asked in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
+from tests.stack.dag_lab import STREAM, Lab, answers
+from wavestitch.batch.site import Site
+from wavestitch.local.broker import Broker
+from wavestitch.local.process import wait_until
+from wavestitch.settings import load_settings
+
+prepare_airflow()
+
+
+@pytest.fixture
+def lab(tmp_path: Path, broker: Broker, topic_factory: Any, java_home: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    streams = tmp_path / "streams"
+    streams.mkdir()
+    (streams / "ecg.yaml").write_text(STREAM.format(topic=topic_factory(partitions=2, prefix="dag")))
+    config = write_settings(tmp_path, streams=streams, bootstrap=broker.bootstrap, java_home=java_home)
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(config))
+    make_database()
+    lab = Lab(Site(load_settings()), broker)
+    assert wait_until(lambda: answers(lab), seconds=60), "the broker does not answer for groups"
+    return lab
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Any]:
+    """Airflow's API server with the project's plugin."""
+    make_database()
+    from airflow.api_fastapi.app import create_app  # noqa: PLC0415
+    from fastapi.testclient import TestClient  # noqa: PLC0415
+
+    with TestClient(create_app(apps="core")) as client:
+        yield client
+
+
+@pytest.fixture
+def viewer(server: Any) -> dict[str, str]:
+    """The headers of somebody who may look and nothing else."""
+    from airflow.api_fastapi.app import get_auth_manager  # noqa: PLC0415
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
+
+    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="viewer", role="viewer"))
+    return {"Authorization": f"Bearer {token}"}

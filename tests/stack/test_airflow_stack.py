@@ -1,0 +1,109 @@
+"""The local Airflow as a whole, once: it starts, runs a DAG, listens on this machine only, and leaves nobody behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wavestitch.contracts.errors import BadInput
+from wavestitch.local.airflow_api import TaskState
+from wavestitch.local.airflow_stack import Airflow, running_airflow, start_airflow, stop_airflow
+from wavestitch.local.process import session_members
+
+LOOPBACK_HEX = {"0100007F"}
+DAG = """
+import os
+from airflow.sdk import DAG, Param, task
+
+with DAG("trivial", schedule=None, params={"name": Param("nobody", type="string")}):
+
+    @task
+    def greet(params=None):
+        return {"hello": params["name"], "from": os.environ["GIVEN_TO_TASKS"]}
+
+    @task
+    def measure(greeting):
+        return len(greeting["hello"])
+
+    measure(greet())
+"""
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    root = tmp_path_factory.mktemp("airflow")
+    for name in ("dags", "plugins"):
+        (root / name).mkdir()
+    (root / "dags" / "trivial.py").write_text(DAG)
+    (root / "dags" / "broken.py").write_text("import airflow.sdk  # a DAG file\nraise RuntimeError('on purpose')\n")
+    try:
+        yield start_airflow(
+            folder=root / "home",
+            project_root=root,
+            env={"GIVEN_TO_TASKS": "the starter"},
+            say=lambda text: print(text, file=sys.stderr),
+        )
+    finally:
+        stop_airflow(root / "home")
+
+
+def listening_addresses(pids: list[int]) -> set[str]:
+    """The addresses, in hex, on which any of these processes listens, over IPv4 and IPv6."""
+    inodes = set()
+    for pid in pids:
+        for handle in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                target = os.readlink(handle)
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    rows = [
+        line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+    ]
+    return {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+def test_a_triggered_dag_runs_and_its_course_and_results_can_be_read(airflow: Airflow) -> None:
+    changes: list[list[TaskState]] = []
+    with airflow.login() as api:
+        api.wait_for_dag("trivial")
+        run_id = api.trigger("trivial", {"name": "wave"})
+        assert api.wait("trivial", run_id, changes.append, seconds=180) == "success"
+        assert [(task.task_id, task.state) for task in changes[-1]] == [("greet", "success"), ("measure", "success")]
+        assert len(changes) > 1
+        assert api.xcom("trivial", run_id, "greet") == {"hello": "wave", "from": "the starter"}
+        assert api.xcom("trivial", run_id, "measure") == 4
+        assert [Path(failure.filename).name for failure in api.import_errors()] == ["broken.py"]
+        with pytest.raises(BadInput, match="name"):
+            api.trigger("trivial", {"name": 5})
+
+
+def test_a_viewer_may_look_and_not_trigger(airflow: Airflow) -> None:
+    with airflow.login("viewer") as api:
+        api.wait_for_dag("trivial")
+        with pytest.raises(BadInput, match="403"):
+            api.trigger("trivial")
+    assert airflow.password_file.stat().st_mode & 0o077 == 0
+
+
+def test_every_part_listens_on_this_machine_only(airflow: Airflow) -> None:
+    assert listening_addresses(session_members(airflow.pid)) == LOOPBACK_HEX
+
+
+def test_stopping_leaves_no_process_and_a_new_start_keeps_address_and_history(airflow: Airflow) -> None:
+    home = airflow.password_file.parent
+    assert stop_airflow(home) is True
+    assert session_members(airflow.pid) == []
+    assert running_airflow(home) is None
+    dags = home.parent
+    again = start_airflow(folder=home, project_root=dags, env={"GIVEN_TO_TASKS": ""}, say=print)
+    assert again.url == airflow.url
+    with again.login() as api:
+        assert api.request("GET", "/api/v2/dags/trivial/dagRuns")["total_entries"] >= 1
+    assert stop_airflow(home) is True
+    assert session_members(again.pid) == []

@@ -1,0 +1,206 @@
+"""The DAG of a stream, carried out in this process: real Kafka, Spark and tables; only the scheduler is left out.
+
+Proves I1, I2, I4 and I6 through Airflow, and that what an error is decides whether a task is tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.stack.dag_lab import Lab, outcome_of, waveform
+from wavestitch.batch.steps import step_reassemble
+from wavestitch.contracts.errors import Transient
+from wavestitch.local.process import wait_until
+
+STEPS = ["plan", "read", "reassemble", "validate", "publish", "commit_offsets"]
+XCOM_LIMIT = 4096
+
+
+def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
+    lab: Lab, server: Any, viewer: dict[str, str]
+) -> None:
+    lab.send(waveform(1), waveform(2), waveform(3)[:2])
+
+    first = lab.run()
+    assert first.state == "success", first
+    assert first.states() == dict.fromkeys(STEPS, "success")
+    assert all("partition" in name for name in first.names)
+    assert lab.published() == ["w1", "w2"]
+    assert sum(lab.positions().values()) == lab.sent
+    assert lab.group() == lab.positions()
+    assert lab.newest().identity_balances
+    assert lab.newest().waveforms == {"published": 2, "open": 1, "quarantined": 0}
+    for name, value in first.xcoms.items():
+        assert len(json.dumps(value)) < XCOM_LIMIT, f"XCom {name} carries more than names and counts"
+
+    # An operator sees it: the run's own tab, its Data Docs, and the page of all streams.
+    plan_id = first.xcoms["plan.plan_id"]
+    tab = server.get(f"/wavestitch/run/ingest_ecg?run_id={quote(first.run_id)}", headers=viewer).text
+    assert plan_id in tab
+    assert "balances" in tab
+    docs = server.get(f"/wavestitch/docs/ecg/{plan_id}/index.html", headers=viewer)
+    assert docs.status_code == 200
+    assert "Gate:" in docs.text
+    overview = server.get("/wavestitch/", headers=viewer).text
+    assert f"docs/ecg/{plan_id}/index.html" in overview
+    assert "Held chunks: 2 open, 0 quarantined" in overview
+
+    idle = lab.run()
+    assert idle.state == "success"
+    assert idle.states() == {"plan": "success"} | dict.fromkeys(STEPS[1:], "skipped")
+    assert "stands at the end" in str(idle.xcoms["plan.nothing"])
+    tab = server.get(f"/wavestitch/run/ingest_ecg?run_id={quote(idle.run_id)}", headers=viewer).text
+    assert "stands at the end" in tab
+
+    # The missing chunks come: what was held is carried in, stitched and published.
+    lab.send(waveform(3)[2:])
+    assert lab.run().state == "success"
+    assert lab.published() == ["w1", "w2", "w3"]
+    assert lab.newest().counts["carried_in"] == 2
+
+
+def test_a_run_that_names_offsets_publishes_them_and_leaves_the_positions_alone(lab: Lab) -> None:
+    lab.send(waveform(1))
+    ends = lab.site.log.ends(lab.site.stream("ecg").topic, [0, 1])
+    partition = next(p for p, e in ends.items() if e.stable_end)
+
+    named = lab.run({"offsets": f"{partition}:0-4"})
+    assert named.state == "success", named
+    assert lab.published() == ["w1"]
+    assert lab.newest().kind == "manual"
+    assert lab.positions() == {0: 0, 1: 0}
+    assert lab.group() == {0: 0, 1: 0}
+
+    # A run from the positions comes by later: it moves on, and publishes nothing a second time.
+    assert lab.run().state == "success"
+    assert lab.published() == ["w1"]
+    assert lab.newest().counts["replay"] == lab.sent
+    assert sum(lab.positions().values()) == lab.sent
+
+
+def test_an_interval_owns_the_waveforms_that_start_in_it(lab: Lab) -> None:
+    lab.send(waveform(1), waveform(9))
+    found = lab.run({"interval": "2026-01-01T00:00:05Z/2026-01-01T00:00:15Z"})
+    # Record time locates the offsets: these were sent just now, not when the recordings were made.
+    assert found.state == "success"
+    assert "no records there" in str(found.xcoms["plan.nothing"])
+
+
+@pytest.mark.parametrize(
+    ("conf", "words"),
+    [
+        ({"offsets": "0:0-99999"}, "was asked for; the log of"),
+        ({"gate": "park"}, "gate park needs a reason"),
+        ({"plan_id": "0" * 32}, "no plan in"),
+    ],
+)
+def test_what_cannot_be_done_fails_on_the_first_try_in_spite_of_retries(
+    lab: Lab, conf: dict[str, Any], words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lab.send(waveform(1))
+    refused = lab.run(conf)
+    assert refused.state == "failed"
+    assert refused.tasks["plan"] == ("failed", 1)
+    assert refused.states()["read"] == "upstream_failed"
+    out = capfd.readouterr()
+    assert words in out.out + out.err
+
+
+def test_a_terminal_error_inside_spark_is_still_terminal_outside(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
+    sent = waveform(1)
+    lab.send(sent)
+
+    def damaged(_: Any) -> None:
+        """The step itself, with a disk that goes bad while Spark starts: only the stitching sees it."""
+        (folder,) = lab.site.settings.landing.glob("ecg/*/")
+
+        def submit(job: Path, outcome: Path) -> None:
+            (landed,) = folder.glob("slice-*.arrow")
+            found = bytearray(landed.read_bytes())
+            found[found.index(bytes(sent[1].value))] ^= 1
+            landed.chmod(0o600)
+            landed.write_bytes(found)
+            importlib.import_module("dags.ingest").submit_through_connection(lab.site.settings, job, outcome)
+
+        receipts = [p.name for p in folder.glob("receipt-*.json")]
+        step_reassemble(lab.site, "ecg", folder.name, receipts, submit=submit)
+
+    broken = lab.run(before={"reassemble": damaged})
+    assert broken.tasks["reassemble"] == ("failed", 1)
+    assert broken.state == "failed"
+    assert list(lab.site.settings.landing.glob("ecg/*/*.error.json")), "it did not get as far as Spark"
+    out = capfd.readouterr()
+    assert "the bytes on disk are not those that were landed" in out.out + out.err
+    assert lab.published() == []
+    assert lab.group() == lab.positions() == {0: 0, 1: 0}
+
+
+def test_a_connection_that_airflow_does_not_have_is_said_at_once(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Airflow's own hook would look for a YARN cluster instead."""
+    lab.send(waveform(1))
+    monkeypatch.setenv("WAVESTITCH_SPARK__CONNECTION", "spark_elsewhere")
+    found = lab.run()
+    assert found.tasks["reassemble"] == ("failed", 1)
+    out = capfd.readouterr()
+    assert "Airflow has no connection 'spark_elsewhere'" in out.out + out.err
+
+
+def test_a_transient_error_is_tried_again_and_the_batch_goes_through(lab: Lab) -> None:
+    lab.send(waveform(1))
+    tries: list[int] = []
+
+    def away_once(context: Any) -> None:
+        tries.append(context["ti"].try_number)
+        if len(tries) == 1:
+            raise Transient("the disk was away")
+
+    found = lab.run(before={"validate": away_once})
+    assert found.state == "success"
+    assert found.tasks["validate"] == ("success", 2)
+    assert tries == [1, 2]
+    assert lab.published() == ["w1"]
+
+
+def test_a_closed_gate_stops_the_run_until_somebody_parks_the_plan_with_a_reason(lab: Lab) -> None:
+    lab.send(*(waveform(n) for n in range(5)))
+    stopped = lab.run()
+    assert stopped.state == "failed"
+    assert stopped.tasks["validate"] == ("failed", 1)
+    assert lab.group() == {0: 0, 1: 0}
+
+    plan_id = stopped.xcoms["plan.plan_id"]
+    parked = lab.run({"plan_id": plan_id, "gate": "park", "why": "five are too many"})
+    assert parked.state == "success", parked
+    assert lab.published() == []
+    assert lab.newest().plan_id == plan_id
+    assert "five are too many (dag_test)" in lab.newest().note
+    assert lab.newest().waveforms["quarantined"] == 5
+    assert sum(lab.positions().values()) == lab.sent
+
+
+def test_a_step_that_is_out_of_time_leaves_no_spark_behind(lab: Lab) -> None:
+    lab.send(waveform(1))
+    dag = lab.dag()
+    task = dag.get_task("reassemble")
+    task.execution_timeout, task.retries = timedelta(seconds=4), 0
+    assert outcome_of(dag.test(logical_date=None)).tasks["reassemble"] == ("failed", 1)
+    assert wait_until(lambda: not processes_about(lab.site.settings.landing), seconds=6)
+
+
+def processes_about(folder: Path) -> list[str]:
+    """Command lines of processes that were given a path in this folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(entry.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in found if str(folder) in line]

@@ -1,0 +1,116 @@
+"""How waveforms are dealt out to Spark tasks, and the job's and report's way through JSON. No I/O."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wavestitch.contracts.assembly import Assembly, ChunkFacts
+from wavestitch.contracts.chunk_header import Metadata
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stitch_job import (
+    StitchJob,
+    StitchReport,
+    StitchResult,
+    assign_waveforms,
+    stitch_job_from_json,
+    stitch_report_from_json,
+)
+
+DAY_NS = 86_400 * 10**9
+JOB = StitchJob(
+    "p" * 32, "topic-id", "/landing/p", "/staged", "zstd", ("a.arrow", "/held.arrow"), ("assignment-1.arrow",)
+)
+RESULT = StitchResult("assignment-1.arrow", "stitched-1.arrow", "x.parquet", 10, "d" * 32, 2, 1, 5, 400, 0)
+
+
+def whole(waveform_id: str, *, size: int = 100, day: int = 0, file: int = 0, row: int = 0) -> Assembly:
+    metadata = Metadata("s", "c", day * DAY_NS + 5, 500.0, "i16le", "mV", 1.0, 0.0, None)
+    chunk = ChunkFacts(0, row, 0, waveform_id, 0, 1, 7, size, "{}", None, None, None, file=file, row=row)
+    return Assembly(waveform_id, (chunk,), (), None, "", metadata)
+
+
+waveforms = st.lists(
+    st.builds(
+        whole,
+        st.text(min_size=1, max_size=8),
+        size=st.integers(1, 5000),
+        day=st.integers(-3, 3),
+        file=st.integers(0, 4),
+        row=st.integers(0, 200),
+    ),
+    unique_by=lambda a: a.waveform_id,
+    max_size=60,
+)
+
+
+@given(waveforms, st.integers(1, 20_000), st.integers(1, 8), st.randoms())
+def test_every_waveform_is_in_exactly_one_task_and_a_task_has_one_day(
+    given_: list[Assembly], task_bytes: int, tasks_at_least: int, random: object
+) -> None:
+    tasks = assign_waveforms(given_, task_bytes=task_bytes, tasks_at_least=tasks_at_least)
+    assert sorted(a.waveform_id for t in tasks for a in t) == sorted(a.waveform_id for a in given_)
+    for t in tasks:
+        assert len({a.metadata.start_time_ns // DAY_NS for a in t}) == 1
+        assert sum(a.byte_length for a in t) <= task_bytes + max(a.byte_length for a in t)
+    shuffled = list(given_)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert assign_waveforms(shuffled, task_bytes=task_bytes, tasks_at_least=tasks_at_least) == tasks
+
+
+def test_waveforms_that_lie_together_stay_together_in_order() -> None:
+    laid = [whole(f"w{n}", file=n // 10, row=n % 10) for n in range(40)]
+    tasks = assign_waveforms(laid[::-1], task_bytes=1000, tasks_at_least=1)
+    assert [[a.waveform_id for a in t] for t in tasks] == [[f"w{n}" for n in range(k, k + 10)] for k in (0, 10, 20, 30)]
+
+
+def test_equal_waveforms_fill_all_workers_evenly() -> None:
+    tasks = assign_waveforms([whole(f"w{n:03}", row=n) for n in range(100)], task_bytes=1 << 30, tasks_at_least=4)
+    assert [len(t) for t in tasks] == [25] * 4
+
+
+def test_a_waveform_larger_than_a_task_is_one_by_itself_and_empty_tasks_do_not_exist() -> None:
+    laid = [whole("a", row=0), whole("big", size=100_000, row=1), whole("z", row=2)]
+    tasks = assign_waveforms(laid, task_bytes=1000, tasks_at_least=1)
+    assert [[a.waveform_id for a in t] for t in tasks] == [["a"], ["big"], ["z"]]
+
+
+def test_nothing_to_stitch_is_no_task() -> None:
+    assert assign_waveforms([], task_bytes=1, tasks_at_least=8) == []
+
+
+def test_only_whole_waveforms_are_assigned() -> None:
+    with pytest.raises(ValueError, match="open"):
+        assign_waveforms([replace(whole("w"), reason=Reason.OPEN)], task_bytes=1, tasks_at_least=1)
+
+
+def test_a_day_begins_at_midnight_utc_also_before_1970() -> None:
+    def starting(name: str, ns: int) -> Assembly:
+        a = whole(name)
+        return replace(a, metadata=replace(a.metadata, start_time_ns=ns))
+
+    laid = [starting("before", -1), starting("epoch", 0), starting("last", DAY_NS - 1), starting("next", DAY_NS)]
+    tasks = assign_waveforms(laid, task_bytes=1 << 30, tasks_at_least=1)
+    assert [[a.waveform_id for a in t] for t in tasks] == [["before"], ["epoch", "last"], ["next"]]
+
+
+def test_job_and_report_come_back_from_json_as_they_were() -> None:
+    assert stitch_job_from_json(JOB.to_json()) == JOB
+    report = StitchReport(JOB.plan_id, (RESULT, replace(RESULT, file=None)))
+    assert stitch_report_from_json(report.to_json()) == report
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{}", json.dumps({**json.loads(JOB.to_json()), "format": 2})])
+def test_an_unknown_format_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="run the batch again"):
+        stitch_job_from_json(text)
+
+
+def test_an_unknown_codec_is_refused() -> None:
+    with pytest.raises(BadInput, match="zstd and none"):
+        stitch_job_from_json(JOB.to_json().replace('"zstd"', '"lz4"'))

@@ -1,0 +1,106 @@
+"""What a person may set of a Kafka client, and what is never theirs."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+from consumers.client_settings import KafkaSettings, admin_config, consumer_config, producer_config
+from wavestitch.contracts.errors import BadInput
+
+FORBIDDEN = [
+    "plugin.library.paths",
+    "ssl.engine.location",
+    "ssl.providers",
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.principal",
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.config",
+    "enable.ssl.certificate.verification",
+    "ssl.endpoint.identification.algorithm",
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "isolation.level",
+    "enable.partition.eof",
+    "allow.auto.create.topics",
+    "queued.max.messages.kbytes",
+    "bootstrap.servers",
+    "metadata.broker.list",
+    "group.id",
+    "debug",
+    "log_level",
+    "test.mock.num.brokers",
+    "sasl.Password",
+    "",
+]
+
+
+@pytest.mark.parametrize("key", FORBIDDEN)
+def test_an_option_that_is_not_listed_is_refused_by_name(key: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        KafkaSettings("k:9092", {key: "hush-1"})
+    assert repr(key) in refused.value.message
+    assert "hush-1" not in refused.value.message
+
+
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER", ""])
+def test_a_login_that_runs_commands_or_asks_a_url_is_refused(mechanism: str) -> None:
+    with pytest.raises(BadInput, match=r"sasl.mechanism.*scram-sha-512"):
+        KafkaSettings("k:9092", {"sasl.mechanism": mechanism})
+
+
+@pytest.mark.parametrize("bootstrap", ["", "kafka", "a:1,,b:2", "a:1 b:2", "a:x", "a:1\nb:2"])
+def test_an_address_without_host_and_port_is_refused(bootstrap: str) -> None:
+    with pytest.raises(BadInput, match="write host:port"):
+        KafkaSettings(bootstrap)
+
+
+def test_a_value_that_is_not_text_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"socket.timeout.ms.*of type int"):
+        KafkaSettings("k:9092", {"socket.timeout.ms": 5})  # type: ignore[dict-item]
+
+
+def test_secrets_are_never_shown() -> None:
+    secrets = dict.fromkeys(("sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.keystore.password"), "hush-1")
+    settings = KafkaSettings("k:9092", {**secrets, "sasl.username": "ada"})
+    assert "hush-1" not in repr(settings) + str(settings) + f"{settings}"
+    assert "ada" in repr(settings)
+
+
+def test_settings_survive_the_way_to_another_process_and_changes_of_the_callers_mapping() -> None:
+    mine = {"client.id": "me"}
+    settings = KafkaSettings("k:9092", mine)
+    mine["plugin.library.paths"] = "evil.so"
+    assert settings.options == {"client.id": "me"}
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_a_reader_never_commits_never_moves_silently_and_has_bounded_queues() -> None:
+    config = consumer_config(KafkaSettings("k:9092"), group="g", isolation="read_committed")
+    assert config | {"logger": None} == {
+        "bootstrap.servers": "k:9092",
+        "client.id": "wavestitch",
+        "group.id": "g",
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+        "allow.auto.create.topics": False,
+        "queued.max.messages.kbytes": 32768,
+        "fetch.queue.backoff.ms": 5,
+        "max.partition.fetch.bytes": 8 << 20,
+        "fetch.wait.max.ms": 50,
+        "logger": None,
+    }
+
+
+def test_the_client_library_takes_every_configuration() -> None:
+    settings = KafkaSettings("127.0.0.1:9", {"security.protocol": "PLAINTEXT", "socket.timeout.ms": "1000"})
+    Consumer(consumer_config(settings, group="g", isolation="read_uncommitted")).close()
+    AdminClient(admin_config(settings))
+    Producer(producer_config(settings)).flush(0)

@@ -1,0 +1,277 @@
+"""Landing files: written once, whole or not at all, within bounded memory, and read without copying."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import resource
+import subprocess
+import sys
+import textwrap
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import xxhash
+
+from consumers.landing import LandingWriter, open_landing, read_index, verify_landed
+from consumers.pending_rows import BATCH_BYTES
+from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
+from wavestitch.contracts.errors import Altered, Terminal, Transient
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.receipt import LandedSlice
+from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING
+
+SLICE = OffsetRange(4, 100, 110)
+META = (
+    '{"source":"s","channel":"c","start_time_ns":0,"sampling_rate_hz":1.0,"sample_format":"i16le","units":"mV",'
+    '"adc_gain":1.0,"baseline":0.0}'
+)
+
+
+def chunk(seq: int, value: bytes, *, count: int | None = None, digest: str | None = None) -> Chunk:
+    headers = encode_headers(waveform_id="w", seq=seq, count=count, meta=META, value=value, digest=digest)
+    found = parse_chunk(b"w", headers, value)
+    assert isinstance(found, Chunk)
+    return found
+
+
+def land(folder: Path, values: list[bytes], slice_: OffsetRange = SLICE) -> LandedSlice:
+    with LandingWriter(folder, slice_) as writer:
+        for i, value in enumerate(values):
+            writer.add_chunk(slice_.start + i, 1000 + i, chunk(i, value), value)
+        return writer.finish([(slice_.start + len(values), slice_.end)])
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """As if the disk were full: the system refuses to let a file grow beyond this."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_chunks_come_back_as_they_were_landed(tmp_path: Path) -> None:
+    values = [os.urandom(2 * n) for n in (1, 500, 7)]
+    landed = land(tmp_path, values)
+    assert landed.file is not None
+    rows = open_landing(tmp_path / landed.file).to_pylist()
+    assert [r["payload"] for r in rows] == values
+    assert rows[1] == {
+        "partition": 4,
+        "offset": 101,
+        "timestamp_ms": 1001,
+        "waveform_id": "w",
+        "seq": 1,
+        "count": None,
+        "crc": chunk(1, values[1]).crc,
+        "length": 1000,
+        "meta": META,
+        "digest": None,
+        "reason": None,
+        "evidence": None,
+        "raw_key": None,
+        "raw_headers": None,
+        "payload": values[1],
+    }
+    assert (landed.records, landed.payload_bytes, landed.seen_ms, landed.holes) == (3, 1016, 1002, [[103, 110]])
+
+
+def test_a_record_that_is_no_chunk_is_kept_as_it_came(tmp_path: Path) -> None:
+    rejection = Rejection(Reason.CORRUPT, "seen", "w", 7)
+    with LandingWriter(tmp_path, SLICE) as writer:
+        writer.add_rejection(100, 0, rejection, key=b"\xff", headers=[("a", None), ("b", b"\x00")], value=b"abc")
+        writer.add_rejection(101, 5, Rejection(Reason.NULL_VALUE, "none"), key=None, headers=None, value=None)
+        writer.add_rejection(102, 0, Rejection(Reason.NOT_A_CHUNK, "none"), key=b"", headers=[], value=b"")
+        landed = writer.finish([])
+    table = open_landing(tmp_path / str(landed.file))
+    table.validate(full=True)
+    first, second, third = table.to_pylist()
+    assert (first["reason"], first["evidence"], first["waveform_id"], first["seq"]) == ("corrupt", "seen", "w", 7)
+    assert (first["payload"], first["crc"], first["length"]) == (b"abc", zlib.crc32(b"abc"), 3)
+    assert first["raw_key"] == b"\xff"
+    assert json.loads(first["raw_headers"]) == [["a", None], ["b", base64.b64encode(b"\x00").decode()]]
+    assert (second["payload"], second["crc"], second["length"], second["raw_key"]) == (None, 0, 0, None)
+    assert second["raw_headers"] is None
+    assert (third["payload"], third["raw_key"], third["raw_headers"]) == (b"", b"", b"[]")
+    assert landed.seen_ms == 5
+
+
+def test_a_slice_without_records_has_no_file(tmp_path: Path) -> None:
+    landed = land(tmp_path, [])
+    assert (landed.file, landed.file_bytes, landed.digest, landed.seen_ms) == (None, 0, "", None)
+    assert list(tmp_path.iterdir()) == []
+    verify_landed(tmp_path, landed)
+
+
+def test_the_name_carries_the_digest_of_the_bytes_and_nothing_else_is_left(tmp_path: Path) -> None:
+    landed = land(tmp_path, [b"ab"])
+    content = (tmp_path / str(landed.file)).read_bytes()
+    assert landed.digest == xxhash.xxh3_128_hexdigest(content)
+    assert landed.file == f"slice-p4-100-110-{landed.digest}.arrow"
+    assert landed.file_bytes == len(content)
+    assert [p.name for p in tmp_path.iterdir()] == [landed.file]
+
+
+def test_landing_the_same_records_again_finds_the_file_there(tmp_path: Path) -> None:
+    values = [os.urandom(1 << 20) for _ in range(40)]
+    first = land(tmp_path, values)
+    before = (tmp_path / str(first.file)).stat()
+    assert land(tmp_path, values) == first
+    after = (tmp_path / str(first.file)).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_that_was_altered_under_its_name_is_not_taken_for_ours(tmp_path: Path) -> None:
+    landed = land(tmp_path, [b"ab"])
+    path = tmp_path / str(landed.file)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(Altered, match="move it away"):
+        land(tmp_path, [b"ab"])
+    with pytest.raises(Altered, match="Delete it and run the batch's read step again"):
+        verify_landed(tmp_path, landed)
+    path.unlink()
+    with pytest.raises(Altered, match="is gone"):
+        verify_landed(tmp_path, landed)
+
+
+def test_an_attempt_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def fail_midway() -> None:
+        with LandingWriter(tmp_path, SLICE) as writer:
+            for i in range(20):
+                value = bytes(1 << 20)
+                writer.add_chunk(100 + i, 1, chunk(i, value), value)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail_midway()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_dead_attempt_left_harms_nobody(tmp_path: Path) -> None:
+    (tmp_path / ".slice-p4-100-110-dead.tmp").write_bytes(b"half")
+    landed = land(tmp_path, [b"ab"])
+    assert open_landing(tmp_path / str(landed.file)).num_rows == 1
+
+
+@pytest.mark.parametrize("room", [0, 1 << 20, 17 << 20])
+def test_a_full_disk_is_a_transient_error_that_says_how_much_is_needed(tmp_path: Path, room: int) -> None:
+    values = [bytes(1 << 20)] * 34
+
+    def attempt() -> None:
+        with LandingWriter(tmp_path, SLICE, expected_bytes=40 << 20) as writer:
+            for i, value in enumerate(values):
+                writer.add_chunk(100 + i, 1, chunk(i, value), value)
+            writer.finish([])
+
+    with largest_file(room), pytest.raises(Transient) as full:
+        attempt()
+    assert str(tmp_path) in full.value.message
+    assert full.value.facts["needed_bytes"] == 40 << 20
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_a_terminal_error(tmp_path: Path) -> None:
+    with pytest.raises(Terminal, match="cannot write in"):
+        land(tmp_path / "none", [b"ab"])
+
+
+def test_record_batches_hold_about_16_mib_and_one_huge_record_has_its_own(tmp_path: Path) -> None:
+    values = [bytes(1 << 20)] * 20 + [bytes(50 << 20)] + [bytes(1 << 20)] * 3
+    landed = land(tmp_path, values)
+    with pa.memory_map(str(tmp_path / str(landed.file))) as mapped:
+        reader = pa.ipc.open_file(mapped)
+        sizes = [
+            sum(len(v.as_py()) for v in reader.get_batch(i).column("payload")) for i in range(reader.num_record_batches)
+        ]
+    assert sizes == [16 << 20, 54 << 20, 3 << 20]
+    assert BATCH_BYTES == 16 << 20
+
+
+def test_records_without_payload_do_not_pile_up(tmp_path: Path) -> None:
+    with LandingWriter(tmp_path, SLICE) as writer:
+        for i in range(70_000):
+            writer.add_rejection(i, 1, Rejection(Reason.NULL_VALUE, ""), key=None, headers=None, value=None)
+        landed = writer.finish([])
+    with pa.memory_map(str(tmp_path / str(landed.file))) as mapped:
+        reader = pa.ipc.open_file(mapped)
+        assert [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)] == [65_536, 4_464]
+
+
+def test_large_headers_of_rejected_records_count_towards_the_batch(tmp_path: Path) -> None:
+    with LandingWriter(tmp_path, SLICE) as writer:
+        for i in range(40):
+            writer.add_rejection(
+                i, 1, Rejection(Reason.NOT_A_CHUNK, ""), key=None, headers=[("h", bytes(1 << 20))], value=b""
+            )
+        landed = writer.finish([])
+    with pa.memory_map(str(tmp_path / str(landed.file))) as mapped:
+        assert pa.ipc.open_file(mapped).num_record_batches == 4
+
+
+def test_opening_maps_the_payload_and_the_index_leaves_it_out(tmp_path: Path) -> None:
+    landed = land(tmp_path, [os.urandom(1 << 20) for _ in range(64)])
+    before = pa.total_allocated_bytes()
+    table = open_landing(tmp_path / str(landed.file))
+    index = read_index(tmp_path / str(landed.file))
+    assert pa.total_allocated_bytes() - before < 1 << 20
+    assert table.schema.equals(LANDING)
+    assert tuple(index.column_names) == INDEX_COLUMNS
+    assert index.equals(table.select(list(INDEX_COLUMNS)))
+
+
+def test_landing_does_not_import_pandas(tmp_path: Path) -> None:
+    program = f"""
+        import sys
+        from pathlib import Path
+        from consumers.landing import LandingWriter, open_landing
+        from wavestitch.contracts.chunk_header import Chunk
+        from wavestitch.contracts.offset_range import OffsetRange
+        folder = Path({str(tmp_path)!r})
+        with LandingWriter(folder, OffsetRange(0, 0, 1)) as writer:
+            writer.add_chunk(0, 1, Chunk("w", 0, None, 0, 2, "{{}}", None), b"ab")
+            open_landing(folder / writer.finish([]).file)
+        sys.exit("pandas" in sys.modules)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "text", "other columns", "other format", "no format"])
+def test_a_file_that_is_no_landing_file_is_refused(tmp_path: Path, damage: str) -> None:
+    landed = land(tmp_path, [b"ab"] * 5)
+    path = tmp_path / str(landed.file)
+    table = open_landing(path)
+    other = tmp_path / "other.arrow"
+
+    def write(changed: pa.Table) -> None:
+        with pa.ipc.new_file(str(other), changed.schema) as out:
+            out.write_table(changed)
+
+    if damage == "empty":
+        other.write_bytes(b"")
+    elif damage == "truncated":
+        other.write_bytes(path.read_bytes()[:-200])
+    elif damage == "text":
+        other.write_text("offset,payload\n" * 100)
+    elif damage == "other columns":
+        write(table.drop_columns(["crc"]))
+    elif damage == "other format":
+        write(table.replace_schema_metadata({"wavestitch.landing-format": "2"}))
+    else:
+        write(table.replace_schema_metadata({}))
+    for read in (open_landing, read_index):
+        with pytest.raises(Altered, match="read step"):
+            read(other)
+    with pytest.raises(Altered, match="is gone"):
+        open_landing(tmp_path / "none.arrow")

@@ -1,0 +1,139 @@
+"""The pages escape what producers and operators wrote, and Data Docs never lead out of their folder."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.ui.docs_files import find_page
+from wavestitch.ui.pages import batch_page, note_page, overview_page
+
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=y>'
+PLAN = "a" * 32
+ROW = BatchRow(
+    plan_id=PLAN,
+    decision="d",
+    sequence=3,
+    generation=1,
+    kind="ingest",
+    stream="ecg",
+    committed_ms=1_767_225_600_000,
+    counts={"read": 12345},
+    partitions={"0": {"planned": 5, "read": 5}},
+    reasons={HOSTILE: 1},
+    waveforms={"published": 2, "open": 1, "quarantined": 0},
+    seconds={"read": 1.26},
+    note=HOSTILE,
+)
+HEAD = Head(3, 1, HeadKind.INGEST, "topic-id", {0: Position(7)}, plan_id=PLAN)
+
+
+class _Tags(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [v or "" for n, v in attrs if n in ("href", "src")]
+
+
+def facts(**changes: object) -> StreamFacts:
+    known: dict[str, object] = {
+        "name": "ecg",
+        "topic": "t",
+        "head": HEAD,
+        "partitions": (PartitionFacts(0, 7, 0, 1007),),
+        "open": 2,
+        "quarantined": 1,
+    }
+    return StreamFacts(**{**known, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def _balanced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BatchRow, "identity_balances", property(lambda _: True))
+
+
+def test_the_overview_shows_where_a_stream_stands() -> None:
+    html = overview_page([facts(batches=(ROW,), documented=frozenset({PLAN}))])
+    for said in ("generation 1", "Backlog 1000", "2 open, 1 quarantined", "2026-01-01 00:00:00", "balances"):
+        assert said in html
+    assert _Tags(html).links == [f"docs/ecg/{PLAN}/index.html"]
+
+
+def test_a_log_that_does_not_answer_leaves_a_sentence_and_no_guess() -> None:
+    html = overview_page([facts(problem="the broker is away", partitions=(PartitionFacts(0, 7, None, None),))])
+    assert "the broker is away" in html
+    assert html.count("<td>–</td>") == 3
+
+
+def test_nothing_that_others_wrote_becomes_part_of_a_page() -> None:
+    pages = [
+        overview_page([facts(name=HOSTILE, problem=HOSTILE, topic=HOSTILE, batches=(ROW,))]),
+        batch_page(HOSTILE, HOSTILE, ROW, documented=True),
+        note_page(HOSTILE, HOSTILE),
+    ]
+    for html in pages:
+        found = _Tags(html)
+        assert not found.tags & {"script", "img"}
+        assert all(link.startswith(("docs/", "../docs/")) for link in found.links)
+
+
+def test_a_batch_without_a_row_is_said_to_be_without_one() -> None:
+    assert "not in the stream's history" in batch_page("ecg", PLAN, None, documented=False)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs" / "ecg" / PLAN / "validations"
+    folder.mkdir(parents=True)
+    (folder / "page.html").write_text("a result")
+    (folder.parent / "index.html").write_text("the index")
+    (folder.parent / "data.json").write_text("{}")
+    (tmp_path / "secret.html").write_text("a secret")
+    (folder / "link.html").symlink_to(tmp_path / "secret.html")
+    (tmp_path / "docs" / "outside").symlink_to(tmp_path)
+    (tmp_path / "docs" / "ecg" / "up").symlink_to(tmp_path)
+    return tmp_path / "docs"
+
+
+@pytest.mark.parametrize(("name", "text"), [("index.html", "the index"), ("validations/page.html", "a result")])
+def test_the_pages_of_a_batch_are_found(docs: Path, name: str, text: str) -> None:
+    found = find_page(docs, "ecg", PLAN, name)
+    assert found is not None
+    assert found.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("stream", "plan", "name"),
+    [
+        ("ecg", PLAN, "../../../secret.html"),
+        ("ecg", PLAN, "validations/../index.html"),
+        ("ecg", PLAN, "/etc/passwd"),
+        ("ecg", PLAN, "data.json"),
+        ("ecg", PLAN, "validations"),
+        ("ecg", PLAN, "validations/link.html"),
+        ("ecg", PLAN, ""),
+        ("ecg", "..", "secret.html"),
+        ("ecg", ".", f"{PLAN}/index.html"),
+        ("ecg", "up", "secret.html"),
+        ("outside", "docs", "ecg/index.html"),
+        ("..", "docs", f"ecg/{PLAN}/index.html"),
+        ("ecg/" + PLAN, "validations", "page.html"),
+        ("other", PLAN, "index.html"),
+    ],
+)
+def test_no_name_leads_anywhere_else(docs: Path, stream: str, plan: str, name: str) -> None:
+    assert find_page(docs, stream, plan, name) is None
+
+
+def test_without_a_docs_folder_nothing_is_found(tmp_path: Path) -> None:
+    assert find_page(tmp_path / "none", "ecg", PLAN, "index.html") is None

@@ -1,0 +1,101 @@
+"""The head, its tag in the group, and the watermark."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.position import (
+    Head,
+    HeadKind,
+    Position,
+    Tag,
+    advance_watermark,
+    head_from_properties,
+    parse_tag,
+)
+
+HEAD = Head(
+    sequence=7,
+    generation=2,
+    kind=HeadKind.INGEST,
+    topic_id="AAAA",
+    positions={0: Position(12, 99, 3), 11: Position(0)},
+    plan_id="ab" * 16,
+    decision="cd" * 16,
+    watermark_ms=1234,
+    skipped=(OffsetRange(0, 3, 5),),
+    mean_record_bytes=65536.5,
+    note="a note, with ünicode",
+)
+
+
+def test_a_head_survives_the_snapshot_summary() -> None:
+    assert head_from_properties(HEAD.to_properties(), 42) == HEAD
+    assert all(isinstance(v, str) for v in HEAD.to_properties().values())
+
+
+def test_a_snapshot_without_our_keys_is_no_head() -> None:
+    assert head_from_properties({"added-records": "3"}, 42) is None
+
+
+def test_an_unknown_head_format_is_refused_with_a_sentence() -> None:
+    with pytest.raises(BadInput, match=r"snapshot 42 carries head format 9; this version reads 1"):
+        head_from_properties({**HEAD.to_properties(), "wavestitch.format": "9"}, 42)
+
+
+def test_the_next_head_keeps_positions_and_forgets_plan_and_decision() -> None:
+    after = HEAD.next(kind=HeadKind.REWIND, generation=3)
+    assert (after.sequence, after.generation, after.plan_id, after.decision) == (8, 3, "", "")
+    assert after.positions == HEAD.positions
+    assert after.skipped == HEAD.skipped
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.text("0123456789abcdef", max_size=32))
+def test_our_tag_is_recognised(generation: int, sequence: int, plan_id: str) -> None:
+    assert parse_tag(Tag(generation, sequence, plan_id).encode()) == (generation, sequence)
+
+
+@given(st.text(max_size=60))
+def test_foreign_metadata_never_breaks_the_parser(text: str) -> None:
+    found = parse_tag(text)
+    assert found is None or text.startswith("wavestitch/1 g")
+
+
+@pytest.mark.parametrize(
+    "text", ["", None, "wavestitch/2 g1 s1", "wavestitch/1 gx s1", "wavestitch/1 g1", "wavestitch/1 g² s1"]
+)
+def test_what_is_not_our_tag_is_foreign(text: str | None) -> None:
+    assert parse_tag(text) is None
+
+
+def watermark(seen: list[int | None], *, previous: int = 0, clock: int = 1_000_000, idle: int = 1000) -> int:
+    positions = {p: Position(1, ms) for p, ms in enumerate(seen)}
+    return advance_watermark(positions, previous_ms=previous, clock_ms=clock, idle_ms=idle)
+
+
+def test_the_watermark_is_the_least_of_the_active_partitions() -> None:
+    assert watermark([999_900, 999_500]) == 999_500
+
+
+def test_an_idle_partition_does_not_hold_the_watermark_back() -> None:
+    assert watermark([999_900, 5]) == 999_900
+
+
+def test_a_record_from_the_future_cannot_pass_the_clock() -> None:
+    assert watermark([9_999_999_999]) == 1_000_000
+
+
+def test_the_watermark_never_goes_back() -> None:
+    assert watermark([999_500], previous=999_800) == 999_800
+
+
+def test_when_all_are_idle_it_follows_the_clock_at_that_distance() -> None:
+    assert watermark([5, 7]) == 999_000
+
+
+def test_without_any_record_it_stays() -> None:
+    assert watermark([None, None], previous=17) == 17

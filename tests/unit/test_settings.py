@@ -1,0 +1,72 @@
+"""Settings: one file, overrides, refusals, secrets only by reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wavestitch.contracts.errors import BadInput
+from wavestitch.settings import load_settings, load_stream, resolve_secret
+
+TEXT = """
+landing = "/l"
+docs = "/d"
+[kafka]
+bootstrap = "127.0.0.1:1"
+[kafka.options]
+"sasl.password" = "env:CANARY"
+[tables]
+uri = "sqlite:///c"
+warehouse = "file:///w"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "wavestitch.toml"
+    path.write_text(TEXT)
+    return path
+
+
+def load(config: Path, **env: str):  # type: ignore[no-untyped-def]
+    return load_settings({"WAVESTITCH_CONFIG": str(config), **env})
+
+
+def test_the_environment_overrides_the_file(config: Path) -> None:
+    assert load(config, WAVESTITCH_KAFKA__BOOTSTRAP="h:2", WAVESTITCH_CODEC="none").kafka.bootstrap == "h:2"
+
+
+def test_an_unknown_key_is_refused_by_name(config: Path) -> None:
+    config.write_text(TEXT + "[spark]\nmastre = 'x'\n")
+    with pytest.raises(BadInput, match=r"spark\.mastre"):
+        load(config)
+
+
+def test_an_unreadable_file_is_one_sentence(config: Path) -> None:
+    config.write_text("landing = ")
+    with pytest.raises(BadInput, match="cannot be read as TOML"):
+        load(config)
+
+
+def test_a_missing_file_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match="`wavestitch up` makes one"):
+        load_settings({})
+
+
+def test_secrets_are_references_and_never_printed(config: Path) -> None:
+    settings = load(config)
+    assert resolve_secret(settings.kafka.options["sasl.password"], {"CANARY": "s3cret"}) == "s3cret"
+    assert "CANARY" not in str(settings.redacted())
+    with pytest.raises(BadInput, match="CANARY, which is not set"):
+        resolve_secret("env:CANARY", {})
+
+
+def test_a_stream_that_is_not_there_is_named_with_those_that_are(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "streams").mkdir()
+    (tmp_path / "streams" / "ecg.yaml").write_text("topic: t\ngroup: g\n")
+    settings = load(config, WAVESTITCH_STREAMS=str(tmp_path / "streams"))
+    assert load_stream(settings, "ecg").topic == "t"
+    with pytest.raises(BadInput, match="known are: ecg"):
+        load_stream(settings, "../ecg")

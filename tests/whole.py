@@ -1,0 +1,101 @@
+"""A whole site in a folder: settings, a stream of its own topic and group, real tables. For tests that run batches."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wavestitch.batch.run import RunOptions, Silent, run_batch
+from wavestitch.batch.site import Site
+from wavestitch.producers.chunking import ChunkRecord, cut_recording
+from wavestitch.producers.partitioning import Strategy
+from wavestitch.producers.recording import Recording, make_recording
+from wavestitch.producers.sender import send_chunks
+from wavestitch.settings import load_settings
+from wavestitch.tables.read_waveforms import read_waveforms
+
+STREAM = "bench_rig"
+START_NS = 1_767_225_600 * 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A site with one stream on a real broker."""
+
+    site: Site
+    topic: str
+    group: str
+    folder: Path
+
+    def send(self, chunks: Sequence[ChunkRecord], strategy: Strategy = Strategy.WAVEFORM_STICKY) -> None:
+        send_chunks(chunks, topic=self.topic, settings=self.site.producer_settings(), strategy=strategy)
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        return run_batch(self.site, STREAM, RunOptions(**options), watcher=Silent())
+
+    def published(self) -> dict[str, bytes]:
+        """id -> samples; fails where an id is there twice (I2)."""
+        rows = read_waveforms(self.site.tables(STREAM), columns=["waveform_id", "samples"]).to_pylist()
+        assert len({r["waveform_id"] for r in rows}) == len(rows), "a waveform is published twice"
+        return {r["waveform_id"]: r["samples"] for r in rows}
+
+
+def make_whole(
+    folder: Path, *, bootstrap: str, topic: str, java_home: Path, stream: str = "", max_waveform_bytes: str = "256 MiB"
+) -> Whole:
+    """`stream`: further lines of the stream's YAML."""
+    group = f"g-{uuid.uuid4().hex[:10]}"
+    streams = folder / "streams"
+    streams.mkdir(parents=True)
+    (streams / f"{STREAM}.yaml").write_text(
+        f"topic: {topic}\ngroup: {group}\nreading: {{min_slice: 4}}\n"
+        f"limits: {{max_clock_skew: 36500 d, max_waveform_bytes: {max_waveform_bytes}}}\n{stream}"
+    )
+    (folder / "wavestitch.toml").write_text(
+        f'landing = "{folder}/landing"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
+        f'[kafka]\nbootstrap = "{bootstrap}"\n'
+        f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
+        f'[spark]\nmaster = "local[2]"\njava_home = "{java_home}"\n'
+    )
+    site = Site(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))
+    return Whole(site, topic, group, folder)
+
+
+def recordings(
+    count: int, *, samples: int = 4000, seed: int = 1, prefix: str = "w", start_ns: int = START_NS
+) -> list[Recording]:
+    """`count` recordings of `samples` int16 samples of noise, an hour apart."""
+    rng = np.random.default_rng(seed)
+    return [
+        make_recording(
+            waveform_id=f"{prefix}-{i:04d}",
+            source="rig",
+            channel="x",
+            start_time_ns=start_ns + i * 3600 * 1_000_000_000,
+            sampling_rate_hz=1000,
+            sample_format="i16le",
+            units="mV",
+            adc_gain=200,
+            baseline=0,
+            samples=rng.integers(-2000, 2000, samples, dtype="<i2").tobytes(),
+        )
+        for i in range(count)
+    ]
+
+
+def cut(found: Sequence[Recording], chunk_bytes: int = 1024) -> list[ChunkRecord]:
+    return [c for r in found for c in cut_recording(r, chunk_bytes)]
+
+
+def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
+    """Wait on a condition, with a deadline."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.05)  # between two looks at a condition, not instead of one
