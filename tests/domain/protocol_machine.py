@@ -89,7 +89,14 @@ class ProtocolMachine(ProducingMachine):
     def begin(self, partitions: int, on_reset: Any, first: list[tuple[int, int]]) -> None:
         self.bench = Bench(MemoryLog(partitions=partitions))
         self.stream = Stream(
-            name="waves", topic="waves", group="waves-batches", patience=60, idle=30, lateness=60, on_reset=on_reset
+            name="waves",
+            topic="waves",
+            group="waves-batches",
+            transactional=True,
+            patience=60,
+            idle=30,
+            lateness=60,
+            on_reset=on_reset,
         )
         for to, odd in first:
             self.produce_sticky(1 + to % 3, to, odd, keyed=bool(to % 2))
@@ -171,7 +178,7 @@ class ProtocolMachine(ProducingMachine):
         found = rewind_step.plan_rewind(self.stream, to, **edges, who="test", why="to see")
         return rewind_step.apply_rewind(self.stream, found, accept_skip=accept, **edges)
 
-    @precondition(lambda self: self.finished_plans())
+    @precondition(lambda self: self.finished_plans() and not self.bench.log.live_members)
     @rule(which=pick)
     def carry_finished_plan_again(self, which: int) -> None:
         plans = self.finished_plans()

@@ -1,38 +1,42 @@
 """A batch from plan to offsets over the memory edges: the product's steps, and between them the least that joins them.
 
-Reading is `MemoryLog.read` and `parse_chunk` on the record's own bytes, stitching is a join of bytes in plain Python.
+Reading is the product's loop over a memory consumer, `find_whole` says what is to be stitched, and stitching is a join
+of bytes in plain Python.
 Wrapped in `faults.Steps` a run stops before each effect, so that a test can interleave, kill or fail it anywhere.
 """
 
 from __future__ import annotations
 
+import hashlib
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import xxhash
 
+from tests.memory.faults import Edge
 from tests.memory.memory_log import MemoryLog, Record
+from tests.memory.memory_reader import read_slice, source_of
 from tests.memory.memory_staging import MemoryStaging, landing_name
 from tests.memory.memory_tables import MemoryFiles, MemoryTables, PublishedRow
 from wavestitch.batch import commit_offsets as commit_step
 from wavestitch.batch import plan as plan_step
 from wavestitch.batch import publish as publish_step
+from wavestitch.batch import reassemble as reassemble_step
 from wavestitch.batch import standing as standing_step
-from wavestitch.contracts import decision as decision_contract
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.decision import Evidence, Stitched
 from wavestitch.contracts.held import PublishedChunk
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.reasons import Fate, Reason
+from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
 from wavestitch.contracts.stream import Stream
 
 
 @dataclass
-class Bench:
+class Bench(Edge):
     """The memory edges of one stream, and every plan that was made on them."""
 
     log: MemoryLog
@@ -69,6 +73,7 @@ def run_batch(
     if not isinstance(plan, Plan):
         return plan
     bench.plans[plan.plan_id] = plan
+    bench.tell("planned", plan=plan)
     return carry_through(bench, plan, how or Carrying())
 
 
@@ -76,46 +81,38 @@ def carry_through(bench: Bench, plan: Plan, how: Carrying) -> Any:
     """All steps after the plan. The same plan may be carried through again, by a second run at the same time, too."""
     done = publish_step.find_committed(bench.tables, plan.plan_id)
     if done is None:
-        evidence, rows, holes = _read_and_stitch(bench, plan, how)
+        landed = _land(bench, plan)
+        stitched, rows = _stitch(bench, plan, landed)
+        failed = {i: ("the gate says no",) for i in stitched if i in how.failing}
+        note = "parked" if how.park else ""
         done = publish_step.publish_batch(
             plan,
-            evidence,
+            Evidence(landed.chunks, landed.seen_ms, stitched, failed, how.park, note),
             tables=bench.tables,
-            staging=MemoryStaging(plan.plan_id, bench.files, rows),
-            audit=publish_step.Audit(holes=holes, committed_ms=plan.clock_ms, seconds={}, sizes={}),
+            staging=MemoryStaging(plan.plan_id, bench.files, rows, landed.files),
+            audit=publish_step.Audit(holes=landed.holes, committed_ms=plan.clock_ms, seconds={}, sizes={}),
         )
     commit_step.commit_offsets(plan.stream, log=bench.log, tables=bench.tables)
     return done
 
 
-def _read_and_stitch(
-    bench: Bench, plan: Plan, how: Carrying
-) -> tuple[Evidence, dict[str, PublishedRow], dict[int, int]]:
-    chunks, seen_ms, receipt = _land(bench, plan)
-    check_coverage(plan, [receipt])
-    holes: dict[int, int] = {}
-    for s in receipt.slices:
-        holes[s.partition] = holes.get(s.partition, 0) + sum(b - a for a, b in s.holes)
-    stitched, rows = _stitch(bench, plan, chunks)
-    failed = {i: ("the gate says no",) for i in stitched if i in how.failing}
-    return Evidence(chunks, seen_ms, stitched, failed, how.park, "parked" if how.park else ""), rows, holes
-
-
-def _land(bench: Bench, plan: Plan) -> tuple[list[ChunkFacts], dict[int, int], Receipt]:
-    chunks: list[ChunkFacts] = []
-    seen_ms: dict[int, int] = {}
+def _land(bench: Bench, plan: Plan) -> reassemble_step.Landed:
+    landed = reassemble_step.Landed([], [], {}, {}, 0, 0.0)
     slices: list[LandedSlice] = []
     for file, wanted in enumerate(sorted(s for unit in plan.units for s in unit)):
-        records = bench.log.read(plan.topic_id, wanted)
-        bench.files.landings[landing_name(plan.plan_id, file)] = [r.value for r in records]
-        chunks += [facts_of(r, file, row) for row, r in enumerate(records)]
-        there = {r.offset for r in records}
-        holes = [[o, o + 1] for o in range(wanted.start, wanted.end) if o not in there]
-        last = records[-1].timestamp_ms if records else None
-        if last is not None:
-            seen_ms[wanted.partition] = last
-        slices.append(LandedSlice(*wanted, f"{file}", 0, "", len(records), 0, last, holes))
-    return chunks, seen_ms, Receipt(plan.plan_id, 0, slices, 0.0)
+        records, holes = read_slice(bench.log, source_of(plan), wanted)
+        payload = tuple(r.value for r in records)
+        landed.files.append(landing_name(plan.plan_id, file, hashlib.sha256(repr(payload).encode()).hexdigest()[:16]))
+        bench.files.landings.setdefault(landed.files[-1], payload)
+        bench.tell("read", plan_id=plan.plan_id, wanted=wanted, offsets=[r.offset for r in records])
+        landed.chunks.extend(facts_of(r, file, row) for row, r in enumerate(records))
+        p = wanted.partition
+        landed.holes[p] = landed.holes.get(p, 0) + sum(b - a for a, b in holes)
+        if records:
+            landed.seen_ms[p] = records[-1].timestamp_ms
+        slices.append(LandedSlice(*wanted, f"{file}", 0, "", len(records), 0, landed.seen_ms.get(p), holes))
+    check_coverage(plan, [Receipt(plan.plan_id, 0, slices, 0.0)])
+    return landed
 
 
 def facts_of(record: Record, file: int, row: int) -> ChunkFacts:
@@ -129,50 +126,32 @@ def facts_of(record: Record, file: int, row: int) -> ChunkFacts:
     return ChunkFacts(*place, *claims, reason=found.reason, evidence=found.evidence, file=file, row=row)
 
 
-class _AllStitched(Mapping[str, Stitched]):
-    """Says of every waveform that it was stitched: what `decide` then publishes are the candidates."""
-
-    def __getitem__(self, key: str) -> Stitched:
-        return Stitched(None, "")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-
 def _stitch(
-    bench: Bench, plan: Plan, chunks: Sequence[ChunkFacts]
+    bench: Bench, plan: Plan, landed: reassemble_step.Landed
 ) -> tuple[dict[str, Stitched], dict[str, PublishedRow]]:
     """Join what is whole, from landing and held, as both stand now; a digest that disagrees is said so."""
-    ids = {c.waveform_id for c in chunks if c.waveform_id is not None}
+    ids = {c.waveform_id for c in landed.chunks if c.waveform_id is not None}
     now = standing_step.look(bench.tables, topic_id=plan.topic_id, ids=ids)
-    candidates = decision_contract.decide(
-        plan, Evidence(chunks, {}, _AllStitched()), head=now.head, held=now.held, published=now.published
-    )
     stitched: dict[str, Stitched] = {}
     rows: dict[str, PublishedRow] = {}
-    for waveform_id in candidates.publish:
-        mine = [f for f in candidates.fates if f.chunk.waveform_id == waveform_id and f.chunk.reason is None]
-        pieces = sorted((f.chunk for f in mine if f.fate is Fate.PUBLISHED), key=lambda c: c.seq or 0)
-        samples = b"".join(_payload(bench, plan, c) for c in pieces)
-        digests = {f.chunk.digest for f in mine if f.chunk.digest is not None}
+    for whole in reassemble_step.find_whole(plan, landed, now):
+        samples = b"".join(_payload(bench, plan, landed.files, c) for c in whole.pieces)
+        digests = {c.digest for c in (*whole.pieces, *whole.repeats) if c.digest is not None}
         if digests - {xxhash.xxh3_128_hexdigest(samples)}:
-            stitched[waveform_id] = Stitched(Reason.DIGEST_MISMATCH, "the digest is another")
+            stitched[whole.waveform_id] = Stitched(Reason.DIGEST_MISMATCH, "the digest is another")
             continue
-        stitched[waveform_id] = Stitched(None, "")
-        kept = tuple(PublishedChunk(c.partition, c.offset, c.length, c.crc) for c in pieces)
-        topics = tuple(c.topic_id or plan.topic_id for c in pieces)
-        rows[waveform_id] = PublishedRow(waveform_id, samples, topics, kept)
+        stitched[whole.waveform_id] = Stitched(None, "")
+        kept = tuple(PublishedChunk(c.partition, c.offset, c.length, c.crc) for c in whole.pieces)
+        topics = tuple(c.topic_id or plan.topic_id for c in whole.pieces)
+        rows[whole.waveform_id] = PublishedRow(whole.waveform_id, samples, topics, kept)
     return stitched, rows
 
 
-def _payload(bench: Bench, plan: Plan, chunk: ChunkFacts) -> bytes:
+def _payload(bench: Bench, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
     if chunk.carried:
         topic_id, partition, offset = chunk.coordinate
         found = bench.tables.payload((topic_id or plan.topic_id, partition, offset))
     else:
-        found = bench.files.landings[landing_name(plan.plan_id, chunk.file)][chunk.row]
+        found = bench.files.landings[files[chunk.file]][chunk.row]
     assert found is not None, f"no payload for {chunk.place}"
     return found

@@ -29,8 +29,17 @@ class Killed(BaseException):
     """The process died here: nothing of the product may catch it."""
 
 
+def under_way() -> str:
+    """The name of the run whose call this is; empty outside a `Steps` run."""
+    steps: Steps | None = getattr(_ours, "steps", None)
+    return steps.name if steps is not None else ""
+
+
 class Edge:
-    """One side of the system."""
+    """One side of the system. `tell` is called right after every effect, for whoever keeps a history."""
+
+    def tell(self, _what: str, /, **_facts: Any) -> None:
+        """Replaced on the instance by whoever listens."""
 
     @contextmanager
     def act(
@@ -57,7 +66,8 @@ class Steps:
     `advance` waits for it: never two at once, so that every interleaving is the test's choice and can be repeated.
     """
 
-    def __init__(self, call: Callable[[], Any]) -> None:
+    def __init__(self, call: Callable[[], Any], name: str = "") -> None:
+        self.name = name
         self.at = ""
         self.trace: list[str] = []
         self.result: Any = None

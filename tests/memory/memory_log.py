@@ -2,21 +2,34 @@
 
 Offsets never come again within one topic id; a transaction's marker takes an offset and holds no record, and what was
 aborted is there for nobody who reads committed. Other people's tools (resets, expiry, recreation) are methods, too.
+`tests/histories/test_fake_is_honest.py` compares its answers with a real broker's; `memory_reader` is its consumer.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from consumers.client_settings import KafkaSettings
 from tests.memory.faults import Edge
-from wavestitch.contracts.errors import DataLost, Refused, Transient
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
 
 Headers = tuple[tuple[str, bytes | None], ...]
+MAX_MESSAGE_BYTES = 1_048_588
+"""A broker's default."""
+_numbers = itertools.count(1)
+
+
+class Mood(StrEnum):
+    """What a reader may meet once: a poll that brings nothing, an end that is long past, records that it jumps over."""
+
+    EMPTY = "empty"
+    STALE_END = "stale end"
+    JUMP = "jump"
 
 
 class Visibility(StrEnum):
@@ -63,12 +76,15 @@ class MemoryLog(Edge):
 
     def __init__(self, name: str = "waves", partitions: int = 1) -> None:
         self.name = name
+        self.settings = KafkaSettings(f"memory-{next(_numbers)}:9092")
         self.live_members: list[str] = []
         self.compacted = False
         self.group: dict[int, GroupOffset] = {}
         self.incarnation = 0
         self.partitions: dict[int, _Partition] = {}
         self.ever: list[tuple[str, int, _Partition]] = []
+        self.moods: list[Mood] = []
+        self._jumped: set[tuple[str, int, int]] = set()
         self.recreate(partitions)
 
     # the port
@@ -77,18 +93,17 @@ class MemoryLog(Edge):
         with self.act("log.topic", error=Transient):
             if name != self.name:
                 raise Refused(f"topic {name} does not exist")
-            return TopicView(name, self.topic_id, tuple(sorted(self.partitions)), self.compacted, 1 << 20)
+            self.tell("looked", what="topic")
+            return TopicView(name, self.topic_id, tuple(sorted(self.partitions)), self.compacted, MAX_MESSAGE_BYTES)
 
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
         with self.act("log.ends", error=Transient):
-            found = {p: self.partitions.get(p) for p in partitions}
-            if None in found.values():
-                raise Transient(f"no answer for a partition of {topic}")
-            return {p: PartitionEnds(at.log_start, at.stable_end, at.end, 0) for p, at in found.items() if at}
+            found = {p: self._partition(topic, p) for p in partitions}
+            return {p: PartitionEnds(at.log_start, at.stable_end, at.end, 0) for p, at in found.items()}
 
     def offsets_at(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, int]:
         with self.act("log.offsets_at", error=Transient):
-            return {p: self._offset_at(self.partitions[p], t) for p, t in times_ms.items()}
+            return {p: self._offset_at(self._partition(topic, p), t) for p, t in times_ms.items()}
 
     def members(self, group: str) -> Sequence[str]:
         with self.act("log.members", error=Transient):
@@ -96,23 +111,49 @@ class MemoryLog(Edge):
 
     def group_offsets(self, group: str, topic: str, partitions: Sequence[int]) -> dict[int, GroupOffset | None]:
         with self.act("log.group_offsets", error=Transient):
-            return {p: self.group.get(p) for p in partitions}
+            self.tell("looked", what="group")
+            return {p: self.group.get(p) if topic == self.name else None for p in partitions}
 
     def commit_group(self, group: str, topic: str, positions: Mapping[int, Position], metadata: str) -> None:
         with self.act("log.commit_group", error=Transient):
-            self.group |= {p: GroupOffset(at.next_offset, metadata) for p, at in positions.items()}
+            if self.live_members and positions:
+                raise Refused(f"group {group} has live members, so Kafka takes no offsets from outside")
+            # As Kafka does: what can be written is written, and the rest is an error.
+            there = self.partitions if topic == self.name else {}
+            known = {p: GroupOffset(at.next_offset, metadata) for p, at in positions.items() if p in there}
+            self.group |= known
+            self.tell("projected", offsets={p: at.offset for p, at in known.items()}, metadata=metadata)
+            for p in sorted(positions.keys() - known.keys()):
+                raise Refused(f"committing the offset of group {group} on topic {topic} partition {p}: no such")
 
     # the readers' side
 
-    def read(self, topic_id: str, wanted: OffsetRange) -> list[Record]:
-        """All committed records of a range. What is gone is an error by name (`auto.offset.reset=error`)."""
-        with self.act("log.read", error=Transient):
-            if topic_id != self.topic_id:
-                raise DataLost(f"topic {self.name} was recreated while {wanted} was read")
-            at = self.partitions[wanted.partition]
-            if wanted.start < at.log_start or wanted.end > at.stable_end:
-                raise DataLost(f"{wanted} is not in [{at.log_start}, {at.stable_end})")
-            return [at.records[o] for o in range(wanted.start, wanted.end) if at.seen[o] is Visibility.COMMITTED]
+    def fetch(self, partition: int, start: int, *, most: int, committed: bool) -> tuple[list[Record], int]:
+        """Up to `most` records from `start`, and where the search stopped. Raises `IndexError` out of range."""
+        at = self.partitions.get(partition)
+        if at is None or not at.log_start <= start <= at.end:
+            raise IndexError(start)
+        end = at.stable_end if committed else at.end
+        hidden = {Visibility.MARKER} | ({Visibility.ABORTED} if committed else set())
+        found: list[Record] = []
+        offset = start
+        while offset < end and len(found) < most:
+            if at.seen[offset] not in hidden:
+                found.append(at.records[offset])
+            offset += 1
+        return found, offset
+
+    def jump(self, partition: int, start: int) -> int:
+        """Where a reader goes on that jumps at `start`: once a place, so that a second reading sees what is there.
+
+        Two offsets: one alone, between two records, is taken for a marker, and no reader could tell it from one.
+        """
+        at = self.partitions.get(partition)
+        place = (self.topic_id, partition, start)
+        if at is None or place in self._jumped:
+            return start
+        self._jumped.add(place)
+        return min(start + 2, max(start, at.stable_end))
 
     # the producers' side
 
@@ -133,13 +174,16 @@ class MemoryLog(Edge):
         record = Record(self.topic_id, partition, at.end, timestamp_ms, key, tuple(headers), value)
         at.records.append(record)
         at.seen.append(seen)
+        self.tell("produced", record=record, seen=seen.value)
         return record
 
     def end_transactions(self, outcome: Visibility, timestamp_ms: int) -> None:
         """Commit or abort what is open, in every partition that has any; each gets a marker."""
         for p, at in self.partitions.items():
             if Visibility.OPEN in at.seen:
+                ended = [o for o, v in enumerate(at.seen) if v is Visibility.OPEN]
                 at.seen = [outcome if v is Visibility.OPEN else v for v in at.seen]
+                self.tell("settled", partition=p, offsets=ended, outcome=outcome.value)
                 self.append(p, timestamp_ms, None, (), None, Visibility.MARKER)
 
     # the world's side
@@ -150,6 +194,7 @@ class MemoryLog(Edge):
         self.partitions = {p: _Partition() for p in range(partitions)}
         self.ever += [(self.topic_id, p, at) for p, at in self.partitions.items()]
         self.group = {}
+        self.tell("topic made")
 
     def add_partition(self) -> None:
         self.partitions[len(self.partitions)] = at = _Partition()
@@ -158,13 +203,16 @@ class MemoryLog(Edge):
     def retain_from(self, partition: int, offset: int) -> None:
         at = self.partitions[partition]
         at.log_start = min(max(at.log_start, offset), at.stable_end)
+        self.tell("retained", partition=partition, log_start=at.log_start)
 
     def reset_group(self, partition: int, offset: int) -> None:
         """As Kafka's own tools do it: an offset without metadata."""
         self.group[partition] = GroupOffset(offset, "")
+        self.tell("reset", partition=partition, offset=offset)
 
     def expire_group(self, partition: int) -> None:
         self.group.pop(partition, None)
+        self.tell("expired", partition=partition)
 
     # for the oracle
 
@@ -176,6 +224,15 @@ class MemoryLog(Edge):
 
     def open_offsets(self) -> bool:
         return any(Visibility.OPEN in at.seen for at in self.partitions.values())
+
+    def _partition(self, topic: str, partition: int) -> _Partition:
+        if topic != self.name:
+            # The client waits for the topic to appear, and gives up at its deadline.
+            raise Transient(f"asking for offsets of topic {topic}: no answer")
+        found = self.partitions.get(partition)
+        if found is None:
+            raise Refused(f"asking for offsets of topic {topic} partition {partition}: no such partition")
+        return found
 
     @staticmethod
     def _offset_at(at: _Partition, time_ms: int) -> int:

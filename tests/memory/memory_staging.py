@@ -12,12 +12,16 @@ from wavestitch.contracts.ports import StagedFile
 
 
 class MemoryStaging(Edge):
-    """Implements `wavestitch.batch.publish.Staging`. `stitched`: the row of every waveform that was stitched."""
+    """Implements `wavestitch.batch.publish.Staging`. `stitched`: the row of every waveform that was stitched.
+    `landed`: the landing files by number."""
 
-    def __init__(self, plan_id: str, files: MemoryFiles, stitched: Mapping[str, PublishedRow]) -> None:
+    def __init__(
+        self, plan_id: str, files: MemoryFiles, stitched: Mapping[str, PublishedRow], landed: Sequence[str]
+    ) -> None:
         self._plan_id = plan_id
         self._files = files
         self._stitched = stitched
+        self._landed = landed
 
     def files_for(self, publish: Sequence[str]) -> list[StagedFile]:
         with self.act("staging.files_for", error=Transient):
@@ -29,12 +33,13 @@ class MemoryStaging(Edge):
             return [StagedFile(name, sum(len(r.samples) for r in rows), "", len(rows))]
 
     def landing_of(self, file: int) -> str:
-        return landing_name(self._plan_id, file)
+        return self._landed[file]
 
     def keep(self, row: BatchRow) -> None:
         with self.act("staging.keep", error=Transient):
             self._files.kept[row.decision] = row
 
 
-def landing_name(plan_id: str, file: int) -> str:
-    return f"{plan_id}/landing-{file}"
+def landing_name(plan_id: str, file: int, digest: str) -> str:
+    """Named by content: two readings of one plan never write over each other."""
+    return f"{plan_id}/landing-{file}-{digest}"

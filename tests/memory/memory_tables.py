@@ -39,7 +39,7 @@ class MemoryFiles:
     """Write-once files by name: landings (payload by row) and staged rows."""
 
     def __init__(self) -> None:
-        self.landings: dict[str, list[bytes | None]] = {}
+        self.landings: dict[str, tuple[bytes | None, ...]] = {}
         self.staged: dict[str, list[PublishedRow]] = {}
         self.kept: dict[str, BatchRow] = {}
 
@@ -90,6 +90,7 @@ class MemoryTables(Edge):
                     payload = self.files.landings[row.landing][row.row] if row.landing is not None else None
                     clean = row.held.chunk._replace(file=-1, row=-1)
                     self.held.append(StoredHeld(plan_id, replace(row.held, chunk=clean), payload))
+                    self.tell("held", row=self.held[-1])
 
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         with self.act("tables.commit", error=StateUnknown, conflict=lambda: CommitConflict("a race that was lost")):
@@ -99,7 +100,9 @@ class MemoryTables(Edge):
             made = head_from_properties(new.to_properties(), 1000 + len(self.snapshots))
             assert made is not None
             self.snapshots.append(made)
-            self.rows += [(made.sequence, row) for file in files for row in self.files.staged[file.path]]
+            rows = [row for file in files for row in self.files.staged[file.path]]
+            self.rows += [(made.sequence, row) for row in rows]
+            self.tell("committed", head=made, rows=rows)
             return made
 
     def batches(self) -> list[BatchRow]:
@@ -109,7 +112,10 @@ class MemoryTables(Edge):
     def append_batches(self, rows: Iterable[BatchRow]) -> None:
         with self.act("tables.append_batches", error=Transient):
             there = {(b.sequence, b.decision) for b in self.history}
-            self.history += [batch_row_from_json(b.to_json()) for b in rows if (b.sequence, b.decision) not in there]
+            new = [batch_row_from_json(b.to_json()) for b in rows if (b.sequence, b.decision) not in there]
+            self.history += new
+            for row in new:
+                self.tell("recorded", row=row)
 
     # the world's side
 
@@ -121,6 +127,7 @@ class MemoryTables(Edge):
             if (oldest.sequence, oldest.decision) not in recorded:
                 break
             self.expired += 1
+            self.tell("forgotten", head=oldest)
 
     # for readers and the oracle
 

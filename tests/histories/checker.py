@@ -1,0 +1,333 @@
+"""One analysis of a history: every anomaly, by kind, with ids and offsets. Shares no code with the product.
+
+Rests on the contract of a chunk as `tests.domain.oracle` reads it, and on docs/design.md. "Not yet seen" is not "lost":
+a record that no head has passed counts as lost only once `Quiet` says that the last undisturbed runs are through.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import permutations
+
+from tests.domain.oracle import truths
+from tests.histories.anomaly import Anomaly, Kind
+from tests.histories.history import (
+    Committed,
+    Coordinate,
+    Ended,
+    Event,
+    GateSays,
+    Held,
+    Looked,
+    Produced,
+    Projected,
+    Published,
+    Quiet,
+    Recorded,
+    Reset,
+    Rewound,
+    Started,
+    TopicMade,
+)
+from tests.histories.ledger import Ledger
+
+MOVED_ON_PURPOSE = ("rewind", "adopted")
+FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope")
+ENDS = frozenset(
+    (
+        *("done", "nothing to do", "killed"),
+        *("Fenced", "Refused", "DataLost", "Transient", "StateUnknown", "GateClosed", "Terminal"),
+    )
+)
+
+
+def analyse(history: Iterable[Event]) -> list[Anomaly]:
+    """All anomalies, in the order in which they show."""
+    checker = _Checker()
+    for event in history:
+        checker.take(event)
+    checker.close()
+    return sorted(checker.found, key=lambda a: a.event)
+
+
+class _Checker:
+    """`owed`: the records that a committed batch has passed after reading them, with the event, and whether they were
+    durable then. `given_up`: by name. `before`: where the stream began."""
+
+    def __init__(self) -> None:
+        self.found: list[Anomaly] = []
+        self.ledger = Ledger()
+        self.at = -1
+        self.owed: dict[Coordinate, tuple[int, bool]] = {}
+        self.gaps: set[Coordinate] = set()
+        self.given_up: set[Coordinate] = set()
+        self.before: dict[tuple[str, int], int] = {}
+        self.runs: dict[str, Started] = {}
+        self.looked: dict[tuple[str, str], int] = {}
+        self.accepted: set[str] = set()
+        self.resets: dict[int, int] = {}
+        self.heads_at: list[tuple[int, str]] = []
+        self.topic_made_at = -1
+        self.refused_by_gate: set[str] = set()
+        self.quiet = False
+
+    def say(
+        self, kind: Kind, what: str, ids: Iterable[str] = (), at: Iterable[Coordinate] = (), event: int | None = None
+    ) -> None:
+        self.found.append(Anomaly(kind, what, tuple(ids), tuple(at), self.at if event is None else event))
+
+    def take(self, event: Event) -> None:
+        self.at += 1
+        before = self.ledger.heads[-1] if self.ledger.heads else None
+        if isinstance(event, Projected):
+            self._projected(event)
+        self.ledger.take(event)
+        match event:
+            case Committed():
+                self._follows(before, event)
+                self._moves(before, event)
+                self.heads_at.append((self.at, event.kind))
+            case Published():
+                self._row(event)
+            case Held():
+                self._held(event)
+            case Recorded():
+                self._audit(event)
+            case Started():
+                self.runs[event.run] = event
+            case Ended():
+                self._ended(event)
+            case Looked():
+                self.looked[event.run, event.what] = self.at
+            case Rewound() if event.accepted:
+                self.accepted.add(event.run)
+            case Reset() if event.offset is None:
+                self.resets.pop(event.partition, None)
+            case Reset():
+                self.resets[event.partition] = self.at
+            case TopicMade():
+                self.topic_made_at = self.at
+                self.resets = {}
+            case GateSays():
+                self.refused_by_gate.add(event.id)
+            case Quiet():
+                self.quiet = True
+
+    # heads
+
+    def _follows(self, before: Committed | None, head: Committed) -> None:
+        """A run commits only on what it was planned on, once, and nobody goes back in generation."""
+        if before is None:
+            return
+        where = f"head {head.sequence} ({head.kind})"
+        if head.sequence != before.sequence + 1:
+            self.say(Kind.STALE_WRITER, f"{where} follows head {before.sequence}")
+        if head.generation != before.generation + (head.kind in MOVED_ON_PURPOSE):
+            self.say(Kind.STALE_WRITER, f"{where} is of generation {head.generation}, after {before.generation}")
+        if not head.plan_id:
+            return
+        if any(h.plan_id == head.plan_id for h in self.ledger.heads[:-1]):
+            self.say(Kind.STALE_WRITER, f"{where} commits plan {head.plan_id[:8]} again")
+        plan = self.ledger.plans.get(head.plan_id)
+        if plan is None:
+            self.say(Kind.STALE_WRITER, f"{where} carries a plan that nobody made")
+        elif [h for h in self.ledger.heads[:-1] if h.sequence > plan.base_sequence and h.kind in MOVED_ON_PURPOSE]:
+            self.say(Kind.STALE_WRITER, f"{where} was planned before a rewind")
+        elif plan.kind == "ingest" and plan.positions != before.positions:
+            self.say(
+                Kind.STALE_WRITER, f"{where} was planned at {plan.positions}, the head stood at {before.positions}"
+            )
+
+    def _moves(self, before: Committed | None, head: Committed) -> None:
+        """Every offset that this head passes was read and is durable, or is explained."""
+        if before is None:
+            self.before |= {(head.topic_id, p): at for p, at in head.positions.items()}
+            return
+        was = before.positions if before.topic_id == head.topic_id else {}
+        for p, now in sorted(head.positions.items()):
+            start = was.get(p, 0)
+            if now < start and head.kind not in MOVED_ON_PURPOSE:
+                self.say(Kind.STALE_WRITER, f"head {head.sequence} moved partition {p} back from {start} to {now}")
+            passed = [(head.topic_id, p, o) for o in range(start, now)]
+            if head.kind in MOVED_ON_PURPOSE:
+                self._skipped(head, passed)
+            else:
+                self._passed(head, passed)
+
+    def _skipped(self, head: Committed, passed: list[Coordinate]) -> None:
+        named = {(head.topic_id, p, o) for p, a, b in head.skipped for o in range(a, b)}
+        silent = [c for c in passed if c not in named or head.run not in self.accepted]
+        if silent:
+            self.gaps.update(silent)
+            self.say(Kind.UNEXPLAINED_GAP, f"head {head.sequence} ({head.kind}) skips what nobody gave up", at=silent)
+        self.given_up.update(c for c in passed if c in named)
+
+    def _passed(self, head: Committed, passed: list[Coordinate]) -> None:
+        read = self.ledger.reads.get(head.plan_id, set())
+        gap = [c for c in passed if c not in read and self.ledger.seen.get(c) not in ("marker", "aborted")]
+        if gap:
+            self.gaps.update(gap)
+            self.say(Kind.UNEXPLAINED_GAP, f"head {head.sequence} passes offsets that its batch did not read", at=gap)
+        for c in passed:
+            if c in read and self.ledger.committed(c):
+                self.owed.setdefault(c, (self.at, self.ledger.durable(c)))
+
+    def _audit(self, row: Recorded) -> None:
+        for p, n in sorted(row.partitions.items()):
+            fates = sum(n[f] for f in FATES)
+            if n["read"] + n["carried_in"] != fates or n["planned"] != n["read"] + n["holes"]:
+                self.say(
+                    Kind.UNEXPLAINED_GAP, f"the audit of head {row.sequence} does not balance on partition {p}: {n}"
+                )
+
+    # rows
+
+    def _row(self, row: Published) -> None:
+        if len(self.ledger.published[row.id]) > 1:
+            self.say(Kind.DUPLICATE, f"published again with head {row.sequence}", [row.id])
+        if row.id in self.refused_by_gate:
+            self.say(Kind.INVENTED, "published although the gate refuses it", [row.id])
+        where: list[Coordinate] = [(t, p, o) for t, p, o, _, _ in row.chunks]
+        found = [self.ledger.piece_at(c, row.id) for c in where]
+        unknown = [c for c, piece in zip(where, found, strict=True) if piece is None]
+        pieces = [p for p in found if p is not None]
+        if unknown or not pieces:
+            self.say(Kind.INVENTED, "published from where no visible chunk of it was produced", [row.id], unknown)
+            return
+        order, values = [p.seq for p in pieces], [p.value for p in pieces]
+        truth = truths(self._known(row))[row.id]
+        counts = {p.count for p in truth.pieces if p.count is not None}
+        kept = [(length, crc) for _, _, _, length, crc in row.chunks]
+        if order != sorted(order) or (row.samples != b"".join(values) and _shuffled(row.samples, values)):
+            self.say(Kind.ORDER, f"its chunks stand in the order {order}", [row.id], where)
+        elif row.samples != b"".join(values) or kept != [(len(p.value), p.crc) for p in pieces]:
+            self.say(Kind.ALTERED, "its bytes are not those of its chunks", [row.id], where)
+        elif order != list(range(len(order))) or len(order) not in counts:
+            self.say(Kind.ALTERED, f"it was cut short: chunks {order}, of {sorted(counts)}", [row.id], where)
+        elif truth.contradicts_itself:
+            self.say(Kind.ALTERED, "of copies that contradict each other one was taken", [row.id], where)
+        elif not truth.keeps_its_word:
+            self.say(Kind.INVENTED, "published although it is not what it says", [row.id], where)
+
+    def _known(self, row: Published) -> list[Produced]:
+        """The records that a row was decided on: what its batch read, what was held then, and its own."""
+        own = {(t, p, o) for t, p, o, _, _ in row.chunks}
+        known = own | self.ledger.held_records() | self.ledger.reads.get(row.plan_id, set())
+        return [self.ledger.records[c] for c in known if self.ledger.committed(c)]
+
+    def _held(self, row: Held) -> None:
+        record = self.ledger.records.get(row.coordinate)
+        if record is None or not self.ledger.committed(row.coordinate):
+            self.say(Kind.INVENTED, "held where no visible record was produced", at=[row.coordinate])
+        elif row.payload is not None and row.payload != record.value:
+            self.say(Kind.ALTERED, "held with other bytes than were produced", at=[row.coordinate])
+
+    def _visible(self) -> Iterator[Produced]:
+        return (r for c, r in self.ledger.records.items() if self.ledger.committed(c))
+
+    # the group
+
+    def _projected(self, event: Projected) -> None:
+        # Who looked before the topic was made anew, or before a reset, cannot be fenced by anyone.
+        fresh = self.looked.get((event.run, "topic"), -1) > self.topic_made_at
+        for p, offset in sorted(event.offsets.items()):
+            if fresh and offset > self.ledger.furthest(p):
+                self.say(
+                    Kind.COMMIT_AHEAD,
+                    f"the group was put to {offset} on partition {p}, no head beyond {self.ledger.furthest(p)}",
+                    at=[(event.topic_id, p, offset)],
+                )
+            reset_at = self.resets.pop(p, None)
+            if reset_at is None or self.looked.get((event.run, "group"), -1) < reset_at:
+                continue
+            if not any(at > reset_at and kind in (*MOVED_ON_PURPOSE, "first") for at, kind in self.heads_at):
+                what = f"a reset of the group on partition {p} was written over and never taken over"
+                self.say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
+
+    # runs
+
+    def _ended(self, event: Ended) -> None:
+        started = self.runs.pop(event.run, None)
+        if started is None:
+            self.say(Kind.UNBOUNDED_END, f"{event.run} ended without having begun, or twice")
+        elif event.at > started.deadline:
+            self.say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended at {event.at}, due at {started.deadline}")
+        elif event.reason not in ENDS:
+            self.say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended by no known reason: {event.reason}")
+
+    # the end
+
+    def close(self) -> None:
+        self.at += 1
+        for run, started in self.runs.items():
+            self.say(Kind.UNBOUNDED_END, f"{run} ({started.what}) never ended")
+        self._what_is_owed()
+        if self.quiet:
+            self._what_was_never_seen()
+            self._what_was_never_published()
+            self._where_the_group_was_left()
+
+    def _what_is_owed(self) -> None:
+        lost, late = defaultdict(list), defaultdict(list)
+        altered = {c for a in self.found if a.kind in (Kind.ALTERED, Kind.ORDER) for c in a.coordinates}
+        for coordinate, (event, durable) in self.owed.items():
+            if coordinate in altered:
+                continue
+            if not self.ledger.durable(coordinate):
+                lost[event].append(coordinate)
+            elif not durable:
+                late[event].append(coordinate)
+        for event, where in lost.items():
+            self.say(Kind.LOST, "passed by a head, and neither published nor held", self._ids(where), where, event)
+        for event, where in late.items():
+            self.say(Kind.COMMIT_AHEAD, "passed by a head before it was durable", self._ids(where), where, event)
+
+    def _what_was_never_seen(self) -> None:
+        topic_id = self.ledger.topic_id
+        known = self.owed.keys() | self.given_up | self.gaps
+        unseen = [
+            r.coordinate
+            for r in self._visible()
+            if r.topic_id == topic_id
+            and r.coordinate not in known
+            and r.offset >= self.before.get((topic_id, r.partition), 0)
+        ]
+        if unseen:
+            self.say(Kind.LOST, "never seen, though quiet runs ended", self._ids(unseen), unseen)
+
+    def _what_was_never_published(self) -> None:
+        parked = {row.id for rows in self.ledger.held.values() for row in rows if row.reason == "parked"}
+        lost = {
+            c for a in self.found if a.kind in (Kind.LOST, Kind.ALTERED, Kind.UNEXPLAINED_GAP) for c in a.coordinates
+        }
+        # Of what is kept: a repeat with a count where the kept copy has none is not understood (docs/guarantees.md).
+        kept = self.ledger.held_records() - lost
+        passed = truths(self.ledger.records[c] for c in kept if self.ledger.committed(c))
+        for waveform_id, truth in truths(self._visible()).items():
+            seen = passed.get(waveform_id)
+            if waveform_id in self.ledger.published or waveform_id in parked | self.refused_by_gate:
+                continue
+            if truth.publishable and seen is not None and seen.whole:
+                self.say(Kind.LOST, "whole and sound, and never published", [waveform_id])
+
+    def _where_the_group_was_left(self) -> None:
+        if not self.ledger.heads:
+            return
+        head = self.ledger.heads[-1]
+        for p, at in sorted(head.positions.items()):
+            offset, version = self.ledger.group.get(p, (None, None))
+            if (offset, version) != (at, (head.generation, head.sequence)):
+                kind = Kind.COMMIT_AHEAD if offset is not None and offset > at else Kind.STALE_WRITER
+                what = f"quiet runs left the group at {offset} (tag {version}), the head stands at {at}"
+                self.say(kind, what, at=[(head.topic_id, p, at)])
+
+    def _ids(self, where: Iterable[Coordinate]) -> list[str]:
+        return sorted(truths(self.ledger.records[c] for c in where))
+
+
+def _shuffled(samples: bytes, values: list[bytes]) -> bool:
+    """Whether the same pieces were joined in another order."""
+    if len(samples) != sum(map(len, values)) or len(values) > 6:
+        return False
+    return any(b"".join(p) == samples for p in permutations(values))

@@ -1,0 +1,315 @@
+"""A history: what was seen at the edges of a stream, event by event, in the order in which it happened. Never changed.
+
+Kept by witnesses at the log, the tables and the runs, never by the code that is judged. One JSON object a line on disk,
+so that a history of another day, or of a real broker, can be analysed by itself. Decides nothing; `checker` does.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+Coordinate = tuple[str, int, int]
+"""Topic id, partition, offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """A record took its offset. `seen`: committed, open (in a transaction that has not ended) or marker."""
+
+    topic_id: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    value: bytes | None
+    seen: str
+
+    @property
+    def coordinate(self) -> Coordinate:
+        return self.topic_id, self.partition, self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A transaction ended: its records are committed or aborted."""
+
+    topic_id: str
+    partition: int
+    offsets: tuple[int, ...]
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMade:
+    """The topic was made (again): from here on its name means this id."""
+
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """The partition begins at `log_start` now."""
+
+    topic_id: str
+    partition: int
+    log_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run began. `deadline`: by which `Ended.at` it must have ended (effects, or seconds)."""
+
+    run: str
+    what: str
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended: `done`, `nothing to do`, `killed`, or the name of the error that it ended with."""
+
+    run: str
+    reason: str
+    at: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A run asked for the `topic`, or for the `group`'s offsets."""
+
+    run: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan was pinned. `ranges`: (partition, start, end); `positions`: where the head stood."""
+
+    run: str
+    plan_id: str
+    kind: str
+    generation: int
+    base_sequence: int
+    topic_id: str
+    positions: dict[int, int]
+    ranges: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A slice was landed: these offsets of `[start, end)` held a record."""
+
+    run: str
+    plan_id: str
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A row of the held table was appended. `payload` None: an earlier row of the coordinate has it."""
+
+    run: str
+    topic_id: str
+    partition: int
+    offset: int
+    id: str | None
+    seq: int | None
+    crc: int
+    length: int
+    valid: bool
+    reason: str
+    decision: str
+    payload: bytes | None
+
+    @property
+    def coordinate(self) -> Coordinate:
+        return self.topic_id, self.partition, self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A row became visible, with the head of this `sequence`, whose event follows. `chunks`: (topic id, partition,
+    offset, length, CRC) in order."""
+
+    run: str
+    plan_id: str
+    sequence: int
+    id: str
+    samples: bytes
+    chunks: tuple[tuple[str, int, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A head. `skipped`: (partition, start, end) given up by name."""
+
+    run: str
+    sequence: int
+    generation: int
+    kind: str
+    topic_id: str
+    plan_id: str
+    decision: str
+    positions: dict[int, int]
+    skipped: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A row of the batches table. `partitions`: per partition, the audit's figures; empty where it has none."""
+
+    run: str
+    sequence: int
+    decision: str
+    partitions: dict[int, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Maintenance dropped the snapshot of this head."""
+
+    sequence: int
+    decision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """A run wrote the group's offsets, tagged."""
+
+    run: str
+    topic_id: str
+    offsets: dict[int, int]
+    generation: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """An operator asked for a rewind; `accepted`: what it skips was accepted by name."""
+
+    run: str
+    word: str
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Somebody set the group's offset with Kafka's own tools; `offset` None: it expired."""
+
+    topic_id: str
+    partition: int
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GateSays:
+    """The gate refuses this waveform, now and for ever."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """The faults are healed and the last undisturbed runs are through: what was not seen by now is lost."""
+
+
+Event = (
+    Produced
+    | Settled
+    | TopicMade
+    | Retained
+    | Started
+    | Ended
+    | Looked
+    | Planned
+    | Read
+    | Held
+    | Published
+    | Committed
+    | Recorded
+    | Forgotten
+    | Projected
+    | Rewound
+    | Reset
+    | GateSays
+    | Quiet
+)
+_TYPES: dict[str, Any] = {t.__name__: t for t in get_args(Event)}
+
+
+class History:
+    """Events, oldest first. Only ever appended to; given a path, each is on disk before `append` returns."""
+
+    def __init__(self, events: Iterable[Event] = (), path: Path | None = None) -> None:
+        self._events: list[Event] = list(events)
+        self._path = path
+
+    def append(self, event: Event) -> None:
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(event_to_json(event) + "\n")
+        self._events.append(event)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def save(self, path: Path) -> None:
+        path.write_text("".join(event_to_json(e) + "\n" for e in self._events))
+
+
+def load_history(path: Path) -> History:
+    """The history in a file; a last line that was cut off by a crash is left out."""
+    lines = path.read_text().split("\n")
+    return History(event_from_json(line) for line in lines[:-1] if line)
+
+
+def event_to_json(event: Event) -> str:
+    found = {f.name: getattr(event, f.name) for f in fields(event)}
+    return json.dumps({"event": type(event).__name__, **{k: _plain(v) for k, v in found.items()}})
+
+
+def event_from_json(text: str) -> Event:
+    found = json.loads(text)
+    kind = _TYPES[found.pop("event")]
+    hints = get_type_hints(kind)
+    made: Event = kind(**{k: _typed(v, hints[k]) for k, v in found.items()})
+    return made
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _typed(value: Any, hint: Any) -> Any:
+    """The value as its field's type has it: JSON knows neither bytes nor tuples nor keys that are numbers."""
+    origin, args = get_origin(hint), get_args(hint)
+    if value is None:
+        return None
+    if origin in (types.UnionType, Union):
+        return _typed(value, next(a for a in args if a is not type(None)))
+    if hint is bytes:
+        return bytes.fromhex(value)
+    if origin is dict:
+        return {args[0](k): _typed(v, args[1]) for k, v in value.items()}
+    if origin is tuple:
+        kinds = [args[0]] * len(value) if args[-1] is Ellipsis else args
+        return tuple(_typed(v, k) for v, k in zip(value, kinds, strict=True))
+    return value

@@ -1,0 +1,125 @@
+"""What a history has said so far: the records and who can see them, what is published and held, where heads and group
+stand. Answers one question, whether a record is durable; decides nothing else. Shares no code with the product.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tests.domain.oracle import Piece, piece_of
+from tests.histories.history import (
+    Committed,
+    Coordinate,
+    Event,
+    Forgotten,
+    Held,
+    Planned,
+    Produced,
+    Projected,
+    Published,
+    Read,
+    Recorded,
+    Reset,
+    Settled,
+    TopicMade,
+)
+
+Identity = tuple[str | None, int | None, int, int]
+"""Waveform id, sequence number, CRC and length: equal for two copies of one chunk."""
+
+
+class Ledger:
+    """`seen`: committed, open, aborted or marker. `reads`: per plan, the coordinates that it landed. `group`: offset
+    and version (generation, sequence) of its tag, None where the tag is not ours."""
+
+    def __init__(self) -> None:
+        self.topic_id = ""
+        self.records: dict[Coordinate, Produced] = {}
+        self.seen: dict[Coordinate, str] = {}
+        self.heads: list[Committed] = []
+        self.plans: dict[str, Planned] = {}
+        self.reads: dict[str, set[Coordinate]] = defaultdict(set)
+        self.published: dict[str, list[Published]] = defaultdict(list)
+        self.held: dict[Coordinate, list[Held]] = defaultdict(list)
+        self.group: dict[int, tuple[int, tuple[int, int] | None]] = {}
+        self._published_pieces: set[Identity] = set()
+        self._held_pieces: dict[Identity, list[Held]] = defaultdict(list)
+        self._payloads: dict[Coordinate, bytes] = {}
+        self._decisions: set[str] = set()
+        self._recorded: set[str] = set()
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Produced():
+                self.records[event.coordinate] = event
+                self.seen[event.coordinate] = event.seen
+            case Settled():
+                for offset in event.offsets:
+                    self.seen[event.topic_id, event.partition, offset] = event.outcome
+            case TopicMade():
+                self.topic_id = event.topic_id
+                self.group = {}
+            case Planned():
+                self.plans[event.plan_id] = event
+            case Read():
+                self.reads[event.plan_id].update((event.topic_id, event.partition, o) for o in event.offsets)
+            case Held():
+                self._hold(event)
+            case Published():
+                self.published[event.id].append(event)
+                self._published_pieces |= {(event.id, n, c[4], c[3]) for n, c in enumerate(event.chunks)}
+            case Committed():
+                self.heads.append(event)
+                self._decisions.add(event.decision)
+            case Recorded():
+                self._recorded.add(event.decision)
+            case Forgotten():
+                self._decisions.discard(event.decision)
+            case Projected():
+                self.group |= {p: (o, (event.generation, event.sequence)) for p, o in event.offsets.items()}
+            case Reset() if event.offset is None:
+                self.group.pop(event.partition, None)
+            case Reset():
+                self.group[event.partition] = (event.offset, None)
+
+    def _hold(self, row: Held) -> None:
+        self.held[row.coordinate].append(row)
+        if row.valid:
+            self._held_pieces[row.id, row.seq, row.crc, row.length].append(row)
+        if row.payload is not None:
+            self._payloads.setdefault(row.coordinate, row.payload)
+
+    def counts(self, row: Held) -> bool:
+        """Whether a held row's decision was committed, and a head or the history still says so."""
+        return row.decision != "" and (row.decision in self._decisions or row.decision in self._recorded)
+
+    def durable(self, coordinate: Coordinate) -> bool:
+        """Whether the record is held with its bytes, or is a copy of a chunk that is published or so held."""
+        record = self.records[coordinate]
+        if any(self.counts(row) for row in self.held.get(coordinate, ())):
+            # Without a value (a null one) there is no payload to keep.
+            return self._payloads.get(coordinate) == record.value
+        piece = piece_of(record)
+        if piece is None:
+            return False
+        if piece.same in self._published_pieces:
+            return True
+        copies = self._held_pieces.get(piece.same, ())
+        return any(self.counts(row) and self._payloads.get(row.coordinate) == record.value for row in copies)
+
+    def committed(self, coordinate: Coordinate) -> bool:
+        return self.seen.get(coordinate) == "committed"
+
+    def piece_at(self, coordinate: Coordinate, waveform_id: str) -> Piece | None:
+        """The chunk of this waveform that readers of committed data find there."""
+        piece = piece_of(self.records[coordinate]) if self.committed(coordinate) else None
+        return piece if piece is not None and piece.id == waveform_id else None
+
+    def held_records(self) -> set[Coordinate]:
+        """Where what is held counts."""
+        return {c for c, rows in self.held.items() if any(self.counts(row) for row in rows)}
+
+    def furthest(self, partition: int) -> int:
+        """The furthest position that a head of today's topic ever had."""
+        mine = [h.positions.get(partition, 0) for h in self.heads if h.topic_id == self.topic_id]
+        return max(mine, default=0)

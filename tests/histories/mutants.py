@@ -1,0 +1,51 @@
+"""The hunt for seeded bugs: random histories played on a product with one of them in it, until it is found out.
+
+The histories are those of the test suite: same seeds, same steps. A mutant counts as caught when a history has
+anomalies of exactly its kind, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+
+from tests.histories.random_histories import check_seed
+from tests.histories.seeded_bugs import MUTANTS
+
+__all__ = ["MUTANTS", "Caught", "hunt", "planted", "run_mutants"]
+FIRST_SEED, MOST_SEEDS = 0, 150
+
+
+class Caught(NamedTuple):
+    """Where a mutant was found out: the seed and what was said. `seed` None: it survived."""
+
+    seed: int | None
+    said: tuple[str, ...]
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """The product with this bug in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        MUTANTS[name].make(patch)
+        yield
+
+
+def hunt(name: str) -> Caught:
+    """Play seeds until one shows exactly the mutant's kind."""
+    said: tuple[str, ...] = ()
+    with planted(name):
+        for seed in range(FIRST_SEED, FIRST_SEED + MOST_SEEDS):
+            found = check_seed(seed)
+            said = tuple(str(a) for a in found) or said
+            if {a.kind for a in found} == {MUTANTS[name].kind}:
+                return Caught(seed, said)
+    return Caught(None, said)
+
+
+def run_mutants() -> tuple[int, int]:
+    """How many there are, and how many are caught."""
+    return len(MUTANTS), sum(hunt(name).seed is not None for name in MUTANTS)

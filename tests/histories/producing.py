@@ -1,0 +1,118 @@
+"""The producers of a random history: whole waveforms, scattered ones, late, repeated, broken and conflicting chunks.
+
+Draws from the history's own randomness; knows nothing of batches.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+from tests.domain.producing import Letter, Lie, cut, letter, lied, metadata
+from tests.histories.history import GateSays, History
+from tests.memory.batch import Bench
+from tests.memory.memory_log import MemoryLog, Visibility
+
+START_MS = 1_700_000_000_000
+
+
+class Producing:
+    """`waves`: all that were cut, by number; `late`: chunks that were not sent yet; `failing`: refused by the gate, for
+    ever. `ops` counts what was done."""
+
+    def __init__(self, randomness: random.Random) -> None:
+        self.random = randomness
+        self.ops: Counter[str] = Counter()
+        self.transactional = self.random.random() < 0.7
+        self.bench = Bench(MemoryLog(partitions=self.random.randint(1, 3)))
+        self.history = History()
+        self.clock_ms = START_MS
+        self.waves: list[list[Letter]] = []
+        self.sent: list[Letter] = []
+        self.late: list[Letter] = []
+        self.failing: set[str] = set()
+
+    def a_partition(self) -> tuple[int, Any]:
+        return self.random.choice(list(self.bench.log.partitions.items()))
+
+    def send(self, what: Letter, to: int | None = None, seen: Visibility = Visibility.COMMITTED) -> None:
+        partition = self.random.randrange(len(self.bench.log.partitions)) if to is None else to
+        self.bench.log.append(partition, self.clock_ms, *what, seen)
+        self.sent.append(what)
+
+    def produce(self) -> None:
+        """A new waveform: in one partition or scattered, in order or not, some chunks late."""
+        self.ops["waveform"] += 1
+        letters = self.new_waveform(self.random.randint(1, 4))
+        if self.random.random() < 0.4:
+            self.random.shuffle(letters)
+        to = self.a_partition()[0] if self.random.random() < 0.6 else None
+        for one in letters:
+            if self.random.random() < 0.12:
+                self.late.append(one)
+            else:
+                self.send(one, to)
+
+    def new_waveform(self, chunks: int) -> list[Letter]:
+        number = len(self.waves) + 1
+        waveform_id = f"w{number}"
+        odd = self.random.randrange(20)
+        if odd == 1:
+            self.failing.add(waveform_id)
+            self.history.append(GateSays(waveform_id))
+        meta = metadata(self.clock_ms if odd != 3 else 0, **({"sample_count": 99} if odd == 2 else {}))
+        values = [number.to_bytes(2) * (1 + seq % 2) + bytes([seq, odd]) for seq in range(chunks)]
+        digest, keyed = "0" * 32 if odd == 4 else None, self.random.random() < 0.7
+        letters = cut(waveform_id, values, meta=meta, live=odd % 2 == 0, digest=digest, keyed=keyed)
+        if 5 <= odd <= 8:
+            # A producer that is not ours: the digest is optional.
+            letters = [one._replace(headers=tuple(h for h in one.headers if h[0] != "ws-digest")) for one in letters]
+        self.waves.append(letters)
+        return list(letters)
+
+    def send_late(self) -> None:
+        if self.late:
+            self.ops["late chunk"] += 1
+            self.send(self.late.pop(self.random.randrange(len(self.late))))
+
+    def repeat(self) -> None:
+        self.ops["repeated chunk"] += bool(self.sent)
+        if self.sent:
+            self.send(self.random.choice(self.sent))
+
+    def lie(self) -> None:
+        if self.sent:
+            self.ops["bad record"] += 1
+            to = self.a_partition()[0]
+            self.bench.log.append(
+                to, self.clock_ms, *lied(self.random.choice(self.sent), self.random.choice(list(Lie)))
+            )
+
+    def contradict(self) -> None:
+        """A valid chunk that cannot stand beside the others of its waveform."""
+        self.ops["conflicting chunk"] += 1
+        number = self.random.randrange(len(self.waves))
+        known = self.waves[number]
+        meta, seq = dict(known[0].headers)["ws-meta"] or b"", self.random.randrange(4)
+        value, count = known[min(seq, len(known) - 1)].value or b"", None
+        match self.random.randrange(3):
+            case 0:
+                value = b"\xff\xfe" + value[2:]
+            case 1:
+                meta = metadata(self.clock_ms, note="another")
+            case _:
+                count = 1 + seq + self.random.randrange(3)
+        self.send(letter(f"w{number + 1}", seq, value, meta=meta, count=count))
+
+    def transaction(self) -> None:
+        """Begin one, or end the open one with its markers."""
+        log = self.bench.log
+        if log.open_offsets():
+            outcome = self.random.choice([Visibility.COMMITTED, Visibility.ABORTED])
+            self.ops["transaction " + outcome.value] += 1
+            log.end_transactions(outcome, self.clock_ms)
+        elif self.transactional:
+            self.ops["transaction begun"] += 1
+            for one in self.new_waveform(self.random.randint(1, 3)):
+                self.send(one, None, Visibility.OPEN)

@@ -1,0 +1,364 @@
+"""Seeded bugs: a function of the product replaced by a wrong one, and the kind of anomaly that it must show as.
+
+Each stands for a rule of the product that was forgotten. `mutants` puts them in place and hunts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from consumers import range_scan, slice_reader
+from tests.histories.anomaly import Kind
+from tests.memory.faults import under_way
+from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, standing
+from wavestitch.contracts import assembly, decision, protocol
+from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.decision import Evidence, _Docket
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.position import Position
+from wavestitch.contracts.reasons import Fate, Reason
+from wavestitch.contracts.stop_rule import StopRule
+
+Patch = pytest.MonkeyPatch
+
+
+class Mutant(NamedTuple):
+    """`make` puts the bug in place."""
+
+    kind: Kind
+    make: Callable[[Patch], None]
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def shows(kind: Kind) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    def enter(make: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        MUTANTS[make.__name__.replace("_", " ")] = Mutant(kind, make)
+        return make
+
+    return enter
+
+
+# lost
+
+
+@shows(Kind.LOST)
+def held_rows_are_not_written(patch: Patch) -> None:
+    patch.setattr(publish, "_held_rows", lambda *_: [])
+
+
+@shows(Kind.LOST)
+def what_is_no_chunk_is_dropped(patch: Patch) -> None:
+    real = _Docket.set_aside
+
+    def wrong(self: Any, c: ChunkFacts, reason: Reason, why: str) -> None:
+        if c.reason is not None:
+            self._judge(c, Fate.REPORTED, reason, why)
+        else:
+            real(self, c, reason, why)
+
+    patch.setattr(_Docket, "set_aside", wrong)
+
+
+@shows(Kind.LOST)
+def a_partition_is_not_looked_at(patch: Patch) -> None:
+    real = plan._backlog
+
+    def wrong(stream: Any, head: Any, request: Any, *rest: Any) -> Any:
+        ranges, why = real(stream, head, request, *rest)
+        return [r for r in ranges if r.partition != 1], why
+
+    patch.setattr(plan, "_backlog", wrong)
+
+
+@shows(Kind.LOST)
+def what_is_held_open_is_forgotten_by_the_next_batch(patch: Patch) -> None:
+    real = standing.look
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        return replace(found, held=[h for h in found.held if h.reason is not Reason.OPEN])
+
+    for module in (publish, reassemble, standing):
+        patch.setattr(module, "look", wrong)
+
+
+@shows(Kind.LOST)
+def of_two_copies_with_other_bytes_the_first_is_taken(patch: Patch) -> None:
+    real = assembly.assemble_waveform
+
+    def wrong(waveform_id: str, pool: Any, limits: Any) -> Any:
+        firsts: dict[Any, Any] = {}
+        for c in sorted(pool, key=lambda c: (not c.carried, c.coordinate)):
+            firsts.setdefault(c.seq, c)
+        found = real(waveform_id, list(firsts.values()), limits)
+        taken = {p.coordinate for p in found.pieces}
+        return replace(found, repeats=tuple(c for c in pool if c.coordinate not in taken))
+
+    for module in (decision, reassemble):
+        patch.setattr(module, "assemble_waveform", wrong)
+
+
+# duplicate
+
+
+@shows(Kind.DUPLICATE)
+def what_is_published_is_not_looked_up(patch: Patch) -> None:
+    real = decision.decide
+    for module in (publish, reassemble):
+        patch.setattr(module, "decide", lambda *a, **kw: real(*a, **{**kw, "published": {}}))
+
+
+# altered
+
+
+@shows(Kind.ALTERED)
+def a_waveform_is_whole_without_its_last_chunk(patch: Patch) -> None:
+    real = assembly.assemble_waveform
+
+    def wrong(waveform_id: str, pool: Any, limits: Any) -> Any:
+        found = real(waveform_id, pool, limits)
+        counts = {c.count for c in pool if c.count is not None}
+        short = found.reason is Reason.OPEN and counts == {len(found.pieces) + 1}
+        whole = [c.seq for c in found.pieces] == list(range(len(found.pieces)))
+        return replace(found, reason=None, evidence="") if short and whole else found
+
+    for module in (decision, reassemble):
+        patch.setattr(module, "assemble_waveform", wrong)
+
+
+@shows(Kind.ALTERED)
+def a_held_chunk_gets_its_neighbours_bytes(patch: Patch) -> None:
+    real = publish._held_rows
+
+    def wrong(*args: Any) -> Any:
+        rows = real(*args)
+        fresh = [r.row for r in rows if r.landing is not None]
+        return [replace(r, row=max(r.row - 1, 0)) if r.landing is not None and fresh else r for r in rows]
+
+    patch.setattr(publish, "_held_rows", wrong)
+
+
+# invented
+
+
+@shows(Kind.INVENTED)
+def aborted_records_are_read(patch: Patch) -> None:
+    real = range_scan.consumer_config
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        return {**real(*args, **kwargs), "isolation.level": "read_uncommitted"}
+
+    patch.setattr(range_scan, "consumer_config", wrong)
+
+
+@shows(Kind.INVENTED)
+def what_the_gate_refuses_is_published(patch: Patch) -> None:
+    real = decision.decide
+
+    def wrong(plan_: Plan, evidence: Evidence, **kwargs: Any) -> Any:
+        return real(plan_, replace(evidence, failed={}), **kwargs)
+
+    patch.setattr(publish, "decide", wrong)
+
+
+# order
+
+
+@shows(Kind.ORDER)
+def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
+    real = reassemble.find_whole
+
+    def wrong(*args: Any) -> Any:
+        whole = real(*args)
+        for n, a in enumerate(whole):
+            ordered = sorted(a.pieces, key=lambda c: (c.partition, c.offset))
+            # The digest would find it out, so that nothing is published at all.
+            whole[n] = replace(a, pieces=tuple(c._replace(digest=None) for c in ordered), repeats=())
+        return whole
+
+    patch.setattr(reassemble, "find_whole", wrong)
+
+
+# unexplained gap
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def holes_are_believed_without_a_second_look(patch: Patch) -> None:
+    patch.setattr(slice_reader, "_look_again", lambda *a: ({hole: [] for hole in a[3]}, []))
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def what_a_rewind_skips_is_not_recorded(patch: Patch) -> None:
+    real = rewind.plan_rewind
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        return replace(found, head=replace(found.head, skipped=found.base.skipped))
+
+    patch.setattr(rewind, "plan_rewind", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def a_batch_ends_one_offset_too_far(patch: Patch) -> None:
+    real = plan._ends
+
+    def wrong(head: Any, ranges: Any, *rest: Any) -> Any:
+        after = real(head, ranges, *rest)
+        far = {r.partition: after[r.partition]._replace(next_offset=r.end + 1) for r in ranges}
+        return after | far
+
+    patch.setattr(plan, "_ends", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def a_skip_needs_no_acceptance(patch: Patch) -> None:
+    real = rewind.apply_rewind
+    patch.setattr(rewind, "apply_rewind", lambda *a, **kw: real(*a, **{**kw, "accept_skip": True}))
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def a_position_that_retention_overtook_moves_silently(patch: Patch) -> None:
+    real = plan._backlog
+
+    def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, log: Any) -> Any:
+        ahead = {p: Position(max(at.next_offset, ends[p].log_start)) for p, at in head.positions.items() if p in ends}
+        return real(stream, replace(head, positions=ahead), request, topic, ends, log)
+
+    patch.setattr(plan, "_backlog", wrong)
+
+
+# commit ahead
+
+
+@shows(Kind.COMMIT_AHEAD)
+def the_group_is_put_one_too_far(patch: Patch) -> None:
+    real = commit_offsets.project
+
+    def wrong(stream: Any, head: Any, *, log: Any) -> str:
+        far = {p: at._replace(next_offset=at.next_offset + 1) for p, at in head.positions.items()}
+        return real(stream, replace(head, positions=far), log=log)
+
+    patch.setattr(commit_offsets, "project", wrong)
+
+
+@shows(Kind.COMMIT_AHEAD)
+def held_rows_are_written_after_the_commit(patch: Patch) -> None:
+    real = publish.publish_batch
+
+    class Late:
+        def __init__(self, tables: Any) -> None:
+            self._tables = tables
+            self._waiting: list[Any] = []
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._tables, name)
+
+        def append_held(self, *row: Any) -> None:
+            self._waiting.append(row)
+
+        def commit(self, *args: Any) -> Any:
+            head = self._tables.commit(*args)
+            for row in self._waiting:
+                self._tables.append_held(*row)
+            return head
+
+    def wrong(*args: Any, tables: Any, **kwargs: Any) -> Any:
+        return real(*args, tables=Late(tables), **kwargs)
+
+    patch.setattr(publish, "publish_batch", wrong)
+
+
+@shows(Kind.COMMIT_AHEAD)
+def the_group_moves_before_the_commit(patch: Patch) -> None:
+    real = plan._reconciled_head
+
+    def wrong(stream: Any, topic: Any, kind: Any, *, log: Any, tables: Any, apply: bool) -> Any:
+        head, why = real(stream, topic, kind, log=log, tables=tables, apply=apply)
+        if head.topic_id == topic.topic_id:
+            ends = {p: Position(e.stable_end) for p, e in log.ends(topic.name, sorted(head.positions)).items()}
+            log.commit_group(stream.group, topic.name, ends, head.tag.encode())
+        return head, why
+
+    patch.setattr(plan, "_reconciled_head", wrong)
+
+
+# stale writer
+
+
+@shows(Kind.STALE_WRITER)
+def the_fence_forgets_generations(patch: Patch) -> None:
+    real = protocol.check_fence
+    patch.setattr(publish, "check_fence", lambda p, head, **kw: real(p, replace(head, generation=p.generation), **kw))
+
+
+@shows(Kind.STALE_WRITER)
+def the_fence_lets_everybody_through(patch: Patch) -> None:
+    patch.setattr(publish, "check_fence", lambda *_, **__: None)
+
+
+@shows(Kind.STALE_WRITER)
+def a_foreign_tag_is_overwritten(patch: Patch) -> None:
+    patch.setattr(commit_offsets, "may_project", lambda *_: True)
+
+
+@shows(Kind.STALE_WRITER)
+def a_rewind_keeps_the_generation(patch: Patch) -> None:
+    real = rewind.plan_rewind
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        return replace(found, head=replace(found.head, generation=found.base.generation))
+
+    patch.setattr(rewind, "plan_rewind", wrong)
+
+
+@shows(Kind.STALE_WRITER)
+def finished_plans_are_forgotten(patch: Patch) -> None:
+    patch.setattr(publish, "find_committed", lambda *_: None)
+    patch.setattr(publish, "check_fence", lambda *_, **__: None)
+
+
+# unbounded end
+
+
+@shows(Kind.UNBOUNDED_END)
+def an_open_transaction_is_waited_for(patch: Patch) -> None:
+    """The end of a range is asked of all readers, and the stop rule takes silence for nothing."""
+    real = plan._backlog
+
+    def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, log: Any) -> Any:
+        highest = {p: e._replace(stable_end=e.high_watermark) for p, e in ends.items()}
+        return real(stream, head, request, topic, highest, log)
+
+    patch.setattr(plan, "_backlog", wrong)
+    judge = StopRule.judge
+    patch.setattr(StopRule, "judge", lambda self, *, position, now: judge(self, position=position, now=0))
+
+
+@shows(Kind.UNBOUNDED_END)
+def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
+    real = publish.look
+    seen: dict[tuple[int, str], Any] = {}
+
+    def wrong(tables: Any, **kwargs: Any) -> Any:
+        key = id(tables), under_way()
+        seen.setdefault(key, (tables, real(tables, **kwargs)))
+        return seen[key][1]
+
+    patch.setattr(publish, "look", wrong)
+    patch.setattr(publish, "_TRIES", 10**6)
+    patch.setattr(publish, "check_fence", lambda *_, **__: None)
+
+
+@shows(Kind.UNBOUNDED_END)
+def a_lost_race_is_an_error_of_its_own(patch: Patch) -> None:
+    class Nobody(Exception):
+        pass
+
+    patch.setattr(publish, "CommitConflict", Nobody)

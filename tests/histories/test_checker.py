@@ -1,0 +1,303 @@
+"""The checker by itself: a sound history written by hand has no anomaly, and each wrong one has exactly its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.domain import oracle
+from tests.domain.producing import cut, metadata
+from tests.histories import anomaly, checker, history, ledger
+from tests.histories.anomaly import Kind
+from tests.histories.checker import analyse
+from tests.histories.history import (
+    Committed,
+    Ended,
+    Event,
+    GateSays,
+    Held,
+    History,
+    Looked,
+    Planned,
+    Produced,
+    Projected,
+    Published,
+    Quiet,
+    Read,
+    Recorded,
+    Reset,
+    Rewound,
+    Settled,
+    Started,
+    TopicMade,
+    load_history,
+)
+
+T = "topic-1"
+NOW = 1_700_000_000_000
+WAVE = cut("w1", [b"\x01\x00", b"\x02\x00", b"\x03\x00"], meta=metadata(NOW))
+OPEN = cut("w2", [b"\x07\x00", b"\x08\x00"], meta=metadata(NOW))[:1]
+AUDIT = dict.fromkeys(
+    ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope", "carried_in"), 0
+)
+
+
+def produced(offset: int, letter: Any, seen: str = "committed") -> Produced:
+    return Produced(T, 0, offset, NOW, *letter, seen)
+
+
+def crc_of(letter: Any) -> int:
+    return int(dict(letter.headers)["ws-crc"], 16)
+
+
+def held(offset: int, letter: Any, decision: str, reason: str = "open") -> Held:
+    seq = int(dict(letter.headers)["ws-seq"])
+    what = (letter.key.decode(), seq, crc_of(letter), len(letter.value), True)
+    return Held("run-1", T, 0, offset, *what, reason, decision, letter.value)
+
+
+def head(sequence: int, position: int, **more: Any) -> Committed:
+    made = Committed("run-1", sequence, 1, "first", T, "", "", {0: position}, ())
+    return replace(made, **more)
+
+
+def projected(offset: int, sequence: int, generation: int = 1, run: str = "run-1") -> Projected:
+    return Projected(run, T, {0: offset}, generation, sequence)
+
+
+CHUNKS = tuple((T, 0, n, 2, crc_of(one)) for n, one in enumerate(WAVE))
+ROW = Published("run-1", "p1", 2, "w1", b"\x01\x00\x02\x00\x03\x00", CHUNKS)
+
+
+def sound() -> list[Event]:
+    """A whole waveform, an aborted record, its marker, and a chunk that waits: offsets 0 to 6 of one partition."""
+    return [
+        TopicMade(T),
+        *(produced(n, one) for n, one in enumerate(WAVE)),
+        produced(3, WAVE[0], "open"),
+        Settled(T, 0, (3,), "aborted"),
+        Produced(T, 0, 4, NOW, None, (), None, "marker"),
+        produced(5, OPEN[0]),
+        Started("run-1", "ingest", 100),
+        Looked("run-1", "topic"),
+        Looked("run-1", "group"),
+        head(1, 0),
+        projected(0, 1),
+        Planned("run-1", "p1", "ingest", 1, 1, T, {0: 0}, ((0, 0, 6),)),
+        Read("run-1", "p1", T, 0, 0, 6, (0, 1, 2, 5)),
+        held(5, OPEN[0], "d1"),
+        ROW,
+        head(2, 6, kind="ingest", plan_id="p1", decision="d1"),
+        Recorded(
+            "run-1", 2, "d1", {0: {**AUDIT, "published": 3, "carried_out": 1, "read": 4, "planned": 6, "holes": 2}}
+        ),
+        Looked("run-1", "group"),
+        projected(6, 2),
+        Ended("run-1", "done", 40),
+        Quiet(),
+    ]
+
+
+def kinds(events: list[Event]) -> list[Kind]:
+    return [a.kind for a in analyse(History(events))]
+
+
+def swap(old: Event, *new: Event) -> list[Event]:
+    events = sound()
+    at = events.index(old)
+    return [*events[:at], *new, *events[at + 1 :]]
+
+
+def swap_type(kind: type, change: Callable[[Any], Any], nth: int = 0) -> list[Event]:
+    found = [e for e in sound() if isinstance(e, kind)][nth]
+    return swap(found, change(found))
+
+
+def after(kind: type, *new: Event, nth: int = 0) -> list[Event]:
+    found = [e for e in sound() if isinstance(e, kind)][nth]
+    return swap(found, found, *new)
+
+
+def late(what: Event, kind: type) -> list[Event]:
+    """The event only after the first one of that kind."""
+    events = swap(what)
+    at = next(n for n, e in enumerate(events) if isinstance(e, kind)) + 1
+    return [*events[:at], what, *events[at:]]
+
+
+def before_quiet(*new: Event) -> list[Event]:
+    return swap(Quiet(), *new, Quiet())
+
+
+def a_rewind(to: int, *, skipped: Any = (), accepted: bool = True, generation: int = 2) -> list[Event]:
+    made = replace(head(3, to), run="run-2", kind="rewind", generation=generation, skipped=skipped)
+    return [
+        *(produced(n, one) for n, one in zip(range(6, to), WAVE, strict=False)),
+        Rewound("run-2", "offsets", accepted),
+        Started("run-2", "rewind", 100),
+        Looked("run-2", "topic"),
+        Looked("run-2", "group"),
+        made,
+        projected(to, 3, generation, "run-2"),
+        Ended("run-2", "done", 9),
+    ]
+
+
+def test_a_sound_history_has_no_anomaly() -> None:
+    assert analyse(History(sound())) == []
+
+
+def test_a_history_is_the_same_from_disk(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    kept = History(path=path)
+    for event in sound():
+        kept.append(event)
+    again = load_history(path)
+    assert list(again) == sound()
+    with path.open("a") as file:
+        file.write('{"event": "Quiet"')  # the machine died here
+    assert list(load_history(path)) == sound()
+
+
+def test_a_skip_that_was_accepted_by_name_is_no_loss() -> None:
+    assert kinds(before_quiet(*a_rewind(9, skipped=((0, 6, 9),)))) == []
+
+
+WRONG: dict[str, tuple[Kind, list[Event]]] = {
+    "a chunk that waits is not held": (Kind.LOST, swap(held(5, OPEN[0], "d1"))),
+    "a chunk is held without its bytes": (Kind.LOST, swap_type(Held, lambda e: replace(e, payload=None))),
+    "a chunk is held by a decision nobody committed": (Kind.LOST, swap_type(Held, lambda e: replace(e, decision="d9"))),
+    "a waveform that was read is not published": (Kind.LOST, swap(ROW)),
+    "a whole waveform is held for ever": (Kind.LOST, swap(ROW, *(held(n, one, "d1") for n, one in enumerate(WAVE)))),
+    "a record that no run saw": (Kind.LOST, before_quiet(produced(6, WAVE[0]))),
+    "published again": (Kind.DUPLICATE, after(Published, ROW)),
+    "a byte is another": (Kind.ALTERED, swap(ROW, replace(ROW, samples=b"\x01\x00\x02\x00\x04\x00"))),
+    "the last chunk is missing": (
+        Kind.ALTERED,
+        swap(ROW, held(2, WAVE[2], "d1"), replace(ROW, samples=b"\x01\x00\x02\x00", chunks=CHUNKS[:2])),
+    ),
+    "a held byte is another": (Kind.ALTERED, swap_type(Held, lambda e: replace(e, payload=b"\x09\x00"))),
+    "published from an aborted record": (
+        Kind.INVENTED,
+        swap(ROW, replace(ROW, chunks=((T, 0, 3, 2, crc_of(WAVE[0])), *CHUNKS[1:]))),
+    ),
+    "published from an offset that never was": (
+        Kind.INVENTED,
+        swap(ROW, replace(ROW, chunks=((T, 0, 99, 2, crc_of(WAVE[0])), *CHUNKS[1:]))),
+    ),
+    "held where nothing was produced": (Kind.INVENTED, after(Held, replace(held(5, OPEN[0], "d1"), offset=77))),
+    "the gate was not heard": (Kind.INVENTED, after(TopicMade, GateSays("w1"))),
+    "chunks in another order": (
+        Kind.ORDER,
+        swap(ROW, replace(ROW, samples=b"\x02\x00\x01\x00\x03\x00", chunks=(CHUNKS[1], CHUNKS[0], CHUNKS[2]))),
+    ),
+    "samples in another order": (Kind.ORDER, swap(ROW, replace(ROW, samples=b"\x02\x00\x01\x00\x03\x00"))),
+    "a record that the reader left out": (
+        Kind.UNEXPLAINED_GAP,
+        swap_type(Read, lambda e: replace(e, offsets=(0, 1, 2))),
+    ),
+    "a head beyond the log's end": (
+        Kind.UNEXPLAINED_GAP,
+        [
+            projected(7, 2) if e == projected(6, 2) else e
+            for e in swap_type(Committed, lambda e: replace(e, positions={0: 7}), 1)
+        ],
+    ),
+    "a skip that the head does not name": (Kind.UNEXPLAINED_GAP, before_quiet(*a_rewind(9))),
+    "a skip that nobody accepted": (
+        Kind.UNEXPLAINED_GAP,
+        before_quiet(*a_rewind(9, skipped=((0, 6, 9),), accepted=False)),
+    ),
+    "an audit that does not balance": (
+        Kind.UNEXPLAINED_GAP,
+        swap_type(Recorded, lambda e: replace(e, partitions={0: {**e.partitions[0], "read": 3}})),
+    ),
+    "the group before the head": (
+        Kind.COMMIT_AHEAD,
+        after(Planned, projected(6, 1)),
+    ),
+    "held only after the commit": (Kind.COMMIT_AHEAD, late(held(5, OPEN[0], "d1"), Recorded)),
+    "a plan from before a rewind": (
+        Kind.STALE_WRITER,
+        before_quiet(
+            *a_rewind(6),
+            replace(head(4, 6), generation=2, kind="backfill", plan_id="p1", decision="d4"),
+            projected(6, 4, 2),
+        ),
+    ),
+    "an older generation": (Kind.STALE_WRITER, before_quiet(*a_rewind(6, generation=1))),
+    "a reset that was written over": (
+        Kind.STALE_WRITER,
+        after(Committed, Reset(T, 0, 0), nth=1),
+    ),
+    "quiet runs that leave the group where it was": (Kind.STALE_WRITER, swap(projected(6, 2))),
+    "a run that never ends": (Kind.UNBOUNDED_END, swap_type(Ended, lambda _: Looked("run-1", "group"))),
+    "a run past its deadline": (Kind.UNBOUNDED_END, swap_type(Ended, lambda e: replace(e, at=101))),
+    "a run that ends by no known reason": (
+        Kind.UNBOUNDED_END,
+        swap_type(Ended, lambda e: replace(e, reason="KeyError")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_named_as_exactly_that(name: str) -> None:
+    kind, events = WRONG[name]
+    found = analyse(History(events))
+    assert {a.kind for a in found} == {kind}, [str(a) for a in found]
+
+
+def test_every_kind_is_shown_by_hand() -> None:
+    assert {kind for kind, _ in WRONG.values()} == set(Kind)
+
+
+def test_an_anomaly_names_ids_and_offsets() -> None:
+    (found,) = analyse(History(WRONG["a chunk that waits is not held"][1]))
+    assert (found.ids, found.coordinates) == (("w2",), ((T, 0, 5),))
+    assert str(found) == "lost at event 16: passed by a head, and neither published nor held (w2, topic-1/0@5)"
+
+
+def test_what_was_not_seen_yet_is_not_lost() -> None:
+    """Before the last quiet run is through, a record that no head has passed is only waiting."""
+    events = before_quiet(produced(6, WAVE[0]))
+    assert kinds(events[:-1]) == []
+    assert kinds(events) == [Kind.LOST]
+
+
+def test_a_reset_after_the_last_look_can_be_fenced_by_nobody() -> None:
+    events = after(Looked, Reset(T, 0, 0), nth=2)
+    assert kinds(events) == []
+
+
+def test_a_waveform_that_came_late_is_not_lost_when_a_later_head_has_it() -> None:
+    rest = cut("w2", [b"\x07\x00", b"\x08\x00"], meta=metadata(NOW))[1]
+    row = Published(
+        "run-2", "p2", 3, "w2", b"\x07\x00\x08\x00", ((T, 0, 5, 2, crc_of(OPEN[0])), (T, 0, 6, 2, crc_of(rest)))
+    )
+    events = before_quiet(
+        produced(6, rest),
+        Started("run-2", "ingest", 100),
+        Looked("run-2", "topic"),
+        Planned("run-2", "p2", "ingest", 1, 2, T, {0: 6}, ((0, 6, 7),)),
+        Read("run-2", "p2", T, 0, 6, 7, (6,)),
+        row,
+        replace(head(3, 7), run="run-2", kind="ingest", plan_id="p2", decision="d2"),
+        Looked("run-2", "group"),
+        projected(7, 3, run="run-2"),
+        Ended("run-2", "done", 30),
+    )
+    assert kinds(events) == []
+
+
+@pytest.mark.parametrize("module", [anomaly, checker, history, ledger, oracle])
+def test_the_checker_shares_no_code_with_the_product(module: Any) -> None:
+    """Else a mistake of the product's would be one of the checker's, too."""
+    tree = ast.parse(Path(module.__file__).read_text())
+    found = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    found += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
+    assert not {name.split(".")[0] for name in found} & {"wavestitch", "consumers", "spark_apps"}

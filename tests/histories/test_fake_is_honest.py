@@ -1,0 +1,310 @@
+"""The log in memory answers as a real broker does: the same scenarios on both, every answer compared.
+
+What is true of the one through the product's own ports is true of the other; so the thousands of histories that run on
+the memory log say something about Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import TopicFactory
+from tests.histories.scenes import (
+    SCENARIOS,
+    START_MS,
+    BrokerScene,
+    MemoryScene,
+    Scene,
+    Step,
+    everything,
+    scenario,
+)
+from tests.memory.memory_log import MemoryLog, Visibility, _Partition
+from tests.whole import eventually
+from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.position import GroupOffset, Position, Tag
+from wavestitch.local.broker import Broker, run_kafka_tool
+
+TAG = Tag(3, 14, "0123456789abcdef0123").encode()
+SETTLE_SECONDS = 10
+"""A broker answers a moment later than it acts: so long a differing answer is asked for again."""
+
+
+# the log
+
+
+@scenario(partitions=2)
+def plain_records_and_an_empty_partition(scene: Scene) -> Iterator[Step]:
+    yield from everything(scene, (0, 1))
+    scene.send(12, at_ms=1000)
+    yield from everything(scene, (0, 1))
+    yield "all of it", lambda: scene.read(0, 12)
+    yield "the middle", lambda: scene.read(3, 7)
+    yield "without transactions", lambda: scene.read(0, 12, transactional=False)
+
+
+@scenario(partitions=2)
+def committed_and_aborted_transactions_with_markers_at_the_end(scene: Scene) -> Iterator[Step]:
+    scene.send(2)
+    scene.begin(3)
+    scene.begin(1, partition=1)
+    scene.end(Visibility.COMMITTED)
+    yield from everything(scene, (0, 1))
+    scene.begin(3)
+    scene.end(Visibility.ABORTED)
+    yield from everything(scene, (0, 1))
+    yield "all of it", lambda: scene.read(0, 10)
+    yield "a marker as the last offset", lambda: scene.read(0, 6)
+    yield "nothing but a marker", lambda: scene.read(5, 6)
+    yield "nothing but what was aborted", lambda: scene.read(6, 10)
+    yield "the other partition", lambda: scene.read(0, 2, partition=1)
+    yield "a marker where there are to be none", lambda: scene.read(0, 6, transactional=False)
+    scene.send(1)
+    yield "what comes after", lambda: scene.read(4, 11)
+
+
+@scenario()
+def an_open_transaction_at_the_end(scene: Scene) -> Iterator[Step]:
+    scene.send(4, at_ms=1000)
+    scene.begin(3, at_ms=5000)
+    yield from everything(scene)
+    yield "up to the stable end", lambda: scene.read(0, 4)
+    yield "beyond it", lambda: scene.read(0, 7)
+    yield "a time behind the stable end", lambda: scene.log.offsets_at(scene.topic, {0: START_MS + 4000})
+    scene.send(2, at_ms=6000)
+    yield "another producer goes on", lambda: scene.log.ends(scene.topic, [0])
+    scene.end(Visibility.COMMITTED)
+    yield "ended", lambda: scene.log.ends(scene.topic, [0])
+    yield "all of it", lambda: scene.read(0, 10)
+
+
+@scenario()
+def retention(scene: Scene) -> Iterator[Step]:
+    scene.send(10, at_ms=1000)
+    scene.delete_before(4)
+    yield from everything(scene)
+    yield "from where it begins", lambda: scene.read(4, 10)
+    yield "below where it begins", lambda: scene.read(2, 10)
+    yield "all of it gone", lambda: scene.read(0, 3)
+    yield "a time before", lambda: scene.log.offsets_at(scene.topic, {0: START_MS})
+    scene.delete_before(10)
+    yield "empty again", lambda: scene.log.ends(scene.topic, [0])
+    yield "a time of nothing", lambda: scene.log.offsets_at(scene.topic, {0: START_MS})
+    scene.send(1)
+    yield "and on", lambda: scene.read(10, 11)
+
+
+@scenario()
+def beyond_the_end(scene: Scene) -> Iterator[Step]:
+    scene.send(3)
+    yield "beyond the end", lambda: scene.read(0, 5)
+    yield "from beyond the end", lambda: scene.read(4, 5)
+
+
+@scenario(partitions=2)
+def a_recreated_topic(scene: Scene) -> Iterator[Step]:
+    scene.send(5)
+    first = scene.log.topic(scene.topic).topic_id
+    yield from everything(scene, (0, 1))
+    scene.log.commit_group(scene.group, scene.topic, {0: Position(5), 1: Position(0)}, TAG)
+    yield "committed", lambda: scene.log.group_offsets(scene.group, scene.topic, [0, 1])
+    scene.recreate(1)
+    yield from everything(scene)
+    scene.fresh_producer()
+    scene.send(7)
+    yield from everything(scene)
+    yield "by its old id", lambda: scene.read(0, 5, topic_id=first)
+    yield "by its new one", lambda: scene.read(0, 7)
+
+
+@scenario()
+def grown_partitions(scene: Scene) -> Iterator[Step]:
+    scene.send(2)
+    scene.log.commit_group(scene.group, scene.topic, {0: Position(2)}, TAG)
+    scene.grow()
+    yield from everything(scene, (0, 1))
+    scene.fresh_producer()
+    scene.send(3, partition=1)
+    yield from everything(scene, (0, 1))
+    yield "the new one", lambda: scene.read(0, 3, partition=1)
+
+
+@scenario(partitions=2)
+def offsets_by_time(scene: Scene) -> Iterator[Step]:
+    for at_ms in (0, 10, 10, 40, 30, 90):
+        scene.send(1, at_ms=at_ms)
+    for at_ms in (-1, 0, 1, 10, 11, 35, 40, 41, 90, 91):
+        asked = {0: START_MS + at_ms, 1: START_MS + at_ms}
+        yield f"{at_ms} ms", lambda asked=asked: scene.log.offsets_at(scene.topic, asked)  # type: ignore[misc]
+    scene.begin(2, at_ms=200)
+    scene.end(Visibility.ABORTED)
+    yield "what was aborted has its time", lambda: scene.log.offsets_at(scene.topic, {0: START_MS + 150})
+    yield "so has its marker", lambda: scene.log.offsets_at(scene.topic, {0: START_MS + 300})
+    yield "and nothing is later", lambda: scene.log.offsets_at(scene.topic, {0: 4_000_000_000_000})
+
+
+@scenario()
+def a_compacted_topic(scene: Scene) -> Iterator[Step]:
+    scene.send(3)
+    topic_id = scene.log.topic(scene.topic).topic_id
+    yield from everything(scene)
+    scene.compact()
+    yield from everything(scene)
+    yield "reading it", lambda: scene.read(0, 3, topic_id=topic_id)
+
+
+@scenario()
+def what_is_not_there(scene: Scene) -> Iterator[Step]:
+    log = scene.log
+    yield "no topic", lambda: log.topic("no-such-topic")
+    yield "no topic's ends", lambda: log.ends("no-such-topic", [0])
+    yield "no topic's times", lambda: log.offsets_at("no-such-topic", {0: 0})
+    yield "no topic's group", lambda: log.group_offsets(scene.group, "no-such-topic", [0])
+    yield "no partition's ends", lambda: log.ends(scene.topic, [0, 7])
+    yield "no partition's times", lambda: log.offsets_at(scene.topic, {0: 0, 7: 0})
+    yield "no partition's group", lambda: log.group_offsets(scene.group, scene.topic, [0, 7])
+    yield "nothing asked", lambda: (log.ends(scene.topic, []), log.offsets_at(scene.topic, {}))
+
+
+# the group
+
+
+@scenario(partitions=3)
+def offsets_of_a_group(scene: Scene) -> Iterator[Step]:
+    scene.send(9)
+    log = scene.log
+
+    def look() -> Any:
+        return log.group_offsets(scene.group, scene.topic, [0, 1, 2])
+
+    yield "none yet", look
+    yield "our own", lambda: log.commit_group(scene.group, scene.topic, {0: Position(4), 1: Position(0)}, TAG)
+    yield "seen", look
+    scene.reset(0, 2)
+    yield "somebody's reset has no tag", look
+    scene.reset(2, 5)
+    yield "a reset where we had none", look
+    yield "written over", lambda: log.commit_group(scene.group, scene.topic, {p: Position(9) for p in range(3)}, TAG)
+    yield "ours again", look
+    scene.expire(1)
+    yield "one expired, its neighbours not", look
+    yield "none of them", lambda: log.commit_group(scene.group, scene.topic, {}, TAG)
+    yield (
+        "a partition that is not there",
+        lambda: log.commit_group(scene.group, scene.topic, {0: Position(1), 7: Position(1)}, TAG),
+    )
+    yield "the one that is there was written", look
+    yield "a topic that is not there", lambda: log.commit_group(scene.group, "no-such-topic", {0: Position(1)}, TAG)
+
+
+@scenario()
+def a_live_member(scene: Scene) -> Iterator[Step]:
+    with scene.member():
+        yield "seen", lambda: len(scene.log.members(scene.group))
+        yield "kept out", lambda: scene.log.commit_group(scene.group, scene.topic, {0: Position(1)}, TAG)
+    yield "gone", lambda: len(scene.log.members(scene.group))
+    yield "let in", lambda: scene.log.commit_group(scene.group, scene.topic, {0: Position(1)}, TAG)
+    yield "written", lambda: scene.log.group_offsets(scene.group, scene.topic, [0])
+
+
+# logs that lie
+
+
+def _keeping_the_group(real: Any) -> Any:
+    def recreate(self: MemoryLog, partitions: int) -> None:
+        kept = getattr(self, "group", {})
+        real(self, partitions)
+        self.group = kept
+
+    return recreate
+
+
+def _without_markers(self: MemoryLog, outcome: Visibility, _time_ms: int) -> None:
+    for at in self.partitions.values():
+        at.seen = [outcome if v is Visibility.OPEN else v for v in at.seen]
+
+
+def _keeping_the_tag(self: MemoryLog, partition: int, offset: int) -> None:
+    self.group[partition] = GroupOffset(offset, TAG)
+
+
+# both worlds
+
+
+def look(call: Callable[[], Any]) -> Any:
+    """The answer, or the name of the error: its words may differ, what a run does about it may not."""
+    try:
+        return call()
+    except WavestitchError as error:
+        return type(error).__name__
+
+
+def observe_memory(play: Any, partitions: int) -> list[tuple[str, Any]]:
+    return [(what, look(call)) for what, call in play(MemoryScene(partitions))]
+
+
+def observe_broker(play: Any, scene: BrokerScene, expected: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The same of a broker. An answer that differs is asked for again until the deadline, and then kept as it is."""
+    seen: list[tuple[str, Any]] = []
+    for n, (what, call) in enumerate(play(scene)):
+        answers: list[Any] = []
+
+        def settled(call: Any = call, answers: list[Any] = answers, wanted: Any = expected[n][1]) -> bool:
+            answers.append(look(call))
+            return bool(answers[-1] == wanted)
+
+        with suppress(AssertionError):  # the comparison will say which answer it was
+            eventually(settled, seconds=SETTLE_SECONDS)
+        seen.append((what, answers[-1]))
+    return seen
+
+
+LIES: dict[str, tuple[Any, str, Any]] = {
+    "offsets of a group outlive its topic": (MemoryLog, "recreate", _keeping_the_group(MemoryLog.recreate)),
+    "a topic made anew is the same one": (MemoryLog, "topic_id", property(lambda _: "topic-1")),
+    "an open transaction is not waited for": (_Partition, "stable_end", property(lambda at: at.end)),
+    "retention deletes nothing": (MemoryLog, "retain_from", lambda *_, **__: None),
+    "markers take no offset": (MemoryLog, "end_transactions", _without_markers),
+    "a reset keeps our tag": (MemoryLog, "reset_group", _keeping_the_tag),
+    "members keep nobody out": (MemoryLog, "live_members", property(lambda _: [], lambda *_: None)),
+    "a time is never found": (MemoryLog, "_offset_at", staticmethod(lambda at, _: at.stable_end)),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_the_scenarios_find_out_a_log_that_lies(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = {name: observe_memory(play, partitions) for name, (partitions, play) in SCENARIOS.items()}
+    monkeypatch.setattr(*LIES[lie], raising=False)
+    assert {name: observe_memory(play, partitions) for name, (partitions, play) in SCENARIOS.items()} != honest
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_log_in_memory_answers_as_the_broker_does(
+    name: str,
+    broker: Broker,
+    topic_factory: TopicFactory,
+    make_topic: Callable[..., None],
+    tmp_path: Path,
+    java_home: Path,
+    kafka_jars: Path,
+) -> None:
+    partitions, play = SCENARIOS[name]
+
+    def forget(group: str, topic: str, partition: int) -> None:
+        argv = ["--bootstrap-server", broker.bootstrap, "--group", group, "--topic", f"{topic}:{partition}"]
+        tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+        run_kafka_tool(java_home, kafka_jars, tool, [*argv, "--delete-offsets"])
+
+    expected = observe_memory(play, partitions)
+    topic = topic_factory(partitions=partitions)
+    scene = BrokerScene(broker.bootstrap, topic, tmp_path, make_topic=make_topic, forget=forget)
+    try:
+        seen = observe_broker(play, scene, expected)
+    finally:
+        scene.close()
+    assert seen == expected

@@ -1,0 +1,72 @@
+"""A fixed set of random histories keeps every promise, and every seeded bug of the product breaks exactly its own.
+
+More of them: `python -m tests.histories.run --histories 10000`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.histories import mutants
+from tests.histories.anomaly import Kind
+from tests.histories.history import load_history
+from tests.histories.random_histories import Summary, play_history, run_histories
+from tests.histories.run import done_chunks, keep
+
+SEEDS = 200
+ACTS = (
+    *("ingest", "ingest again", "backfill", "backfill again", "manual", "rewind", "quiet ingest"),
+    *("kill before", "kill after", "fail before", "fail after", "conflict"),
+    *("transaction committed", "transaction aborted", "late chunk", "repeated chunk", "bad record"),
+    *("conflicting chunk", "reset", "expiry", "retention", "partition", "snapshots", "member", "compacted"),
+    *("recreated", "reader: empty", "reader: stale end", "reader: jump"),
+)
+ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Transient", "StateUnknown")
+
+
+@pytest.fixture(scope="module")
+def played() -> Summary:
+    return run_histories(first_seed=0, count=SEEDS, deadline_seconds=300)
+
+
+def test_no_random_history_has_an_anomaly(played: Summary) -> None:
+    assert played.anomalies == {}, played.claim()
+    assert played.histories == SEEDS, "too slow: not all histories were played"
+
+
+def test_the_histories_do_all_that_they_should(played: Summary) -> None:
+    """A set of histories in which something never happens proves nothing about it."""
+    missing = [act for act in (*ACTS, *(f"ended: {end}" for end in ENDS)) if not played.ops[act]]
+    assert missing == []
+    assert played.published > 2 * SEEDS
+
+
+def test_a_seed_is_its_own_reproduction(tmp_path: Path) -> None:
+    first, second = play_history(11)[0], play_history(11)[0]
+    assert list(first) == list(second)
+    first.save(tmp_path / "h.jsonl")
+    assert list(load_history(tmp_path / "h.jsonl")) == list(first)
+
+
+def test_every_kind_of_anomaly_has_a_mutant() -> None:
+    assert {m.kind for m in mutants.MUTANTS.values()} == set(Kind)
+
+
+@pytest.mark.parametrize("name", mutants.MUTANTS)
+def test_a_seeded_bug_shows_as_exactly_its_kind(name: str) -> None:
+    caught = mutants.hunt(name)
+    assert caught.seed is not None, f"survived {mutants.MOST_SEEDS} histories; last seen: {caught.said}"
+
+
+def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    state = tmp_path / "faults" / "histories.jsonl"
+    kept = Summary(100, 5, 2, 9, 1.5, Counter(ingest=3), {7: ["lost"]})
+    keep(state, "one", 0, 100, kept)
+    keep(state, "other", 100, 100, kept)
+    with state.open("a") as file:
+        file.write('{"code": "one", "first_')  # the machine died here
+    keep(state, "one", 200, 100, kept)
+    assert done_chunks(state, "one") == {0: kept, 200: kept}, "a line of other code is not counted, a torn one left out"

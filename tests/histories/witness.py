@@ -1,0 +1,116 @@
+"""Keeps the history of a `Bench`: listens at its edges, right after every effect, and writes down what was done there.
+
+Sees effects, not intentions: what a run believes or returns is never asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.histories.history import (
+    Committed,
+    Forgotten,
+    Held,
+    History,
+    Looked,
+    Planned,
+    Produced,
+    Projected,
+    Published,
+    Read,
+    Recorded,
+    Reset,
+    Retained,
+    Settled,
+    TopicMade,
+)
+from tests.memory.batch import Bench
+from tests.memory.faults import under_way
+from tests.memory.memory_log import Record
+from tests.memory.memory_tables import PublishedRow, StoredHeld
+
+
+class Witness:
+    """Listens from now on; call it before the first record is produced."""
+
+    def __init__(self, bench: Bench, history: History) -> None:
+        self._log = bench.log
+        self.history = history
+        for edge in (bench, bench.log, bench.tables):
+            edge.tell = self._hear  # type: ignore[method-assign]
+        self._topic_made()
+
+    def _hear(self, what: str, /, **facts: Any) -> None:
+        getattr(self, "_" + what.replace(" ", "_"))(**facts)
+
+    def _produced(self, record: Record, seen: str) -> None:
+        at = (record.topic_id, record.partition, record.offset, record.timestamp_ms)
+        self.history.append(Produced(*at, record.key, record.headers, record.value, seen))
+
+    def _settled(self, partition: int, offsets: list[int], outcome: str) -> None:
+        self.history.append(Settled(self._log.topic_id, partition, tuple(offsets), outcome))
+
+    def _topic_made(self) -> None:
+        self.history.append(TopicMade(self._log.topic_id))
+
+    def _retained(self, partition: int, log_start: int) -> None:
+        self.history.append(Retained(self._log.topic_id, partition, log_start))
+
+    def _reset(self, partition: int, offset: int) -> None:
+        self.history.append(Reset(self._log.topic_id, partition, offset))
+
+    def _expired(self, partition: int) -> None:
+        self.history.append(Reset(self._log.topic_id, partition, None))
+
+    def _looked(self, what: str) -> None:
+        self.history.append(Looked(under_way(), what))
+
+    def _projected(self, offsets: dict[int, int], metadata: str) -> None:
+        _, generation, sequence, *_ = metadata.split(" ")
+        version = int(generation[1:]), int(sequence[1:])
+        self.history.append(Projected(under_way(), self._log.topic_id, offsets, *version))
+
+    def _planned(self, plan: Any) -> None:
+        stands = {p: at.next_offset for p, at in plan.positions.items()}
+        ranges = tuple((r.partition, r.start, r.end) for r in plan.ranges)
+        facts = (plan.plan_id, plan.kind.value, plan.generation, plan.base_sequence, plan.topic_id)
+        self.history.append(Planned(under_way(), *facts, stands, ranges))
+
+    def _read(self, plan_id: str, wanted: Any, offsets: list[int]) -> None:
+        self.history.append(Read(under_way(), plan_id, self._log.topic_id, *wanted, tuple(offsets)))
+
+    def _held(self, row: StoredHeld) -> None:
+        held = row.held
+        chunk = held.chunk
+        facts = (chunk.waveform_id, chunk.seq, chunk.crc, chunk.length, chunk.reason is None)
+        self.history.append(Held(under_way(), *chunk.coordinate, *facts, held.reason.value, held.decision, row.payload))
+
+    def _committed(self, head: Any, rows: list[PublishedRow]) -> None:
+        for row in rows:
+            chunks = tuple(
+                (topic_id, c.partition, c.offset, c.length, c.crc)
+                for topic_id, c in zip(row.topic_ids, row.chunks, strict=True)
+            )
+            self.history.append(
+                Published(under_way(), head.plan_id, head.sequence, row.waveform_id, row.samples, chunks)
+            )
+        self.history.append(
+            Committed(
+                under_way(),
+                head.sequence,
+                head.generation,
+                head.kind.value,
+                head.topic_id,
+                head.plan_id,
+                head.decision,
+                {p: at.next_offset for p, at in head.positions.items()},
+                tuple((r.partition, r.start, r.end) for r in head.skipped),
+            )
+        )
+
+    def _recorded(self, row: Any) -> None:
+        counts = {int(p): dict(n) for p, n in row.partitions.items()}
+        self.history.append(Recorded(under_way(), row.sequence, row.decision, counts))
+
+    def _forgotten(self, head: Any) -> None:
+        self.history.append(Forgotten(head.sequence, head.decision))

@@ -1,0 +1,144 @@
+"""The product's own reading loop (`scan_range`, its stop rule, its holes, its explanations) over a `MemoryLog`.
+
+A consumer whose settings name a memory log gets a `MemoryConsumer`; every other one is the real client. Plays what a
+reader meets: few records a poll, polls that bring nothing, an end of partition that is stale, records jumped over.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+from confluent_kafka import KafkaError
+
+from consumers import range_scan, slice_reader
+from consumers.client_settings import KafkaSettings
+from consumers.failed_reading import check_topic, explain_failure
+from consumers.range_scan import ScanFailed, Source, scan_range
+from tests.memory.memory_log import MemoryLog, Mood, Record
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.holes import Interval, explain_holes
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Plan
+
+_MOST = 5
+_LOGS: WeakValueDictionary[str, MemoryLog] = WeakValueDictionary()
+_connect_really = range_scan.Consumer
+
+
+def source_of(plan: Plan) -> Source:
+    stream = plan.stream
+    return Source(stream.topic, plan.topic_id, stream.group, stream.transactional, stream.reading.idle_deadline)
+
+
+def read_slice(log: MemoryLog, source: Source, slice_: OffsetRange) -> tuple[list[Record], list[list[int]]]:
+    """The records of a slice and its explained holes; as `consumers.slice_reader.read_slice`, less the landing."""
+    _LOGS[log.settings.bootstrap] = log
+    found: list[Record] = []
+    try:
+        holes = _scan(slice_, settings=log.settings, source=source, take=_taking(found))
+        uncommitted, committed = slice_reader._look_again(log.settings, source, slice_, holes)
+    except ScanFailed as failed:
+        raise explain_failure(log, source, slice_, failed) from failed
+    check_topic(log, source)
+    explained = explain_holes(
+        holes,
+        topic=source.topic,
+        slice_=slice_,
+        transactional=source.transactional,
+        uncommitted=uncommitted,
+        committed=committed,
+    )
+    return found, explained
+
+
+def _taking(found: list[Record]) -> Callable[[Any, int], int]:
+    def take(message: Any, _offset: int) -> int:
+        found.append(message.record)
+        return len(message.value() or b"")
+
+    return take
+
+
+class _Message:
+    """As the client's: a record, or an event of a partition."""
+
+    def __init__(self, record: Record | None, *, partition: int, offset: int, code: int | None = None) -> None:
+        self.record = record
+        self._partition, self._offset, self._code = partition, offset, code
+
+    def error(self) -> KafkaError | None:
+        return None if self._code is None else KafkaError(self._code)
+
+    def offset(self) -> int:
+        return self._offset
+
+    def partition(self) -> int:
+        return self._partition
+
+    def value(self) -> bytes | None:
+        return self.record.value if self.record is not None else None
+
+
+class MemoryConsumer:
+    """The client's consumer, as far as `scan_range` uses it."""
+
+    def __init__(self, log: MemoryLog, *, committed: bool) -> None:
+        self._log = log
+        self._committed = committed
+        self._at: Any = None
+        self._next = 0
+        self._position = 0
+
+    def assign(self, partitions: Sequence[Any]) -> None:
+        (self._at,) = partitions
+        self._next = self._position = self._at.offset
+
+    def consume(self, most: int, _timeout: float) -> list[_Message]:
+        with self._log.act("log.read", error=Transient):
+            return self._poll(most)
+
+    def _poll(self, most: int) -> list[_Message]:
+        p = self._at.partition
+        mood = self._log.moods.pop() if self._log.moods else None
+        if mood is Mood.EMPTY:
+            return []
+        if mood is Mood.STALE_END:
+            return [_Message(None, partition=p, offset=self._next, code=KafkaError._PARTITION_EOF)]
+        if mood is Mood.JUMP:
+            self._next = self._log.jump(p, self._next)
+        try:
+            found, self._next = self._log.fetch(p, self._next, most=min(most, _MOST), committed=self._committed)
+        except IndexError:
+            return [_Message(None, partition=p, offset=self._next, code=KafkaError._AUTO_OFFSET_RESET)]
+        if not found:
+            return [_Message(None, partition=p, offset=self._next, code=KafkaError._PARTITION_EOF)]
+        self._position = found[-1].offset + 1
+        return [_Message(r, partition=p, offset=r.offset) for r in found]
+
+    def position(self, partitions: Sequence[Any]) -> list[Any]:
+        (at,) = partitions
+        return [type(at)(at.topic, at.partition, self._position)]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _connect(config: dict[str, Any]) -> Any:
+    log = _LOGS.get(config["bootstrap.servers"])
+    if log is None:
+        return _connect_really(config)
+    return MemoryConsumer(log, committed=config["isolation.level"] == "read_committed")
+
+
+def _scan(slice_: OffsetRange, *, settings: KafkaSettings, **more: Any) -> list[Interval]:
+    """`scan_range` with a clock that counts polls where the log is in memory: there nothing takes time."""
+    if settings.bootstrap in _LOGS:
+        more.setdefault("clock", itertools.count().__next__)
+    return scan_range(slice_, settings=settings, **more)
+
+
+range_scan.Consumer = _connect
+slice_reader.scan_range = _scan
