@@ -99,7 +99,7 @@ def read_assignment(path: Path) -> Assignment:
     """Raises `Altered` where the file is gone or damaged, `BadInput` where its format is not this version's."""
     try:
         table = pa.ipc.open_file(path.read_bytes()).read_all().combine_chunks()
-    except (FileNotFoundError, pa.ArrowInvalid) as error:
+    except (FileNotFoundError, pa.ArrowException) as error:
         raise Altered(f"assignment {path} cannot be read ({error}); run the step again", file=str(path)) from error
     seen = (table.schema.metadata or {}).get(b"wavestitch.assignment-format")
     if seen != ASSIGNMENT_FORMAT or not table.schema.equals(ASSIGNMENT):

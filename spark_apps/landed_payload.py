@@ -78,12 +78,17 @@ def _map(path: Path) -> list[Any]:
         # All columns: reading a selection of them would copy the payload out of the mapping.
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         seen = (reader.schema.metadata or {}).get(b"wavestitch.landing-format")
-        if seen != LANDING_FORMAT or not reader.schema.equals(LANDING):
+        if seen != LANDING_FORMAT:
             raise BadInput(f"landing file {path} has format {seen!r}; this version reads {LANDING_FORMAT!r}")
+        if not reader.schema.equals(LANDING):
+            raise Altered(
+                f"landing file {path} has columns that a landing file does not have; run the batch's read step again",
+                file=str(path),
+            )
         return [reader.get_batch(i).column("payload") for i in range(reader.num_record_batches)]
     except FileNotFoundError as error:
         raise Altered(f"landing file {path} is gone; run the batch's read step again", file=str(path)) from error
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise Altered(

@@ -14,14 +14,11 @@ from wavestitch.contracts.chunk_header import (
     MAX_CHUNKS,
     MAX_ID_BYTES,
     MAX_META_BYTES,
-    MAX_TIME_NS,
     SAMPLE_BYTES,
     Chunk,
-    Metadata,
     Rejection,
     encode_headers,
     parse_chunk,
-    parse_metadata,
 )
 from wavestitch.contracts.reasons import Reason
 
@@ -250,77 +247,6 @@ def test_a_value_that_is_not_whole_samples_is_rejected(value: bytes) -> None:
     assert "whole samples of 2 bytes" in rejected(parse(claims, value=value), Reason.BAD_LENGTH).evidence
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"source": None}, "source"),
-        ({"source": 7}, "source"),
-        ({"channel": "x" * 257}, "channel"),
-        ({"units": ["mV"]}, "units"),
-        ({"source": "\ud800"}, "source is not valid Unicode"),
-        ({"sample_format": "i16be"}, "sample_format is 'i16be'"),
-        ({"sample_format": None}, "sample_format"),
-        ({"sample_format": ["i16le"]}, "sample_format"),
-        ({"sampling_rate_hz": 0}, "sampling_rate_hz is 0"),
-        ({"sampling_rate_hz": -360}, "sampling_rate_hz is -360"),
-        ({"sampling_rate_hz": 1e13}, "sampling_rate_hz"),
-        ({"sampling_rate_hz": True}, "sampling_rate_hz is True"),
-        ({"sampling_rate_hz": "360"}, "sampling_rate_hz"),
-        ({"sampling_rate_hz": float("nan")}, "not JSON"),
-        ({"sampling_rate_hz": 10**400}, "sampling_rate_hz"),
-        ({"adc_gain": 0}, "adc_gain is 0"),
-        ({"adc_gain": None}, "adc_gain"),
-        ({"baseline": float("inf")}, "not JSON"),
-        ({"baseline": "1024"}, "baseline"),
-        ({"start_time_ns": 1.0}, "start_time_ns is 1.0"),
-        ({"start_time_ns": True}, "start_time_ns is True"),
-        ({"start_time_ns": MAX_TIME_NS + 1}, "start_time_ns"),
-        ({"start_time_ns": -MAX_TIME_NS - 1}, "start_time_ns"),
-        ({"sample_count": 0}, "sample_count is 0"),
-        ({"sample_count": -1}, "sample_count is -1"),
-        ({"sample_count": 2.0}, "sample_count is 2.0"),
-        ({"sample_count": (1 << 40) + 1}, "sample_count"),
-    ],
-)
-def test_metadata_that_mean_nothing_are_rejected_by_field(changes: dict[str, Any], says: str) -> None:
-    meta = json.dumps({**FIELDS, **changes}).encode()
-    assert says in rejected(parse(headers(meta=meta)), Reason.BAD_METADATA).evidence
-
-
-@pytest.mark.parametrize("name", sorted(FIELDS.keys() - {"sample_count"}))
-def test_metadata_without_a_required_field_are_rejected(name: str) -> None:
-    meta = json.dumps({k: v for k, v in FIELDS.items() if k != name}).encode()
-    assert name in rejected(parse(headers(meta=meta)), Reason.BAD_METADATA).evidence
-
-
-@pytest.mark.parametrize(
-    "meta",
-    [
-        b"",
-        b"{",
-        b"null",
-        b"[]",
-        b'"text"',
-        b"{'a':1}",
-        b"\xff\xfe",
-        b"[" * 8000,
-        b'{"a":' * 3000,
-        b"9" * 5000,
-        b'{"sampling_rate_hz":1e999}',
-        META.encode() + b"x",
-        b'{"note":"' + b"x" * MAX_META_BYTES + b'"}',
-    ],
-)
-def test_metadata_that_are_not_one_json_object_of_bounded_size_are_rejected(meta: bytes) -> None:
-    rejected(parse(headers(meta=meta)), Reason.BAD_METADATA)
-
-
-@pytest.mark.parametrize("depth", [300, 500, 700, 900, 990])
-def test_deeply_nested_metadata_are_rejected_and_not_followed_into_the_ground(depth: int) -> None:
-    meta = b'{"sample_format":' + b"[" * depth + b"]" * depth + b"}"
-    rejected(parse(headers(meta=meta)), Reason.BAD_METADATA)
-
-
 def test_evidence_is_short_and_never_shows_the_payload() -> None:
     secret = b"SECRET-PAYLOAD--"
     for claims in (headers(), headers(seq=b"x" * 5000), headers(crc=b"y" * 5000), headers(id=b"z" * 5000)):
@@ -328,25 +254,6 @@ def test_evidence_is_short_and_never_shows_the_payload() -> None:
         assert isinstance(found, Rejection)
         assert "SECRET" not in found.evidence
         assert len(found.evidence) < 400
-
-
-def test_metadata_are_interpreted_with_their_units() -> None:
-    found = parse_metadata(META)
-    assert found == Metadata(
-        source="mitdb-208",
-        channel="MLII",
-        start_time_ns=1_700_000_000_123_456_789,
-        sampling_rate_hz=360.0,
-        sample_format="i16le",
-        units="mV",
-        adc_gain=200.0,
-        baseline=1024.0,
-        sample_count=24,
-    )
-    assert isinstance(found, Metadata)
-    assert found.sample_bytes == 2
-    assert found.end_time_ns(361) == found.start_time_ns + 1_000_000_000
-    assert found.end_time_ns(1) == found.end_time_ns(0) == found.start_time_ns
 
 
 # Whatever comes
@@ -381,29 +288,6 @@ def test_no_single_hostile_header_beside_valid_ones_makes_parsing_raise(changes:
     assert is_an_answer(parse(headers(**changes)))
 
 
-json_values: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@settings(max_examples=300)
-@given(changes=st.dictionaries(st.sampled_from(sorted(FIELDS)) | st.text(), json_values, max_size=4))
-def test_no_sealed_metadata_make_parsing_raise_and_accepted_ones_can_be_read_again(changes: dict[str, Any]) -> None:
-    meta = json.dumps({**FIELDS, **changes}).encode()
-    found = parse(headers(meta=meta))
-    assert is_an_answer(found)
-    if isinstance(found, Chunk):
-        assert isinstance(parse_metadata(found.meta), Metadata)
-
-
-@settings(max_examples=300)
-@given(meta=st.binary(max_size=60))
-def test_no_sealed_bytes_as_metadata_make_parsing_raise(meta: bytes) -> None:
-    rejected(parse(headers(meta=meta)), Reason.BAD_METADATA)
-
-
 @pytest.mark.parametrize("part", ["id", "seq", "meta", "value", "crc"])
 def test_no_flipped_bit_in_what_the_crc_binds_is_ever_accepted(part: str) -> None:
     """Every bit, one at a time: the whole of it, not a sample."""
@@ -433,27 +317,3 @@ def test_no_changed_byte_anywhere_is_ever_accepted(part: str, at: int, mask: int
     parts = {**whole, part: bytes(changed)}
     claims = headers(seq=parts["seq"], meta=parts["meta"], crc=sealed)
     assert isinstance(parse(claims, key=parts["id"], value=parts["value"]), Rejection)
-
-
-# Encodings of JSON other than UTF-8: `json.loads` understands them, the contract (and every later reader) does not
-
-
-@pytest.mark.parametrize(
-    "meta",
-    [
-        META.encode("utf-16"),
-        META.encode("utf-16-le"),
-        META.encode("utf-16-be"),
-        META.encode("utf-32"),
-        META.encode("utf-8-sig"),
-        json.dumps({**FIELDS, "note": "@"}).encode().replace(b"@", b"\xed\xa0\x80"),
-    ],
-    ids=["utf-16", "utf-16-le", "utf-16-be", "utf-32", "bom", "surrogate"],
-)
-def test_metadata_that_are_not_utf_8_are_rejected(meta: bytes) -> None:
-    rejected(parse(headers(meta=meta)), Reason.BAD_METADATA)
-
-
-def test_the_end_time_of_any_accepted_metadata_can_be_computed() -> None:
-    found = parse_metadata(json.dumps({**FIELDS, "sampling_rate_hz": 5e-324}))
-    assert isinstance(found, str) or found.end_time_ns(2) > found.start_time_ns

@@ -36,6 +36,52 @@ FORBIDDEN = [
     "test.mock.num.brokers",
     "sasl.Password",
     "",
+    # Code, commands and foreign addresses, in every spelling that the client might take for the same.
+    "PLUGIN.LIBRARY.PATHS",
+    " plugin.library.paths",
+    "plugin.library.paths\0",
+    "sasl.kerberos.keytab",
+    "sasl.kerberos.service.name",
+    "sasl.oauthbearer.method",
+    "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.extensions",
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.private.key.file",
+    "https.ca.location",
+    "ssl.engine.id",
+    "ssl.ca.certificate.stores",
+    "ssl.crl.location",
+    "oauth_cb",
+    "error_cb",
+    "log_cb",
+    "stats_cb",
+    "throttle_cb",
+    "on_delivery",
+    "logger",
+    "statistics.interval.ms",
+    # What every promise about offsets and bounds rests on.
+    "auto.commit.interval.ms",
+    "enable.auto.commit ",
+    "group.instance.id",
+    "group.protocol",
+    "group.remote.assignor",
+    "partition.assignment.strategy",
+    "check.crcs",
+    "fetch.message.max.bytes",
+    "receive.message.max.bytes",
+    "max.poll.interval.ms",
+    "enable.idempotence",
+    "acks",
+    "transactional.id",
+    "message.max.bytes",
+    "builtin.features",
+    "client.software.name",
+    "topic.blacklist",
+    # Letters that only look like those of an allowed name.
+    "sasl.pa\u0455\u0455word",
+    "\uff53asl.username",
+    "client\u2024id",
 ]
 
 
@@ -53,10 +99,38 @@ def test_a_login_that_runs_commands_or_asks_a_url_is_refused(mechanism: str) -> 
         KafkaSettings("k:9092", {"sasl.mechanism": mechanism})
 
 
-@pytest.mark.parametrize("bootstrap", ["", "kafka", "a:1,,b:2", "a:1 b:2", "a:x", "a:1\nb:2"])
+@pytest.mark.parametrize(
+    "bootstrap", ["", "kafka", "a:1,,b:2", "a:1 b:2", "a:x", "a:1\nb:2", "a:1\n", "a:\u0661\u0662", "a:123456"]
+)
 def test_an_address_without_host_and_port_is_refused(bootstrap: str) -> None:
     with pytest.raises(BadInput, match="write host:port"):
         KafkaSettings(bootstrap)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "key"),
+    [
+        (None, "sasl.password"),
+        ("ssl", "sasl.username"),
+        ("plaintext", "ssl.ca.location"),
+        ("SASL_PLAINTEXT", "ssl.ca.pem"),
+    ],
+)
+def test_a_login_or_a_certificate_that_would_silently_not_be_used_is_refused(protocol: str | None, key: str) -> None:
+    given = {} if protocol is None else {"security.protocol": protocol}
+    with pytest.raises(BadInput, match=rf"{key} do nothing with security.protocol .* set it to SASL_SSL"):
+        KafkaSettings("k:9092", {**given, key: "x"})
+
+
+@pytest.mark.parametrize("bootstrap", ["k:9092", "127.0.0.1:1,k:9092", "127.0.0.1.evil.example:1", "localhost.x:1"])
+def test_a_password_never_crosses_a_network_in_the_clear(bootstrap: str) -> None:
+    plain = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.password": "hush-1"}
+    with pytest.raises(BadInput, match="for everybody to read; use SASL_SSL") as refused:
+        KafkaSettings(bootstrap, plain)
+    assert "hush-1" not in refused.value.message
+    KafkaSettings("127.0.0.1:1,localhost:2,[::1]:3", plain)
+    KafkaSettings(bootstrap, {**plain, "sasl.mechanism": "SCRAM-SHA-512"})
+    KafkaSettings(bootstrap, {**plain, "security.protocol": "SASL_SSL"})
 
 
 def test_a_value_that_is_not_text_is_refused() -> None:
@@ -66,7 +140,7 @@ def test_a_value_that_is_not_text_is_refused() -> None:
 
 def test_secrets_are_never_shown() -> None:
     secrets = dict.fromkeys(("sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.keystore.password"), "hush-1")
-    settings = KafkaSettings("k:9092", {**secrets, "sasl.username": "ada"})
+    settings = KafkaSettings("k:9092", {**secrets, "sasl.username": "ada", "security.protocol": "SASL_SSL"})
     assert "hush-1" not in repr(settings) + str(settings) + f"{settings}"
     assert "ada" in repr(settings)
 

@@ -14,6 +14,8 @@ from wavestitch.contracts.position import Position
 from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage, receipt_from_json
 from wavestitch.contracts.stream import parse_stream
 
+DIGEST = "0123456789abcdef" * 2
+
 
 def make_plan(**changes: object) -> Plan:
     plan = Plan(
@@ -42,12 +44,12 @@ def make_plan(**changes: object) -> Plan:
 
 
 def landed(start: int, end: int, **changes: object) -> LandedSlice:
-    found = LandedSlice(0, start, end, "f", 10, "d", end - start, 8, 1, [])
+    found = LandedSlice(0, start, end, f"slice-p0-{start}-{end}-{DIGEST}.arrow", 10, DIGEST, end - start, 8, 1, [])
     return replace(found, **changes)  # type: ignore[arg-type]
 
 
 def receipts(*slices: LandedSlice) -> list[Receipt]:
-    return [Receipt("p", 0, list(slices), 1.0)]
+    return [Receipt(make_plan().plan_id, 0, list(slices), 1.0)]
 
 
 def test_a_plan_survives_its_file() -> None:

@@ -63,6 +63,46 @@ def test_secrets_are_references_and_never_printed(config: Path) -> None:
         resolve_secret("env:CANARY", {})
 
 
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ("KAFKA__OPTIONS", "SASL.PASSWORD"),
+        ("KAFKA__OPTIONS", "SSL.KEY.PEM"),
+        ("TABLES__PROPERTIES", "S3.SECRET-ACCESS-KEY"),
+        ("TABLES__PROPERTIES", "CREDENTIAL"),
+        ("TABLES__PROPERTIES", "TOKEN"),
+        ("SPARK__CONF", "SPARK.AUTHENTICATE.SECRET"),
+    ],
+)
+def test_a_secret_in_the_settings_themselves_is_refused_without_repeating_it(
+    config: Path, section: str, key: str
+) -> None:
+    with pytest.raises(BadInput, match="holds a secret itself; write env:NAME or file:PATH") as refused:
+        load(config, **{f"WAVESTITCH_{section}__{key}": "hunter2"})
+    assert key.lower() in refused.value.message
+    assert "hunter2" not in refused.value.message
+    where_it_is = load(config, **{f"WAVESTITCH_{section}__{key}": "file:/run/secret"})
+    assert "/run/secret" not in f"{where_it_is.redacted()} {where_it_is} {where_it_is!r}"
+
+
+def test_a_catalog_address_with_a_password_is_refused_or_a_reference(config: Path) -> None:
+    with pytest.raises(BadInput, match=r"tables\.uri holds a password itself") as refused:
+        load(config, WAVESTITCH_TABLES__URI="postgresql://ada:hunter2@db/catalog")
+    assert "hunter2" not in refused.value.message
+    assert "CATALOG" not in str(load(config, WAVESTITCH_TABLES__URI="env:CATALOG_URI").redacted())
+    assert (
+        load(config, WAVESTITCH_TABLES__URI="postgresql://ada@db/catalog")
+        .redacted()["tables"]["uri"]
+        .endswith("/catalog")
+    )
+
+
+def test_where_a_secret_is_kept_and_how_long_it_is_are_no_secrets(config: Path) -> None:
+    plain = {"SPARK.KUBERNETES.OAUTHTOKENFILE": "/run/token", "SPARK.AUTHENTICATE.SECRETBITLENGTH": "256"}
+    found = load(config, **{f"WAVESTITCH_SPARK__CONF__{k}": v for k, v in plain.items()})
+    assert sorted(found.redacted()["spark"]["conf"].values()) == ["/run/token", "256"]
+
+
 def test_a_stream_that_is_not_there_is_named_with_those_that_are(config: Path, tmp_path: Path) -> None:
     (tmp_path / "streams").mkdir()
     (tmp_path / "streams" / "ecg.yaml").write_text("topic: t\ngroup: g\n")

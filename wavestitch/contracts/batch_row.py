@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from wavestitch.contracts.decision import Decision
@@ -17,7 +18,8 @@ from wavestitch.contracts.reasons import Fate
 class BatchRow:
     """`counts`: chunks by fate, and `read`, `carried_in`. `partitions`: the same per partition, with `holes` (offsets
     that were planned and hold no record, explained). `reasons`: chunks per reason. `waveforms`: published, open,
-    quarantined. `seconds` and `bytes`: per step. Times in ms since the epoch."""
+    quarantined. `seconds` and `bytes`: per step. `reading`: payload bytes and seconds per partition. Times in ms since
+    the epoch."""
 
     plan_id: str
     decision: str
@@ -34,6 +36,7 @@ class BatchRow:
     waveforms: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
+    reading: dict[str, list[float]] = field(default_factory=dict)
     note: str = ""
 
     @property
@@ -60,8 +63,9 @@ def describe_batch(
     committed_ms: int,
     seconds: Mapping[str, float],
     sizes: Mapping[str, int],
+    reading: Mapping[int, tuple[int, float]] = MappingProxyType({}),
 ) -> BatchRow:
-    """The audit of a decision. `holes`: explained holes per partition, from the receipts."""
+    """The audit of a decision. `holes` and `reading` per partition, from the receipts."""
     partitions: dict[int, Counter[str]] = defaultdict(Counter)
     for f in decision.fates:
         row = partitions[f.chunk.partition]
@@ -93,6 +97,7 @@ def describe_batch(
         },
         seconds=dict(seconds),
         bytes=dict(sizes),
+        reading={str(p): [size, spent] for p, (size, spent) in sorted(reading.items())},
         note=decision.head.note,
     )
 

@@ -133,7 +133,9 @@ def parse_metadata(meta: str | bytes) -> Metadata | str:
     except UnicodeDecodeError:
         return "ws-meta is not UTF-8; it must be one JSON object in UTF-8"
     try:
-        found = json.loads(text, parse_constant=_no_constant)
+        found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_once)
+    except _BadField as bad:
+        return str(bad)
     except (ValueError, RecursionError):
         return "ws-meta is not JSON; it must be one JSON object"
     if not isinstance(found, dict):
@@ -304,6 +306,14 @@ def _text(found: dict[str, Any], name: str) -> str:
     except UnicodeEncodeError:
         raise _BadField(f"{name} is not valid Unicode text") from None
     return value
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        # One reader would take the first, another the last: then the same bytes mean two things.
+        raise _BadField("a key occurs twice in an object of ws-meta; allowed is once")
+    return found
 
 
 def _no_constant(name: str) -> Any:

@@ -45,7 +45,8 @@ class Plan:
     `ranges`: one per partition with something to read. `units`: the same ranges, cut and packed. `positions`: all
     partitions of the topic, where the head stands; `ends`: where an ingest leaves them (next offset and epoch; the
     record time is known after reading). `base_sequence`, `base_snapshot`: the pinned head. `why`: per partition, why
-    it starts there. `clock_ms`: the plan's only clock, ms since the epoch.
+    it starts there. `clock_ms`: the plan's only clock, ms since the epoch. `left`: offsets that an ingest's limits make
+    it leave for the batches after it.
     """
 
     plan_id: str
@@ -68,6 +69,7 @@ class Plan:
     mean_record_bytes: float
     code_version: str
     nonce: str
+    left: int = 0
 
     @property
     def moves_positions(self) -> bool:
@@ -97,11 +99,26 @@ class Plan:
 
 def plan_from_json(text: str) -> Plan:
     """The plan as it was sealed; refused where its id is not the digest of its content."""
-    found = json.loads(text)
-    if found.get("format") != PLAN_FORMAT:
-        raise BadInput(f"the plan has format {found.get('format')}; this version reads {PLAN_FORMAT}: plan again")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadInput("the plan is not JSON; plan again") from None
+    version = found.get("format") if isinstance(found, dict) else None
+    if version != PLAN_FORMAT:
+        raise BadInput(f"the plan has format {ascii(version)[:80]}; this version reads {PLAN_FORMAT}: plan again")
+    try:
+        plan = _plan_of(found)
+        intact = plan.sealed().plan_id == plan.plan_id
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        raise BadInput("the plan lacks a field, or has one of another kind; plan again") from None
+    if not intact:
+        raise BadInput(f"plan {str(plan.plan_id)[:16]} was changed after it was made; plan again")
+    return plan
+
+
+def _plan_of(found: dict[str, Any]) -> Plan:
     ranges = [tuple(OffsetRange(*r) for r in unit) for unit in found["units"]]
-    plan = Plan(
+    return Plan(
         plan_id=found["plan_id"],
         kind=PlanKind(found["kind"]),
         stream=Stream.model_validate(found["stream"]),
@@ -122,10 +139,8 @@ def plan_from_json(text: str) -> Plan:
         mean_record_bytes=found["mean_record_bytes"],
         code_version=found["code_version"],
         nonce=found["nonce"],
+        left=found["left"],
     )
-    if plan.sealed().plan_id != plan.plan_id:
-        raise BadInput(f"plan {plan.plan_id[:16]} was changed after it was made; plan again")
-    return plan
 
 
 def _content(plan: Plan) -> dict[str, Any]:
@@ -150,6 +165,7 @@ def _content(plan: Plan) -> dict[str, Any]:
         "mean_record_bytes": plan.mean_record_bytes,
         "code_version": plan.code_version,
         "nonce": plan.nonce,
+        "left": plan.left,
     }
 
 

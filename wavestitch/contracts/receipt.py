@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 
 RECEIPT_FORMAT = 1
+_FILE = re.compile(r"slice-p[0-9]+-[0-9]+-[0-9]+-[0-9a-f]{32}\.arrow")
 
 
 @dataclass(frozen=True, slots=True)
 class LandedSlice:
     """One slice as it lies on disk. `file` is a name in the plan's folder, `digest` XXH3-128 of it; None where the
     slice had no record. `holes`: half-open offset intervals without a record, explained as `transaction (inferred)`.
-    `seen_ms`: record time of the last record. `payload_bytes`: of all records."""
+    `seen_ms`: record time of the last record. `payload_bytes`: of all records. `seconds`: what reading it took."""
 
     partition: int
     start: int
@@ -29,6 +32,7 @@ class LandedSlice:
     payload_bytes: int
     seen_ms: int | None
     holes: list[list[int]]
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +47,65 @@ class Receipt:
 
 
 def receipt_from_json(text: str) -> Receipt:
-    found = json.loads(text)
-    if found.pop("format", None) != RECEIPT_FORMAT:
+    """Refused with `BadInput` where it is no receipt of this format, or says what cannot be."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadInput("a receipt is not JSON; run the batch's read step again") from None
+    if not isinstance(found, dict) or found.pop("format", None) != RECEIPT_FORMAT:
         raise BadInput(f"a receipt has an unknown format; this version reads {RECEIPT_FORMAT}: run the batch again")
-    return Receipt(**{**found, "slices": [LandedSlice(**s) for s in found["slices"]]})
+    try:
+        receipt = Receipt(**{**found, "slices": [LandedSlice(**s) for s in found["slices"]]})
+        wrong = next((w for s in receipt.slices if (w := _impossible(s))), None)
+    except (KeyError, TypeError, ValueError):
+        wrong = "it lacks a field, or has one of another kind"
+    if wrong is None and not _is_headed(receipt):
+        wrong = "it lacks a field, or has one of another kind"
+    if wrong is not None:
+        raise BadInput(f"a receipt is not what a reader writes: {wrong}; run the batch's read step again")
+    return receipt
+
+
+def _is_headed(r: Receipt) -> bool:
+    seconds = isinstance(r.seconds, int | float) and r.seconds >= 0
+    return isinstance(r.plan_id, str) and _is_count(r.unit) and seconds
+
+
+def _impossible(s: LandedSlice) -> str | None:
+    """What is wrong with a slice that no reader would write, or None. A file is a plain name: never a path."""
+    if not all(map(_is_count, (s.partition, s.start, s.end, s.file_bytes, s.records, s.payload_bytes))):
+        return "a number of a slice is no whole number of at least 0"
+    if not (isinstance(s.seconds, int | float) and 0 <= s.seconds < float("inf")):
+        return "the seconds of a slice are no number of at least 0"
+    where = OffsetRange(s.partition, s.start, s.end)
+    if s.seen_ms is not None and not isinstance(s.seen_ms, int):
+        return f"the record time of {where} is no number"
+    if s.file is None:
+        named = s.records == 0
+    else:
+        named = s.file == f"slice-p{s.partition}-{s.start}-{s.end}-{s.digest}.arrow" and bool(_FILE.fullmatch(s.file))
+    if not named:
+        return f"the file of {where} is {ascii(s.file)[:120]}, which is not the name of its landing file"
+    reached = s.start
+    for begin, end in s.holes:
+        if not (_is_count(begin) and _is_count(end) and reached <= begin < end <= s.end):
+            return f"the holes of {where} are not in it, in order"
+        reached = end
+    return None
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def check_coverage(plan: Plan, receipts: Sequence[Receipt]) -> None:
     """Every planned offset is a record that was read or an explained hole, once. Raises `DataLost` by name (I1, I8)."""
+    for r in receipts:
+        if r.plan_id != plan.plan_id:
+            raise BadInput(
+                f"a receipt of unit {r.unit} is of plan {r.plan_id[:16]!r}, the batch's plan is {plan.plan_id[:16]}; "
+                "run the batch's read step again"
+            )
     done = sorted((s.partition, s.start, s.end) for r in receipts for s in r.slices)
     planned = sorted(tuple(s) for unit in plan.units for s in unit)
     if done != planned:

@@ -79,15 +79,21 @@ class StitchReport:
 def stitch_job_from_json(text: str) -> StitchJob:
     """Raises `BadInput` where the text is no job of this format."""
     found = _checked(text, "stitch job")
-    if found["codec"] not in ("zstd", "none"):
-        raise BadInput(f"the stitch job's codec is {found['codec']!r}; known are zstd and none")
-    return StitchJob(**{**found, "files": tuple(found["files"]), "assignments": tuple(found["assignments"])})
+    if found.get("codec") not in ("zstd", "none"):
+        raise BadInput(f"the stitch job's codec is {found.get('codec')!r}; known are zstd and none")
+    try:
+        return StitchJob(**{**found, "files": tuple(found["files"]), "assignments": tuple(found["assignments"])})
+    except (KeyError, TypeError):
+        raise BadInput(_NOT_OURS.format("stitch job")) from None
 
 
 def stitch_report_from_json(text: str) -> StitchReport:
     """Raises `BadInput` where the text is no report of this format."""
     found = _checked(text, "stitch report")
-    return StitchReport(found["plan_id"], tuple(StitchResult(**r) for r in found["results"]))
+    try:
+        return StitchReport(found["plan_id"], tuple(StitchResult(**r) for r in found["results"]))
+    except (KeyError, TypeError):
+        raise BadInput(_NOT_OURS.format("stitch report")) from None
 
 
 def assign_waveforms(assemblies: Sequence[Assembly], *, task_bytes: int, tasks_at_least: int) -> list[list[Assembly]]:
@@ -123,10 +129,13 @@ def _cut(waveforms: list[Assembly], target: int) -> list[list[Assembly]]:
     return [p for p in parts if p]
 
 
+_NOT_OURS = "a {} lacks a field, or has one that is unknown or of another kind; run the batch again"
+
+
 def _checked(text: str, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadInput(f"a {what} is not JSON; run the batch again") from None
     version = found.pop("format", None) if isinstance(found, dict) else None
     if version != STITCH_JOB_FORMAT:

@@ -8,41 +8,52 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from datetime import date
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from wavestitch.contracts.chunk_header import MAX_CHUNKS
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.plain_yaml import read_plain_yaml
 
 MIB = 1 << 20
 MAX_WAVEFORM_CAP = 512 * MIB
-_NAME = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
-_TOPIC = re.compile(r"^[A-Za-z0-9._-]{1,249}$")
-_SIZE = re.compile(r"^(\d+)\s*(B|KiB|MiB|GiB|TiB)$")
-_SPAN = re.compile(r"^(\d+)\s*(s|m|h|d)$")
+MAX_BATCH_CAP = 1 << 50
+_MOST_RECORDS = 1 << 40
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+_SIZE = re.compile(r"([0-9]{1,18})\s*(B|KiB|MiB|GiB|TiB)")
+_SPAN = re.compile(r"([0-9]{1,18})\s*(s|m|h|d)")
+_SHOWN_CHARS = 80
+_MOST_PROBLEMS = 8
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SPANS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+def _show(value: Any) -> str:
+    """A short form of what a file says, for a sentence about it."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+
+
 def _size(value: Any) -> Any:
-    if isinstance(value, str) and (m := _SIZE.match(value)):
+    if isinstance(value, str) and (m := _SIZE.fullmatch(value)):
         return int(m[1]) * _SIZES[m[2]]
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise ValueError(f"{value!r} is not a size; write a whole number with B, KiB, MiB, GiB or TiB, e.g. 256 MiB")
+    raise ValueError(f"{_show(value)} is not a size; write a whole number with B, KiB, MiB, GiB or TiB, e.g. 256 MiB")
 
 
 def _span(value: Any) -> Any:
-    if isinstance(value, str) and (m := _SPAN.match(value)):
+    if isinstance(value, str) and (m := _SPAN.fullmatch(value)):
         return int(m[1]) * _SPANS[m[2]]
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise ValueError(f"{value!r} is not a duration; write a whole number with s, m, h or d, e.g. 10 m")
+    raise ValueError(f"{_show(value)} is not a duration; write a whole number with s, m, h or d, e.g. 10 m")
 
 
-ByteSize = Annotated[int, BeforeValidator(_size), Field(gt=0)]
+ByteSize = Annotated[int, BeforeValidator(_size), Field(gt=0, le=MAX_BATCH_CAP)]
 """Bytes; in YAML `256 MiB`."""
 Seconds = Annotated[int, BeforeValidator(_span), Field(gt=0, le=100 * 365 * 86400)]
 """Seconds; in YAML `10 m`."""
@@ -57,7 +68,7 @@ class Limits(_Strict):
 
     max_waveform_bytes: ByteSize = 256 * MIB
     max_batch_bytes: ByteSize = 4096 * MIB
-    max_batch_records: int = Field(default=1_000_000, gt=0)
+    max_batch_records: int = Field(default=1_000_000, gt=0, le=_MOST_RECORDS)
     max_chunks: int = Field(default=65_536, gt=0, le=MAX_CHUNKS)
     max_clock_skew: Seconds = 7 * 86400
     """How far a waveform's start time may lie from the record time of its chunks."""
@@ -86,12 +97,21 @@ class Expectation(_Strict):
     severity: Literal["critical", "warning", "info"] = "critical"
     kwargs: dict[str, Any] = Field(default_factory=dict)
 
+    @field_validator("kwargs")
+    @classmethod
+    def _same_in_every_plan(cls, value: dict[str, Any]) -> dict[str, Any]:
+        try:
+            json.dumps(value, allow_nan=False, default=_plain_time)
+        except (ValueError, TypeError, RecursionError):
+            raise ValueError("numbers that are not finite, and what is no plain value, have no place in it") from None
+        return value
+
 
 class Reading(_Strict):
     """How a batch is read: consumer runs side by side, slices no smaller than `min_slice` offsets, and a deadline."""
 
     workers: int = Field(default=2, ge=1, le=64)
-    min_slice: int = Field(default=256, ge=1)
+    min_slice: int = Field(default=256, ge=1, le=_MOST_RECORDS)
     idle_deadline: Seconds = 60
     """A reader that gets nothing for this long before its end fails; it never takes silence for the end."""
 
@@ -124,22 +144,22 @@ class Stream(_Strict):
     @field_validator("name")
     @classmethod
     def _plain_name(cls, value: str) -> str:
-        if not _NAME.match(value):
-            raise ValueError(f"{value!r}; a stream's name has a-z, 0-9 and _, begins with a letter, at most 48")
+        if not _NAME.fullmatch(value):
+            raise ValueError(f"{_show(value)}; a stream's name has a-z, 0-9 and _, begins with a letter, at most 48")
         return value
 
     @field_validator("topic", "group")
     @classmethod
     def _kafka_name(cls, value: str) -> str:
-        if not _TOPIC.match(value):
-            raise ValueError(f"{value!r}; allowed are letters, digits, '.', '_' and '-', at most 249")
+        if not _TOPIC.fullmatch(value):
+            raise ValueError(f"{_show(value)}; allowed are letters, digits, '.', '_' and '-', at most 249")
         return value
 
     @field_validator("schedule")
     @classmethod
     def _five_fields(cls, value: str | None) -> str | None:
         if value is not None and len(value.split()) != 5:
-            raise ValueError(f"{value!r} is not a cron expression of five fields, e.g. '0 * * * *'")
+            raise ValueError(f"{_show(value)} is not a cron expression of five fields, e.g. '0 * * * *'")
         return value
 
     def digest(self) -> str:
@@ -150,24 +170,29 @@ class Stream(_Strict):
 def parse_stream(text: str, *, name: str) -> Stream:
     """The stream that `streams/{name}.yaml` declares; raises `BadInput` with one sentence a problem."""
     where = f"streams/{name}.yaml"
-    try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        at = getattr(error, "problem_mark", None)
-        line = f" at line {at.line + 1}" if at else ""
-        raise BadInput(f"{where} is not YAML{line}: {getattr(error, 'problem', None) or 'cannot be read'}") from None
+    found = read_plain_yaml(text, where=where)
     if not isinstance(found, dict):
         raise BadInput(f"{where} holds a {type(found).__name__}; it must hold a mapping with at least topic and group")
     if found.get("name", name) != name:
-        raise BadInput(f"{where} names the stream {found['name']!r}; file and name must agree, rename one of them")
+        raise BadInput(f"{where} names the stream {_show(found['name'])}; file and name must agree, rename one of them")
     try:
         return Stream.model_validate({**found, "name": name})
     except ValidationError as error:
-        raise BadInput("; ".join(_sentence(where, e) for e in error.errors()), file=where) from None
+        problems = [_sentence(where, e) for e in error.errors()[:_MOST_PROBLEMS]]
+        if error.error_count() > len(problems):
+            problems.append(f"and {error.error_count() - len(problems)} more")
+        raise BadInput("; ".join(problems), file=where) from None
+
+
+def _plain_time(value: Any) -> str:
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(type(value).__name__)
 
 
 def _sentence(where: str, problem: Any) -> str:
     path = ".".join(str(p) for p in problem["loc"])
+    path = path if len(path) <= _SHOWN_CHARS else path[:_SHOWN_CHARS] + "…"
     if problem["type"] == "extra_forbidden":
         return f"{where}: unknown key {path!r}; remove it, or look up its name in docs/streams.md"
     if problem["type"] == "missing":

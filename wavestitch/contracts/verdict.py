@@ -50,21 +50,31 @@ def verdict_from_json(text: str) -> Verdict:
     """The verdict that `to_json` wrote; refused with `BadInput` where it is anything else."""
     try:
         found: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadInput("the verdict is not JSON; run the batch's validate step again") from None
     seen = found.get("format") if isinstance(found, dict) else None
     if seen != VERDICT_FORMAT:
         raise BadInput(
-            f"the verdict has format {seen!r}; this version reads {VERDICT_FORMAT}: run the batch's validate step again"
+            f"the verdict has format {ascii(seen)[:80]}; this version reads {VERDICT_FORMAT}: run the batch's validate "
+            "step again"
         )
     try:
         return Verdict(
-            failed={waveform: tuple(why) for waveform, why in found["failed"].items()},
-            closed=tuple(found["closed"]),
-            reported=tuple(found["reported"]),
+            failed={waveform: _texts(why) for waveform, why in found["failed"].items()},
+            closed=_texts(found["closed"]),
+            reported=_texts(found["reported"]),
             rows=found["rows"],
             expectations=found["expectations"],
             docs=found["docs"],
         )
     except KeyError as missing:
         raise BadInput(f"the verdict lacks {missing}; run the batch's validate step again") from None
+    except (AttributeError, TypeError):
+        raise BadInput("a field of the verdict is of another kind; run the batch's validate step again") from None
+
+
+def _texts(found: Any) -> tuple[str, ...]:
+    # A closed gate that became an empty text would be an open one.
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise TypeError("not a list of texts")
+    return tuple(found)

@@ -1,0 +1,106 @@
+"""A whole site whose log is in memory: the product's own steps on real folders and tables, without Kafka and Spark.
+
+In place of the Kafka reader a record goes through the product's parser into the product's landing; in place of Spark
+the product's task runs in this process. Everything else is what a batch runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from consumers.landing import LandingWriter
+from consumers.unit_reader import write_receipt
+from spark_apps.outcome import read_outcomes, run_task
+from tests.memory.memory_log import MemoryLog, Record
+from tests.whole import STREAM, Whole
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.site import Site
+from wavestitch.batch.steps import step_commit_offsets, step_plan, step_publish, step_reassemble, step_validate
+from wavestitch.contracts.chunk_header import Chunk, parse_chunk
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.receipt import LandedSlice, Receipt
+from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
+from wavestitch.settings import load_settings
+from wavestitch.write_once import write_first
+
+
+@dataclass(frozen=True)
+class MemorySite(Site):
+    """A site that reads its log from memory."""
+
+    memory: MemoryLog = field(default_factory=MemoryLog)
+
+    @property
+    def log(self) -> Any:  # type: ignore[override]
+        return self.memory
+
+
+def make_landed_site(folder: Path, *, stream_yaml: str, partitions: int) -> Whole:
+    """`stream_yaml`: the stream's definition but for topic and group."""
+    log = MemoryLog(partitions=partitions)
+    (folder / "streams").mkdir(parents=True)
+    # Neither a broker nor Spark is named: nothing here may ask for one.
+    (folder / "wavestitch.toml").write_text(
+        f'landing = "{folder}/landing"\ndocs = "{folder}/docs"\nstreams = "{folder}/streams"\n'
+        '[kafka]\nbootstrap = "127.0.0.1:1"\n'
+        f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
+    )
+    settings = load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")})
+    whole = Whole(MemorySite(settings, log), log.name, f"{log.name}-batches", folder)
+    declare(whole, stream_yaml)
+    return whole
+
+
+def declare(whole: Whole, stream_yaml: str) -> None:
+    """Give the site's stream this definition."""
+    path = whole.folder / "streams" / f"{STREAM}.yaml"
+    path.write_text(f"topic: {whole.topic}\ngroup: {whole.group}\n{stream_yaml}", encoding="utf-8")
+
+
+def run_landed_batch(site: MemorySite) -> dict[str, Any]:
+    """One batch; returns what `step_publish` said."""
+    plan_id = step_plan(site, STREAM, PlanRequest())["plan_id"]
+    receipts = [p.name for p in land_plan(site, plan_id)]
+    stitched = step_reassemble(site, STREAM, plan_id, receipts, submit=stitch_here)
+    published = step_publish(site, STREAM, plan_id, stitched, step_validate(site, STREAM, plan_id, stitched))
+    step_commit_offsets(site, STREAM, plan_id)
+    return published
+
+
+def land_plan(site: MemorySite, plan_id: str) -> list[Path]:
+    """Read and land all units of a plan; returns the receipts."""
+    folder = site.folder(STREAM, plan_id)
+    plan = folder.plan()
+    return [write_receipt(folder.path, _land_unit(site.memory, plan, n, folder.path)) for n in range(len(plan.units))]
+
+
+def _land_unit(log: MemoryLog, plan: Plan, unit: int, folder: Path) -> Receipt:
+    records = [r for r in log.committed() if r.topic_id == plan.topic_id]
+    slices = [_land_slice(records, wanted, folder) for wanted in plan.units[unit]]
+    return Receipt(plan.plan_id, unit, slices, 0.0)
+
+
+def _land_slice(records: Sequence[Record], wanted: OffsetRange, folder: Path) -> LandedSlice:
+    """As the slice reader does it, from the record's own bytes."""
+    with LandingWriter(folder, wanted) as writer:
+        for r in records:
+            if r.partition != wanted.partition or not wanted.start <= r.offset < wanted.end:
+                continue
+            found = parse_chunk(r.key, r.headers, r.value)
+            if isinstance(found, Chunk):
+                assert r.value is not None
+                writer.add_chunk(r.offset, r.timestamp_ms, found, r.value)
+            else:
+                writer.add_rejection(r.offset, r.timestamp_ms, found, key=r.key, headers=list(r.headers), value=r.value)
+        return writer.finish([])
+
+
+def stitch_here(job_path: Path, result_path: Path) -> None:
+    """The stitching app without Spark: each assignment's task, one after another."""
+    job = stitch_job_from_json(job_path.read_text(encoding="utf-8"))
+    outcomes: Sequence[str] = [run_task(job, name) for name in job.assignments]
+    write_first(result_path, StitchReport(job.plan_id, read_outcomes(outcomes)).to_json())

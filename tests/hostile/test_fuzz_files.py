@@ -1,0 +1,250 @@
+"""Anything at all in the files between the steps: an error of the tree, or exactly what was landed; never a crash.
+
+`WAVESTITCH_DEEP` makes it try more. What was once found is kept as an example.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from consumers.landed_file import read_index, verify_landed, verify_rows
+from consumers.landing import LandingWriter
+from spark_apps.outcome import read_outcomes, run_task
+from tests.domain.effort import FACTOR, effort
+from tests.domain.landed_corpus import random_waveform
+from tests.domain.stitch_rig import land_corpus, make_job, staged
+from tests.hostile.kind import chunked, sealed
+from tests.hostile.refusing import value_or_refusal
+from tests.unit.test_plan_and_receipt import landed, make_plan, receipts
+from wavestitch.batch.reassemble import index_facts
+from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
+from wavestitch.contracts.errors import Altered, BadInput, DataLost, WavestitchError
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Plan, plan_from_json
+from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage, receipt_from_json
+from wavestitch.contracts.verdict import Verdict, verdict_from_json
+
+SEED = 20261121
+flips = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_size=1, max_size=4)
+
+
+def flipped(content: bytes, wanted: list[tuple[int, int]]) -> bytes:
+    found = bytearray(content)
+    for at, mask in wanted:
+        found[at % len(found)] ^= mask
+    return bytes(found)
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """A new file under the name: whoever has the old one mapped keeps it."""
+    path.unlink()
+    path.write_bytes(content)
+
+
+def land(folder: Path) -> LandedSlice:
+    """Ten chunks and two records that are none, as the reader lands them."""
+    records = [*chunked("w", 10), sealed("w", ws_crc=b"x"), sealed("", meta=b"{")]
+    with LandingWriter(folder, OffsetRange(0, 0, 12)) as writer:
+        for n, r in enumerate(records):
+            found = parse_chunk(r.key, r.headers, r.value)
+            if isinstance(found, Chunk):
+                writer.add_chunk(n, 1000 + n, found, r.value or b"")
+            elif isinstance(found, Rejection):
+                writer.add_rejection(n, 1000, found, key=r.key, headers=list(r.headers), value=r.value)
+        return writer.finish([])
+
+
+@pytest.fixture(scope="module")
+def landing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LandedSlice]:
+    folder = tmp_path_factory.mktemp("landing")
+    return folder, land(folder)
+
+
+@effort(150)
+@given(wanted=flips, cut=st.integers(0, 64))
+def test_no_change_of_a_landing_file_is_taken_for_what_was_landed(
+    landing: tuple[Path, LandedSlice], wanted: list[tuple[int, int]], cut: int
+) -> None:
+    folder, written = landing
+    path = folder / str(written.file)
+    content = path.read_bytes()
+    changed = flipped(content, wanted)[: len(content) - cut]
+    overwrite(path, changed)
+    try:
+        if changed == content:
+            verify_landed(folder, written)
+        else:
+            with pytest.raises(Altered):
+                verify_landed(folder, written)
+    finally:
+        overwrite(path, content)
+
+
+def index_or_error(folder: Path, written: LandedSlice, content: bytes) -> None:
+    """Read a file whose receipt agrees with it, whatever it is."""
+    path = folder / "changed.arrow"
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+
+    def read() -> list[ChunkFacts]:
+        index = read_index(path)
+        verify_rows(written, index)
+        return index_facts(index, 0)
+
+    found = value_or_refusal(read, allowed=Altered)
+    assert isinstance(found, Altered) or [c.offset for c in found] == list(range(12))
+
+
+@effort(200)
+@given(wanted=flips)
+@example(wanted=[(1377, 1)])  # unchecked, a length that became an address: the process died of it
+def test_damage_that_a_receipt_agrees_with_is_an_error_or_rows_of_the_slice(
+    landing: tuple[Path, LandedSlice], wanted: list[tuple[int, int]]
+) -> None:
+    folder, written = landing
+    index_or_error(folder, written, flipped((folder / str(written.file)).read_bytes(), wanted))
+
+
+def test_no_single_bit_of_the_index_makes_reading_crash(landing: tuple[Path, LandedSlice]) -> None:
+    """Every third byte of the file, one bit of each; every byte where there is time."""
+    folder, written = landing
+    content = (folder / str(written.file)).read_bytes()
+    for at in range(0, len(content), 3 if FACTOR == 1 else 1):
+        index_or_error(folder, written, flipped(content, [(at, 1 << at % 8)]))
+
+
+@pytest.fixture(scope="module")
+def stitch(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes | None], Any]:
+    """Stitches a small landing with these bytes (None: its own): all staged rows, or the error."""
+    folder, rng = tmp_path_factory.mktemp("stitch"), random.Random(SEED)
+    sent = [random_waveform(rng, f"w{n}", longest=40) for n in range(4)]
+    corpus = land_corpus(folder, rng, sent, layout="hashed", files=1)
+    job, (path,) = make_job(folder, [corpus]), corpus.files
+    whole = path.read_bytes()
+
+    def run(content: bytes | None) -> Any:
+        if content is None:
+            return whole
+        overwrite(path, content)
+        try:
+            return staged(job, read_outcomes([run_task(job, a) for a in job.assignments]))
+        except WavestitchError as error:
+            return error
+        finally:
+            overwrite(path, whole)
+
+    return run
+
+
+def check_stitched(stitch: Callable[[bytes | None], Any], wanted: list[tuple[int, int]]) -> None:
+    whole = stitch(None)
+    found = stitch(flipped(whole, wanted))
+    assert isinstance(found, Altered | BadInput) or found == stitch(whole)
+
+
+@effort(40)
+@given(wanted=flips)
+@example(wanted=[(11452, 1)])  # "Integers not in cstdint are not implemented", once
+@example(wanted=[(11648, 255)])
+def test_damage_after_a_file_was_verified_is_found_by_the_task_or_harms_nothing(
+    stitch: Callable[[bytes | None], Any], wanted: list[tuple[int, int]]
+) -> None:
+    check_stitched(stitch, wanted)
+
+
+def test_no_damage_to_what_describes_the_payload_crashes_the_task(stitch: Callable[[bytes | None], Any]) -> None:
+    """The last stretch of the file, where Arrow says what lies where: all bits of every eleventh byte, or of each."""
+    size = len(stitch(None))
+    for at in range(size - 1200, size, 11 if FACTOR == 1 else 1):
+        check_stitched(stitch, [(at, 0xFF)])
+
+
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 30) | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def spots(found: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a JSON value."""
+    inner = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+    return [path, *(p for k, v in inner for p in spots(v, (*path, k)))]
+
+
+def replaced(text: str, pick: int, value: Any, *, drop: bool) -> str:
+    """The JSON text with one place of it changed or dropped."""
+    found = json.loads(text)
+    places = spots(found)
+    path = places[pick % len(places)]
+    if not path:
+        return json.dumps(value)
+    inner = found
+    for step in path[:-1]:
+        inner = inner[step]
+    if drop:
+        inner.pop(path[-1])
+    else:
+        inner[path[-1]] = value
+    return json.dumps(found)
+
+
+@effort(150)
+@given(pick=st.integers(0, 200), value=json_values, drop=st.booleans())
+@example(pick=3, value="../../etc/passwd", drop=False)
+@example(pick=0, value=[], drop=False)
+def test_a_receipt_changed_anywhere_is_refused_or_still_explains_every_offset(
+    pick: int, value: Any, drop: bool
+) -> None:
+    whole = receipts(landed(5, 7, holes=[[6, 7]], records=1), landed(7, 9))[0]
+
+    def read() -> Receipt:
+        found = receipt_from_json(replaced(whole.to_json(), pick, value, drop=drop))
+        check_coverage(make_plan(), [found])
+        return found
+
+    found = value_or_refusal(read, allowed=(BadInput, DataLost))
+    if not isinstance(found, Receipt):
+        return
+    for s, was in zip(found.slices, whole.slices, strict=True):
+        assert (s.partition, s.start, s.end, s.file) == (was.partition, was.start, was.end, was.file)
+        assert s.records + sum(b - a for a, b in s.holes) == s.end - s.start
+
+
+@effort(150)
+@given(pick=st.integers(0, 200), value=json_values, drop=st.booleans())
+@example(pick=0, value=7, drop=False)
+def test_a_plan_changed_anywhere_is_refused(pick: int, value: Any, drop: bool) -> None:
+    plan: Plan = make_plan()
+    changed = replaced(plan.to_json(), pick, value, drop=drop)
+    found = value_or_refusal(lambda: plan_from_json(changed), allowed=BadInput)
+    assert isinstance(found, BadInput) or found == plan
+
+
+@effort(200)
+@given(pick=st.integers(0, 60), value=json_values, drop=st.booleans())
+@example(pick=1, value=None, drop=False)
+@example(pick=1, value="", drop=False)  # once an open gate
+def test_a_verdict_changed_anywhere_is_refused_or_a_verdict(pick: int, value: Any, drop: bool) -> None:
+    whole = Verdict({"w": ("why",)}, ("closed",), ("reported",), rows=3, expectations=2)
+    changed = replaced(whole.to_json(), pick, value, drop=drop)
+    found = value_or_refusal(lambda: verdict_from_json(changed), allowed=BadInput)
+    # As JSON: a NaN is not equal to itself.
+    assert isinstance(found, BadInput) or verdict_from_json(found.to_json()).to_json() == found.to_json()
+
+
+@effort(200)
+@given(text=st.text(max_size=40) | st.sampled_from(["[" * 9000, "9" * 5000, "\x00", "{}", "null"]))
+def test_any_text_in_place_of_a_file_of_a_step_is_refused(text: str) -> None:
+    for read in (receipt_from_json, plan_from_json, verdict_from_json):
+        with pytest.raises(BadInput):
+            read(text)

@@ -1,0 +1,124 @@
+"""The pure parts of the benchmarks: medians, ratios, tables, comparison. Nothing here is timed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.figures import Cost, Run, compare, headline, median_costs, rate, ratio, summarise
+from benchmarks.ground import Topic
+from benchmarks.parts.reader_memory import first_part
+from benchmarks.table import BEGIN, END, render, replace_between
+
+
+def run(wall: float, cpu: float = 1.0, **peaks: float) -> Run:
+    return Run(Cost(wall, cpu), 100_000_000, peaks)
+
+
+def row(mb_s: float, cpu_s: float = 1.0) -> dict[str, Any]:
+    return {"mb_s": mb_s, "wall_s": 1.0, "cpu_s": cpu_s, "peak_private_mib": {"main": 10.0}}
+
+
+PARTS: dict[str, Any] = {
+    "side-by-side": {
+        "sticky": {
+            "raw, 1 process": row(500.0),
+            "raw, 2 processes": row(600.0),
+            "ours: read + land, 2 processes": row(480.0),
+            "Spark's Kafka source, warm": row(100.0),
+            "ours: end to end, warm": row(320.0),
+            "ours: stitching": row(900.0, cpu_s=3.0),
+            "pyarrow: stitching": row(900.0, cpu_s=2.0),
+            "failed": {"Parallel Consumer": "RuntimeError: no compiler | here"},
+        }
+    },
+    "reader-memory": {"reader_private_mib": {"1": 120.0}, "table": [["GiB", "MiB"], ["1", 120]]},
+    "growth": {"failed": "RuntimeError: no room"},
+}
+
+
+def test_a_median_is_of_the_rounds_and_a_peak_is_the_largest() -> None:
+    found = summarise([run(1.0, 2.0, main=10), run(4.0, 8.0, main=30, jvm=5), run(2.0, 4.0, main=20)])
+    assert (found["wall_s"], found["cpu_s"], found["mb_s"]) == (2.0, 4.0, 50.0)
+    assert found["peak_private_mib"] == {"main": 30, "jvm": 5}
+    assert found["wall_s_rounds"] == [1.0, 4.0, 2.0]
+
+
+def test_no_run_is_no_figure() -> None:
+    with pytest.raises(ValueError, match="no run"):
+        summarise([])
+
+
+def test_the_median_of_a_step_skips_rounds_without_it() -> None:
+    found = median_costs([{"plan": Cost(1, 1), "Spark": Cost(5, 5)}, {"plan": Cost(3, 2)}])
+    assert found == {"plan": {"wall_s": 2.0, "cpu_s": 1.5}, "Spark": {"wall_s": 5.0, "cpu_s": 5.0}}
+
+
+def test_a_ratio_to_nothing_is_no_ratio() -> None:
+    assert (ratio(3.0, 2.0), ratio(3.0, None), ratio(None, 2.0), ratio(1.0, 0.0)) == (1.5, None, None, None)
+    assert rate(10_000_000, 2.0) == 5.0
+
+
+def test_the_headline_takes_each_figure_from_its_row_and_none_where_it_is_missing() -> None:
+    found = headline(PARTS)
+    assert found["raw_consume_mb_s"] == 600.0
+    assert found["read_and_land_mb_s"] == 480.0
+    assert found["spark_kafka_job_mb_s"] == 100.0
+    assert found["end_to_end_mb_s"] == 320.0
+    assert found["reader_private_mib"] == {"1": 120.0}
+    ratios = found["ratios"]
+    assert ratios["read_and_land_of_raw"] == 0.8
+    assert ratios["end_to_end_of_spark_sticky"] == 3.2
+    assert ratios["stitching_cpu_of_pyarrow"] == 1.5
+    assert ratios["end_to_end_of_spark_round_robin"] is None
+    assert ratios["time_per_gib_largest_of_smallest"] is None
+
+
+def test_nothing_measured_is_a_headline_of_nothing() -> None:
+    found = headline({})
+    assert found["raw_consume_mb_s"] is None
+    assert set(found["ratios"].values()) == {None}
+
+
+def test_a_comparison_says_how_far_each_ratio_moved_and_leaves_out_what_one_side_lacks() -> None:
+    lines = compare({"a": 1.1, "b": None, "c": 2.0}, {"a": 1.0, "b": 3.0, "d": 1.0})
+    assert len(lines) == 1
+    assert lines[0].startswith("a ")
+    assert lines[0].endswith("+10 %")
+
+
+def test_the_tables_have_every_row_every_failure_and_the_goals() -> None:
+    text = render({**headline(PARTS), "parts": PARTS, "rounds": 3, "mib": 1024, "machine": {"cores": 2}})
+    assert "| read + land (2 processes) / raw loop (2 processes) | 0.80 | ≥ 0.8 |" in text
+    assert "| ours: end to end, warm | 320 | 1.00 | 1.00 | 0.53 | 3.20 | main 10 |" in text
+    assert "not measured: RuntimeError: no compiler \\| here" in text
+    assert "### Reader memory\n\n| GiB | MiB |\n|---|---|\n| 1 | 120 |" in text
+    assert "### Growth\n\nNot measured: RuntimeError: no room" in text
+
+
+def test_only_what_stands_between_the_markers_is_rewritten() -> None:
+    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    once = replace_between(page, "new\n")
+    assert once == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert replace_between(once, "new") == once
+
+
+@pytest.mark.parametrize("page", ["nothing", BEGIN, f"{END} {BEGIN}", f"{BEGIN}{BEGIN}{END}"])
+def test_a_page_without_its_markers_is_refused(page: str) -> None:
+    with pytest.raises(ValueError, match="must have"):
+        replace_between(page, "new")
+
+
+def test_the_first_part_of_a_topic_is_whole_waveforms_in_equal_parts_of_all_partitions() -> None:
+    topic = Topic("t", starts=[4, 4], ends=[4 + 64, 4 + 64], prelude=8, bytes=8 << 30, waveforms=8, digests="")
+    part = first_part(topic, 2)
+    assert (part.starts, part.ends) == ([4, 4], [4 + 16, 4 + 16])
+    assert (part.bytes, part.waveforms, part.records) == (2 << 30, 2, 32)
+    assert first_part(topic, 8).ends == topic.ends
+
+
+def test_more_than_a_topic_has_is_no_part_of_it() -> None:
+    topic = Topic("t", starts=[0, 0], ends=[64, 64], prelude=0, bytes=8 << 30, waveforms=8, digests="")
+    with pytest.raises(RuntimeError, match="does not have 16 GiB"):
+        first_part(topic, 16)
