@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -11,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from spark_apps.start_archive import archived_start
 from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.batch.site import Site
+from wavestitch.local.stack import CACHE
 from wavestitch.producers.chunking import ChunkRecord, cut_recording
 from wavestitch.producers.partitioning import Strategy
 from wavestitch.producers.recording import Recording, make_recording
@@ -51,6 +54,7 @@ def make_whole(
 ) -> Whole:
     """`stream`: further lines of the stream's YAML."""
     group = f"g-{uuid.uuid4().hex[:10]}"
+    spark_conf = archived_start(cache=CACHE, java_home=java_home, say=print)
     streams = folder / "streams"
     streams.mkdir(parents=True)
     (streams / f"{STREAM}.yaml").write_text(
@@ -61,7 +65,8 @@ def make_whole(
         f'landing = "{folder}/landing"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
         f'[kafka]\nbootstrap = "{bootstrap}"\n'
         f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
-        f'[spark]\nmaster = "local[2]"\njava_home = "{java_home}"\n'
+        f'[spark]\nmaster = "local[2]"\njava_home = "{java_home}"\n[spark.conf]\n'
+        + "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in spark_conf.items())
     )
     site = Site(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))
     return Whole(site, topic, group, folder)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from spark_apps.start_archive import archived_start
 from wavestitch import console
 from wavestitch.batch.site import Site
 from wavestitch.contracts.chunk_header import SAMPLE_BYTES
@@ -21,7 +22,8 @@ from wavestitch.demo.report import compare_samples, describe_row, plot_waveform
 from wavestitch.demo.story import Story, tell_ecg, tell_seismic
 from wavestitch.local.airflow_api import AirflowApi, TaskState
 from wavestitch.local.broker import run_kafka_tool
-from wavestitch.local.stack import ROOT, STATE, Stack, start_stack, stop_stack
+from wavestitch.local.java import find_java
+from wavestitch.local.stack import CACHE, ROOT, STATE, Stack, start_stack, stop_stack
 from wavestitch.producers.readers import read_recordings
 from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
@@ -47,7 +49,8 @@ def main() -> int:
     stop_stack(say=lambda _: None, folder=FOLDER)
     shutil.rmtree(FOLDER, ignore_errors=True)
     try:
-        stack = start_stack(say=say, folder=FOLDER)
+        spark_conf = archived_start(cache=CACHE, java_home=find_java(CACHE), say=say)
+        stack = start_stack(say=say, folder=FOLDER, spark_conf=spark_conf)
         report = tell(stack, say=say)
     except WavestitchError as error:
         console.err.print(f"{type(error).__name__}: {error.message}", style="red", markup=False)
