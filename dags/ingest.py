@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import (
     DAG,
     CronDataIntervalTimetable,
@@ -30,7 +31,7 @@ from airflow.sdk.exceptions import AirflowTimetableInvalid
 from wavestitch.batch.request import GATES, check_gate, earlier_plan, plan_request
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.stream import Stream
-from wavestitch.settings import Settings, load_settings, load_stream, stream_names
+from wavestitch.settings import Settings, load_settings, load_stream, resolve_secrets, stream_names
 
 OWNER = "wavestitch"
 RETRIES = 2
@@ -89,6 +90,7 @@ PARAMS = {
 }
 
 READ_DOC = "**Reads one unit of work** (the slices in its name) from Kafka into the landing, up to exactly its end."
+CATCH_UP_DOC = "**Triggers the next run** where the batch's limits left records behind; skipped otherwise."
 _SHOWN = 200  # of a task's name
 
 log = logging.getLogger(__name__)
@@ -177,13 +179,18 @@ def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: d
     return step_publish(Site(), stream, plan_id, reassembled, validated, say=log.info)
 
 
-@task(execution_timeout=timedelta(minutes=15))
-def commit_offsets(stream: str, plan_id: str) -> dict[str, Any]:
-    """**Projects the positions into the consumer group**, last: for Kafka's own tools. Then the landing is freed."""
+@task.short_circuit(execution_timeout=timedelta(minutes=15))
+def commit_offsets(stream: str, plan_id: str) -> bool:
+    """**Projects the positions into the consumer group**, last: for Kafka's own tools. Then the landing is freed.
+
+    Its XComs: `committed`, what was done; `return_value`, whether the batch's limits left records behind it.
+    """
     from wavestitch.batch.site import Site  # noqa: PLC0415
     from wavestitch.batch.steps import step_commit_offsets  # noqa: PLC0415
 
-    return step_commit_offsets(Site(), stream, plan_id)
+    ti = get_current_context()["ti"]
+    ti.xcom_push(key="committed", value=step_commit_offsets(Site(), stream, plan_id))
+    return bool(ti.xcom_pull(task_ids="plan", key="plan")["left"])
 
 
 def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> None:
@@ -206,7 +213,7 @@ def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> N
     with tempfile.TemporaryDirectory(prefix="wavestitch-submit-") as private:
         properties = Path(private) / "spark.properties"
         properties.write_text(
-            submit.spark_properties(submit.spark_conf(master, settings.spark.conf)), encoding="latin-1"
+            submit.spark_properties(submit.spark_conf(master, resolve_secrets(settings.spark.conf))), encoding="latin-1"
         )
         hook = SparkSubmitHook(
             conn_id=name,
@@ -251,7 +258,11 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY) -> 
         reassembled = reassemble(stream.name, plan_id, reads)
         validated = validate(stream.name, plan_id, reassembled)
         published = publish(stream.name, plan_id, reassembled, validated)
-        published >> commit_offsets(stream.name, plan_id)
+        # The next run of this DAG at once, without waiting for its schedule: a lag is worked off batch by batch.
+        catch_up = TriggerDagRunOperator(
+            task_id="catch_up", trigger_dag_id=dag.dag_id, doc_md=CATCH_UP_DOC, execution_timeout=timedelta(minutes=5)
+        )
+        published >> commit_offsets(stream.name, plan_id) >> catch_up
     return dag
 
 

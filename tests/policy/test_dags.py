@@ -17,7 +17,7 @@ from wavestitch.contracts import errors
 
 prepare_airflow()
 
-STEPS = ["plan", "read", "reassemble", "validate", "publish", "commit_offsets"]
+STEPS = ["plan", "read", "reassemble", "validate", "publish", "commit_offsets", "catch_up"]
 HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "pyiceberg", "pandas", "pyarrow")
 GOOD = "topic: t\ngroup: g\n"
 
@@ -47,9 +47,9 @@ def dags(dags_of: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     return dags_of(ROOT / "streams")
 
 
-def test_each_declared_stream_has_a_dag_and_there_is_one_to_rewind(dags: dict[str, Any]) -> None:
+def test_each_declared_stream_has_a_dag_and_there_is_one_to_rewind_and_one_to_maintain(dags: dict[str, Any]) -> None:
     streams = sorted(p.stem for p in (ROOT / "streams").glob("*.yaml"))
-    assert sorted(dags) == sorted([*(f"ingest_{s}" for s in streams), "rewind"])
+    assert sorted(dags) == sorted([*(f"ingest_{s}" for s in streams), "rewind", "maintain"])
 
 
 def test_every_dag_says_what_it_is_for_and_ends(dags: dict[str, Any]) -> None:
@@ -92,6 +92,15 @@ def test_only_a_person_moves_offsets_and_only_by_saying_so(dags: dict[str, Any])
     assert rewind.params["apply"] is False, "DAG rewind, param apply: must be a dry run by default"
     assert rewind.params["accept_skip"] is False, "DAG rewind, param accept_skip: must be off by default"
     assert all(t.retries == 0 for t in rewind.tasks), "DAG rewind: it must not be tried again by itself"
+
+
+def test_maintenance_has_a_task_a_stream_one_at_a_time_and_is_a_dry_run_by_hand(dags: dict[str, Any]) -> None:
+    maintain = dags["maintain"]
+    assert sorted(t.task_id for t in maintain.tasks) == sorted(p.stem for p in (ROOT / "streams").glob("*.yaml"))
+    assert maintain.params["mode"] == "dry run", "DAG maintain, param mode: must be a dry run by default"
+    assert maintain.timetable.can_be_scheduled, "DAG maintain: it must run by itself, or disks fill up"
+    assert maintain.max_active_tasks == 1, "DAG maintain: streams one at a time, each may start a Spark of its own"
+    assert all(t.trigger_rule == "all_done" for t in maintain.tasks), "one stream must not stop the others"
 
 
 def test_the_tasks_of_a_stream_are_the_steps_in_order(dags: dict[str, Any]) -> None:
@@ -137,7 +146,7 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
     dags_of: Callable[..., dict[str, Any]], text: str, reason: str
 ) -> None:
     found = dags_of({"good.yaml": GOOD, "bad.yaml": text})
-    assert sorted(found) == ["ingest_bad", "ingest_good", "rewind"]
+    assert sorted(found) == ["ingest_bad", "ingest_good", "maintain", "rewind"]
     broken = found["ingest_bad"]
     assert reason in broken.description
     assert reason in broken.doc_md
@@ -150,12 +159,12 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 
 def test_a_file_whose_name_is_no_stream_or_no_dag_is_broken_too(dags_of: Callable[..., dict[str, Any]]) -> None:
     found = dags_of({"My Stream.yaml": GOOD, "My_Stream.yaml": GOOD, "ok.yaml": GOOD})
-    assert len(found) == 4
+    assert len(found) == 5
     assert sum("broken" in d.tags for d in found.values()) == 2
 
 
-def test_without_any_stream_there_is_only_the_rewind(dags_of: Callable[..., dict[str, Any]]) -> None:
-    assert sorted(dags_of({})) == ["rewind"]
+def test_without_any_stream_there_are_only_the_rewind_and_maintenance(dags_of: Callable[..., dict[str, Any]]) -> None:
+    assert sorted(dags_of({})) == ["maintain", "rewind"]
 
 
 def test_every_dag_can_be_stored_and_is_the_same_each_time_it_is_parsed(
@@ -172,7 +181,7 @@ def test_parsing_loads_nothing_heavy(tmp_path: Path) -> None:
     config = write_settings(tmp_path, streams=ROOT / "streams")
     code = f"""
 import runpy, sys
-for name in ("ingest", "rewind"):
+for name in ("ingest", "maintain", "rewind"):
     runpy.run_path(f"{ROOT}/dags/{{name}}.py")
 print(sorted(set(sys.modules) & set({HEAVY!r})))
 """

@@ -67,6 +67,14 @@ class Lab:
             dag.get_task(task_id)._pre_execute_hook = act
         return outcome_of(dag.test(run_conf=conf, logical_date=None))
 
+    def queued(self) -> int:
+        """Runs that were triggered and wait for a scheduler."""
+        from airflow.models.dagrun import DagRun  # noqa: PLC0415
+        from airflow.utils.session import create_session  # noqa: PLC0415
+
+        with create_session() as session:
+            return session.query(DagRun).filter(DagRun.dag_id == "ingest_ecg", DagRun.state == "queued").count()
+
     def positions(self) -> dict[int, int]:
         head = self.site.tables("ecg").head()
         assert head is not None

@@ -31,7 +31,7 @@ def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
 
     first = lab.run()
     assert first.state == "success", first
-    assert first.states() == dict.fromkeys(STEPS, "success")
+    assert first.states() == dict.fromkeys(STEPS, "success") | {"catch_up": "skipped"}
     assert all("partition" in name for name in first.names)
     assert lab.published() == ["w1", "w2"]
     assert sum(lab.positions().values()) == lab.sent
@@ -55,7 +55,7 @@ def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
 
     idle = lab.run()
     assert idle.state == "success"
-    assert idle.states() == {"plan": "success"} | dict.fromkeys(STEPS[1:], "skipped")
+    assert idle.states() == {"plan": "success"} | dict.fromkeys([*STEPS[1:], "catch_up"], "skipped")
     assert "stands at the end" in str(idle.xcoms["plan.nothing"])
     tab = server.get(f"/wavestitch/run/ingest_ecg?run_id={quote(idle.run_id)}", headers=viewer).text
     assert "stands at the end" in tab
@@ -65,6 +65,25 @@ def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
     assert lab.run().state == "success"
     assert lab.published() == ["w1", "w2", "w3"]
     assert lab.newest().counts["carried_in"] == 2
+
+
+def test_a_run_that_its_limits_cut_short_triggers_the_next(lab: Lab) -> None:
+    definition = lab.site.settings.streams / "ecg.yaml"
+    definition.write_text(definition.read_text().replace("limits: {", "limits: {max_batch_records: 6, "))
+    lab.send(waveform(1), waveform(2))
+
+    first = lab.run()
+    assert first.state == "success", first
+    assert first.xcoms["plan.plan"]["left"] == 2
+    assert first.xcoms["plan.plan"]["forecast"]["batches"] == 2
+    assert first.states()["catch_up"] == "success"
+    assert lab.queued() == 1
+
+    # What was triggered goes on to the end, and triggers nothing.
+    last = lab.run()
+    assert last.states() == dict.fromkeys(STEPS, "success") | {"catch_up": "skipped"}
+    assert lab.published() == ["w1", "w2"]
+    assert lab.queued() == 1
 
 
 def test_a_run_that_names_offsets_publishes_them_and_leaves_the_positions_alone(lab: Lab) -> None:
