@@ -9,7 +9,7 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check bench lock lock-jars clean runtime dev
+.PHONY: help demo up down test check faults soak hostile bench bench-quick lock lock-jars clean runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,8 +32,20 @@ check: dev ## Lint, formatting, types, and the direction of imports
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-bench: runtime ## Measure a whole batch, part by part, beside a bare consume loop
-	$(PYTHON) -m benchmarks.whole_batch
+faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped
+	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))
+
+soak: dev ## Run everything at once for HOURS=1, and judge: nothing lost, nothing growing without bound
+	$(PYTHON) -m tests.soak --hours $(or $(HOURS),1)
+
+hostile: dev ## Count the kinds of hostile input, and how many are contained
+	$(PYTHON) -m tests.hostile.count
+
+bench: runtime ## Measure against what one would take instead; rewrites docs/benchmarks.md
+	$(PYTHON) -m benchmarks.side_by_side
+
+bench-quick: runtime ## The ratios that matter, beside the committed ones
+	$(PYTHON) -m benchmarks.quick
 
 lock: ## Resolve requirements/*.in anew and pin the result by hash
 	$(UV) $(COMPILE) requirements/runtime.in -o requirements/runtime.txt

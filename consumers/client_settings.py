@@ -51,7 +51,8 @@ _VALUES = {
     "sasl.mechanism": ("plain", "scram-sha-256", "scram-sha-512"),
     "sasl.mechanisms": ("plain", "scram-sha-256", "scram-sha-512"),
 }
-_BOOTSTRAP = re.compile(r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$")
+_BOOTSTRAP = re.compile(r"[^\s,]+:[0-9]{1,5}(,[^\s,]+:[0-9]{1,5})*")
+_LOOPBACK = re.compile(r"(127\.[0-9.]+|localhost|\[::1\]):[0-9]+")
 
 _READER = {
     "enable.auto.commit": False,
@@ -78,10 +79,11 @@ class KafkaSettings:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not _BOOTSTRAP.match(self.bootstrap):
+        if not _BOOTSTRAP.fullmatch(self.bootstrap):
             raise BadInput(f"Kafka's address is {self.bootstrap!r}; write host:port, several with commas between them")
         for key, value in self.options.items():
             _check_option(key, value)
+        _check_protocol(self.bootstrap, self.options)
         # A copy: what the caller does to its own mapping afterwards was not checked. (Pickles, unlike a proxy.)
         object.__setattr__(self, "options", dict(self.options))
 
@@ -121,6 +123,31 @@ def _client_config(settings: KafkaSettings, on_error: Callable[[Any], None] | No
     if on_error is not None:
         config["error_cb"] = on_error
     return config
+
+
+def _check_protocol(bootstrap: str, options: Mapping[str, str]) -> None:
+    """Who configures a password or a certificate means it to be used, and never to be shown to the network."""
+    protocol = options.get("security.protocol", "plaintext").lower()
+    idle = sorted(
+        key
+        for key in options
+        if (key.startswith("sasl.") and not protocol.startswith("sasl_"))
+        or (key.startswith("ssl.") and not protocol.endswith("ssl"))
+    )
+    if idle:
+        raise BadInput(
+            f"Kafka options {', '.join(idle)} do nothing with security.protocol {protocol!r}; set it to SASL_SSL (or "
+            "SSL, for a certificate alone), or remove them",
+            key="security.protocol",
+        )
+    mechanism = options.get("sasl.mechanism", options.get("sasl.mechanisms", "")).lower()
+    away = [a for a in bootstrap.split(",") if not _LOOPBACK.fullmatch(a)]
+    if protocol == "sasl_plaintext" and mechanism == "plain" and away:
+        raise BadInput(
+            f"with security.protocol sasl_plaintext and mechanism plain the password would cross the network to "
+            f"{away[0]} for everybody to read; use SASL_SSL, or a SCRAM mechanism",
+            key="security.protocol",
+        )
 
 
 def _check_option(key: str, value: object) -> None:

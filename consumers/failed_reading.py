@@ -5,6 +5,8 @@ Asked in this order because each explains what comes after it. The answer is an 
 
 from __future__ import annotations
 
+from confluent_kafka import KafkaError
+
 from consumers.kafka_errors import translate
 from consumers.range_scan import ScanFailed, Source
 from wavestitch.contracts.errors import DataLost, Refused, Terminal, Transient, WavestitchError
@@ -49,6 +51,16 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
             partition=slice_.partition,
             offsets=[[ends.high_watermark, slice_.end]],
         )
+    if failed.error is not None and _is_truncation(failed.error):
+        return DataLost(
+            f"{where}: the log was cut off before {slice_.start} after it had been read up to there, and written anew "
+            f"(an unclean leader election? the client says: {failed.error.str()}). What was published stays; read what "
+            "is there now from before the cut on, with `wavestitch rewind STREAM --to earliest --apply` or to a time "
+            "before it: what is published is recognised",
+            topic=source.topic,
+            partition=slice_.partition,
+            offsets=[[slice_.start, slice_.end]],
+        )
     if failed.why in (Why.NOT_RISING, Why.BEFORE_START):
         return Terminal(f"{where}: the client delivered offsets out of order ({failed.why.value} at {failed.position})")
     if failed.why is Why.LOG_ERROR and failed.error is not None:
@@ -61,4 +73,11 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
         partition=slice_.partition,
         position=failed.position,
         why=failed.why.value,
+    )
+
+
+def _is_truncation(error: KafkaError) -> bool:
+    """Whether the client found the log cut off. With the reset policy `error` it says so as a failed reset (2.16)."""
+    return error.code() == KafkaError._LOG_TRUNCATION or (
+        error.code() == KafkaError._AUTO_OFFSET_RESET and "log truncation" in error.str()
     )

@@ -7,19 +7,32 @@ that concern the whole request come out as `KafkaException`, those of one partit
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 
-from consumers.kafka_errors import kafka_error, translate
+from consumers.kafka_errors import is_refused_act, is_refused_login, kafka_error, translate
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.position import GroupOffset, Position
 
+_FIRST_PATIENCE = 1.0
+_POLL_SECONDS = 0.05
+_HAS_MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS)
+_NOT_CLASSIC = "Dead"
+"""What a broker says to the older question of a group that is there, and speaks the newer protocol."""
 _COORDINATOR_MOVES = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
+)
+# What the client waits for by itself, and says when the time for it is up.
+_NO_ANSWER = (
+    *_COORDINATOR_MOVES,
+    KafkaError._TIMED_OUT,
+    KafkaError._WAIT_COORD,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
 )
 
 
@@ -36,11 +49,29 @@ def _settled(ask: Callable[[], Any], deadline: float) -> Any:
         time.sleep(0.1)
 
 
-def live_members(admin: Any, group: str, *, deadline: float) -> list[str]:
-    """Client id and host of every member, whichever rebalance protocol it speaks; empty for an unknown group."""
+def _listed(admin: Any, group: str, deadline: float) -> Any:
+    """The group as the older protocol knows it; None where no broker does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        found = admin.list_groups(group=group, timeout=deadline)
+    return next((each for each in found if each.id == group), None)
+
+
+def live_members(admin: Any, group: str, *, deadline: float, wait: Callable[[Any], Any]) -> list[str]:
+    """Client id and host of every member, whichever rebalance protocol it speaks; empty for an unknown group.
+
+    `wait`: how the answer behind a future is waited for.
+    """
+    # First the older question, which goes to every broker: the newer ones go to the group's coordinator alone, and when
+    # that one moves librdkafka (2.16) asks the old one for minutes, and where its connections break ends the process.
+    known = _listed(admin, group, deadline)
+    if known is None:
+        return []
+    if known.state != _NOT_CLASSIC:
+        return [f"{member.client_id} at {member.client_host.lstrip('/')}" for member in known.members]
 
     def ask() -> Any:
-        return admin.describe_consumer_groups([group], request_timeout=deadline)[group].result()
+        return wait(admin.describe_consumer_groups([group], request_timeout=deadline)[group])
 
     try:
         found = _settled(ask, deadline)
@@ -55,16 +86,23 @@ def live_members(admin: Any, group: str, *, deadline: float) -> list[str]:
 
 
 def committed_offsets(
-    consumer: Any, group: str, topic: str, partitions: Sequence[int], *, deadline: float
+    consumer: Any,
+    group: str,
+    topic: str,
+    partitions: Sequence[int],
+    *,
+    deadline: float,
+    refused: Callable[[], KafkaError | None],
 ) -> dict[int, GroupOffset | None]:
     """Per partition what is committed; None where nothing is. `consumer` has the group's id and never joins it.
 
     Not the admin client's question: librdkafka's answer to that can end the whole process while the group's coordinator
     moves. A committed reader waits for that, and for a transaction that is pending on the offsets, up to the deadline.
+    `refused`: why the client is not let in, where it complained of that.
     """
     if not partitions:
         return {}
-    answer = consumer.committed([TopicPartition(topic, p) for p in partitions], timeout=deadline)
+    answer = _answer(consumer, [TopicPartition(topic, p) for p in partitions], deadline, refused)
     offsets: dict[int, GroupOffset | None] = {}
     for at in answer:
         if at.error is not None:
@@ -79,10 +117,52 @@ def committed_offsets(
     return offsets
 
 
+def _answer(
+    consumer: Any, wanted: list[TopicPartition], deadline: float, refused: Callable[[], KafkaError | None]
+) -> list[TopicPartition]:
+    """What the broker says within the deadline. One that will not let us in is no broker that is away: the client only
+    waits for it, and tells the refusal to whoever polls."""
+    end, patience = time.monotonic() + deadline, _FIRST_PATIENCE
+    while True:
+        left = end - time.monotonic()
+        try:
+            return list(consumer.committed(wanted, timeout=max(0.0, min(patience, left))))
+        except KafkaException as raised:
+            if kafka_error(raised).code() not in _NO_ANSWER:
+                raise
+            refusal = _heard(consumer) or refused()
+            if refusal is not None:
+                raise KafkaException(refusal) from raised
+            if left <= patience:
+                raise
+        # A broker that is only slow gets more time each try, at last all there is.
+        patience *= 2
+
+
+def _heard(consumer: Any) -> KafkaError | None:
+    """The refusal among what the client has to tell. Polling without an assignment reads nothing and joins nothing."""
+    while (message := consumer.poll(_POLL_SECONDS)) is not None:
+        error = message.error()
+        if error is not None and (is_refused_login(error) or is_refused_act(error)):
+            return error
+    return None
+
+
 def commit_group(
-    admin: Any, group: str, topic: str, positions: Mapping[int, Position], metadata: str, *, deadline: float
+    open_consumer: Callable[[Callable[..., None]], Any],
+    group: str,
+    topic: str,
+    positions: Mapping[int, Position],
+    metadata: str,
+    *,
+    deadline: float,
+    refused: Callable[[], KafkaError | None],
 ) -> None:
-    """Write all offsets, tagged. With live members Kafka refuses: raised as `Refused`."""
+    """Write all offsets, tagged. With live members Kafka refuses: raised as `Refused`.
+
+    `open_consumer`: makes a consumer with the group's id, which never joins it; its argument is told what became of a
+    commit. Not the admin client's request, for the reasons in `live_members`. `refused`: as in `committed_offsets`.
+    """
     if not positions:
         return
     wanted = [
@@ -91,20 +171,42 @@ def commit_group(
         else TopicPartition(topic, p, at.next_offset, metadata=metadata)
         for p, at in sorted(positions.items())
     ]
-    asked = [ConsumerGroupTopicPartitions(group, wanted)]
-    answer = admin.alter_consumer_group_offsets(asked, request_timeout=deadline)[group].result()
-    # The request as a whole succeeds; what became of a partition stands in its own error.
-    for at in answer.topic_partitions:
-        if at.error is not None:
-            raise _refusal(at.error, group, topic, at.partition)
+    answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+    consumer = open_consumer(lambda error, partitions: answers.append((error, partitions)))
+    end = time.monotonic() + deadline
+
+    def ask() -> list[TopicPartition]:
+        answers.clear()
+        consumer.commit(offsets=wanted, asynchronous=True)
+        while not answers:
+            refusal = _heard(consumer) or refused()
+            if refusal is not None or time.monotonic() > end:
+                raise KafkaException(refusal or KafkaError(KafkaError._TIMED_OUT))
+        error, partitions = answers[0]
+        if error is not None and all(at.error is None for at in partitions):
+            raise KafkaException(error)
+        return partitions
+
+    try:
+        failed = [at for at in _settled(ask, deadline) if at.error is not None]
+        if failed:
+            # The client tells all of them the error of one.
+            raise _refusal(failed[0].error, group, topic, [at.partition for at in failed])
+    except KafkaException as raised:
+        if kafka_error(raised).code() in _HAS_MEMBERS:
+            raise _refusal(kafka_error(raised), group, topic, sorted(positions)) from raised
+        raise
+    finally:
+        consumer.close()
 
 
-def _refusal(error: KafkaError, group: str, topic: str, partition: int) -> Exception:
-    if error.code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS):
+def _refusal(error: KafkaError, group: str, topic: str, partitions: Sequence[int]) -> Exception:
+    where = f"topic {topic} partition{'s' * (len(partitions) > 1)} {', '.join(map(str, partitions))}"
+    if error.code() in _HAS_MEMBERS:
         return Refused(
-            f"group {group} has live members, so Kafka takes no offsets from outside (topic {topic} partition "
-            f"{partition}: {error.name()}); stop the consumers of this group, or give the stream a group of its own",
+            f"group {group} has live members, so Kafka takes no offsets from outside ({where}: "
+            f"{error.name()}); stop the consumers of this group, or give the stream a group of its own",
             group=group,
-            partition=partition,
+            partitions=list(partitions),
         )
-    return translate(error, f"committing the offset of group {group} on topic {topic} partition {partition}")
+    return translate(error, f"committing the offsets of group {group} on {where}")

@@ -65,6 +65,11 @@ def is_refused_login(error: KafkaError) -> bool:
     return error.code() in _AUTHENTICATION
 
 
+def is_refused_act(error: KafkaError) -> bool:
+    """Whether we are let in, but not to do this."""
+    return error.code() in _AUTHORIZATION
+
+
 def translate(error: KafkaError, doing: str) -> WavestitchError:
     """The error as one of ours. `doing`: what was tried and where, e.g. `reading topic ecg partition 3`."""
     what, code = f"{doing} failed: {error.str()} ({error.name()})", error.name()
@@ -72,7 +77,8 @@ def translate(error: KafkaError, doing: str) -> WavestitchError:
         return Terminal(f"{what}; check user, password, certificates and security.protocol in the settings", code=code)
     if error.code() in _AUTHORIZATION:
         return Terminal(
-            f"{what}; give this user Describe, DescribeConfigs and Read on the topic, Describe and Read on the group",
+            f"{what}; give this user Read and DescribeConfigs on the topic, Read on the group (docs/threat-model.md "
+            "says which part needs which)",
             code=code,
         )
     if error.code() in _MISSING:

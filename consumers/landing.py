@@ -28,6 +28,7 @@ from wavestitch.write_once import DigestingFile
 __all__ = ["LandingWriter", "open_landing", "read_index", "verify_landed"]
 
 _DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+_WRONG_FOLDER = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR)
 
 
 class LandingWriter:
@@ -127,8 +128,10 @@ class LandingWriter:
             self._file = None
 
     def _explain(self, error: OSError) -> Exception:
-        if error.errno not in _DISK_FULL:
+        if error.errno in _WRONG_FOLDER:
             return Terminal(f"cannot write in {self._folder}: {error.strerror}; check the folder's rights and its disk")
+        if error.errno not in _DISK_FULL:
+            return Transient(f"cannot write in {self._folder}: {error.strerror}; look after its disk, then try again")
         written = self._file.size if self._file else 0
         needed = max(self._expected_bytes, written + self._pending.size)
         return Transient(

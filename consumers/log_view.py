@@ -16,10 +16,13 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from consumers.client_settings import KafkaSettings, admin_config, consumer_config
 from consumers.group_state import commit_group, committed_offsets, live_members
-from consumers.kafka_errors import kafka_error, translate
+from consumers.kafka_errors import is_refused_login, kafka_error, translate
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
+
+_LOOK_SECONDS = 0.25
+"""So often a request that has no answer yet is looked after."""
 
 
 class KafkaLog:
@@ -36,7 +39,7 @@ class KafkaLog:
         doing = f"looking up topic {name} at {self._bootstrap}"
         futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._deadline)
         try:
-            found = futures[name].result()
+            found = self._answer(futures[name])
         except KafkaException as raised:
             if kafka_error(raised).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise Refused(
@@ -74,7 +77,7 @@ class KafkaLog:
 
     def members(self, group: str) -> Sequence[str]:
         try:
-            return live_members(self._admin, group, deadline=self._deadline)
+            return live_members(self._admin, group, deadline=self._deadline, wait=self._answer)
         except KafkaException as raised:
             raise self._error(raised, f"looking up the members of group {group}") from raised
 
@@ -82,7 +85,10 @@ class KafkaLog:
         config = consumer_config(self._settings, group=group, isolation="read_committed", on_error=self._remember)
         consumer = Consumer(config)
         try:
-            return committed_offsets(consumer, group, topic, partitions, deadline=self._deadline)
+            began = time.monotonic()
+            return committed_offsets(
+                consumer, group, topic, partitions, deadline=self._deadline, refused=lambda: self._refused_since(began)
+            )
         except KafkaException as raised:
             # A transaction that is pending on the offsets keeps the answer back, and looks like a broker that is away.
             doing = (
@@ -93,8 +99,20 @@ class KafkaLog:
             consumer.close()
 
     def commit_group(self, group: str, topic: str, positions: Mapping[int, Position], metadata: str) -> None:
+        patience = str(round(self._deadline * 1000))
+        bounds = {"session.timeout.ms": patience, "socket.timeout.ms": patience}  # what closing would else wait for
+        config = consumer_config(self._settings, group=group, isolation="read_committed", on_error=self._remember)
+        began = time.monotonic()
         try:
-            commit_group(self._admin, group, topic, positions, metadata, deadline=self._deadline)
+            commit_group(
+                lambda told: Consumer({**config, **bounds, "on_commit": told}),
+                group,
+                topic,
+                positions,
+                metadata,
+                deadline=self._deadline,
+                refused=lambda: self._refused_since(began),
+            )
         except KafkaException as raised:
             raise self._error(raised, f"committing the offsets of group {group} on topic {topic}") from raised
 
@@ -115,9 +133,26 @@ class KafkaLog:
 
     def _result(self, future: Future[Any], doing: str) -> Any:
         try:
-            return future.result()
+            return self._answer(future)
         except KafkaException as raised:
             raise self._error(raised, doing) from raised
+
+    def _answer(self, future: Future[Any]) -> Any:
+        """The answer; the client's own complaint as soon as a broker does not let us in: it would go on trying."""
+        began = time.monotonic()
+        while True:
+            try:
+                return future.result(_LOOK_SECONDS)
+            except TimeoutError:
+                self._admin.poll(0)
+                refusal = self._refused_since(began)
+                if refusal is not None:
+                    raise KafkaException(refusal) from None
+
+    def _refused_since(self, began: float) -> KafkaError | None:
+        if self._complaint is None or self._complaint[0] < began or not is_refused_login(self._complaint[1]):
+            return None
+        return self._complaint[1]
 
     def _error(self, raised: KafkaException, doing: str) -> Exception:
         error = kafka_error(raised)

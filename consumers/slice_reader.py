@@ -38,18 +38,27 @@ def read_slice(
     log: Log,
     folder: Path,
     expected_bytes: int = 0,
+    start_epoch: int | None = None,
     newest_epoch: int | None = None,
     on_batch: OnBatch | None = None,
 ) -> LandedSlice:
     """Read and land one slice.
 
-    `newest_epoch`: leader epoch of the partition when the end was planned; a record of a later one was written in place
-    of what was planned. Raises `DataLost`, `Refused`, `Transient` or `Terminal`; then nothing is kept.
+    `start_epoch`: leader epoch before its start, as it was when that was read; a log that was cut off there and written
+    anew is found out by it. `newest_epoch`: the same when the end was planned; a record of a later one was written in
+    place of what was planned. Raises `DataLost`, `Refused`, `Transient` or `Terminal`; then nothing is kept.
     """
     with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
         desk = _Desk(writer)
         try:
-            holes = scan_range(slice_, settings=settings, source=source, take=desk.land, on_batch=on_batch)
+            holes = scan_range(
+                slice_,
+                settings=settings,
+                source=source,
+                take=desk.land,
+                start_epoch=start_epoch,
+                on_batch=on_batch,
+            )
             uncommitted, committed = _look_again(settings, source, slice_, holes)
         except ScanFailed as failed:
             raise explain_failure(log, source, slice_, failed) from failed

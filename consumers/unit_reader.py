@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from consumers.client_settings import KafkaSettings
@@ -20,7 +21,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
-from wavestitch.write_once import DigestingFile
+from wavestitch.write_once import DigestingFile, disk_errors
 
 Progress = Callable[[int, int], None]
 """Called with the records and the payload bytes that were read so far."""
@@ -50,6 +51,7 @@ class ProgressMeter:
             self._tell(self._records, self._bytes)
 
 
+@disk_errors("reading")
 def read_unit(
     *,
     plan: Plan,
@@ -74,19 +76,21 @@ def read_unit(
     log = KafkaLog(kafka)
     check_topic(log, source)
     meter = ProgressMeter(progress, clock=clock)
-    slices = [
-        read_slice(
+    slices = []
+    for slice_ in plan.units[unit]:
+        slice_began = clock()
+        landed = read_slice(
             slice_,
             settings=kafka,
             source=source,
             log=log,
             folder=folder,
             expected_bytes=round(slice_.size * plan.mean_record_bytes),
+            start_epoch=_start_epoch(plan, slice_),
             newest_epoch=_newest_epoch(plan, slice_),
             on_batch=meter.add,
         )
-        for slice_ in plan.units[unit]
-    ]
+        slices.append(replace(landed, seconds=round(clock() - slice_began, 3)))
     meter.close()
     return Receipt(plan_id=plan.plan_id, unit=unit, slices=slices, seconds=round(clock() - began, 3))
 
@@ -120,6 +124,7 @@ def read_units(
     return [receipts[unit] for unit in wanted]
 
 
+@disk_errors("writing a receipt")
 def write_receipt(folder: Path, receipt: Receipt) -> Path:
     """Write the receipt once, under the digest of its content."""
     file = DigestingFile(folder, f"receipt-u{receipt.unit:03d}")
@@ -128,6 +133,14 @@ def write_receipt(folder: Path, receipt: Receipt) -> Path:
         return file.keep_as(f"receipt-u{receipt.unit:03d}-{file.hexdigest()}.json")
     finally:
         file.discard()
+
+
+def _start_epoch(plan: Plan, slice_: OffsetRange) -> int | None:
+    """Leader epoch of what the head's position stands behind; only a slice that begins there can be held against it."""
+    position = plan.positions.get(slice_.partition)
+    if position is None or position.next_offset != slice_.start:
+        return None
+    return position.leader_epoch
 
 
 def _newest_epoch(plan: Plan, slice_: OffsetRange) -> int | None:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from wavestitch.local.jars import KAFKA, PIN_FILE, SPARK_TABLES, digest_jars, fetch_jars
+from wavestitch.local.jars import ALL, PIN_FILE, digest_jars, fetch_jars
 from wavestitch.local.java import find_java
 
 
@@ -17,7 +17,7 @@ def pin_jars() -> str:
     lines = []
     with tempfile.TemporaryDirectory() as scratch:
         java_home = find_java(Path(scratch))
-        for jar_set in (KAFKA, SPARK_TABLES):
+        for jar_set in ALL:
             into = Path(scratch) / jar_set.name
             into.mkdir()
             fetch_jars(jar_set, into=into, java_home=java_home, say=lambda text: print(text, file=sys.stderr))

@@ -1,4 +1,4 @@
-"""Runs the reassembly app through spark-submit, as a child that never outlives its step.
+"""Runs our Spark apps through spark-submit, as a child that never outlives its step.
 
 The exit code of spark-submit says only that something failed: the app leaves its error in a file, and it is raised
 here again. Never imports pyspark.
@@ -16,9 +16,10 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO
 
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError, error_from_json
-from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json, stitch_report_from_json
+from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.write_once import write_first
 
 APPLICATION = Path(__file__).with_name("reassemble.py")
@@ -32,12 +33,22 @@ _DEFAULTS = {
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Nothing of this is on by default. Whoever reaches a port of the app's is asked for its secret, and cannot listen.
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    "spark.network.crypto.authEngineVersion": "2",
+    "spark.master.rest.enabled": "false",
+    # Of settings whose names have these in them, logs and event logs show no values.
+    "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access[.-]?key|private[.-]?key|jaas|sasl",
 }
+JVM_OPTIONS = "spark.driver.extraJavaOptions"
+# The JVM only deals out names: it is gone before optimised code would have paid for its compilation.
+LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # The JVM only deals out names: it is gone before optimised code would have paid for its compilation.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    JVM_OPTIONS: LOCAL_JVM_OPTIONS,
 }
 
 
@@ -60,15 +71,47 @@ def submit_reassembly(
     if not job.assignments:
         write_first(result_path, StitchReport(job.plan_id, ()).to_json())
         return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
+    tasks = len(job.assignments)
+
+    def progress() -> str:
+        done = len({p.name.split("-")[1] for p in Path(job.folder).glob("stitched-*.arrow")})
+        return f"{min(done, tasks)} of {tasks} assignments written"
+
+    submit_app(
+        APPLICATION,
+        job_path=job_path,
+        result_path=result_path,
+        master=master,
+        conf=conf,
+        java_home=java_home,
+        progress=progress,
+        say=say,
+        deadline_s=deadline_s,
+    )
+    return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
+
+
+def submit_app(
+    application: Path,
+    *,
+    job_path: Path,
+    result_path: Path,
+    master: str,
+    conf: Mapping[str, str],
+    java_home: Path | None,
+    progress: Callable[[], str],
+    say: Callable[[str], None],
+    deadline_s: float = DEADLINE_SECONDS,
+) -> None:
+    """Run one of our apps until its result is there, or raise as `submit_reassembly` does."""
     error_file(result_path).unlink(missing_ok=True)
     log_path = result_path.with_name(f"{result_path.name}.log")
-    with tempfile.TemporaryDirectory(prefix="wavestitch-submit-") as private, log_path.open("ab") as log:
+    with tempfile.TemporaryDirectory(prefix="wavestitch-submit-") as private, _private(log_path) as log:
         # Not as arguments: these anybody on the machine can read, and a setting may be a secret.
         properties = Path(private) / "spark.properties"
         properties.write_text(spark_properties(spark_conf(master, conf)), encoding="latin-1")
-        home = _spark_home()
-        argv = [str(home / "bin" / "spark-submit"), "--master", master, "--properties-file", str(properties)]
-        argv += ["--load-spark-defaults", str(APPLICATION), "--job", str(job_path), "--result", str(result_path)]
+        argv = [str(spark_submit()), "--master", master, "--properties-file", str(properties)]
+        argv += ["--load-spark-defaults", str(application), "--job", str(job_path), "--result", str(result_path)]
         leash = [sys.executable, str(Path(__file__).with_name("leash.py")), str(os.getpid())]
         child = subprocess.Popen(
             leash + argv,
@@ -79,11 +122,11 @@ def submit_reassembly(
             start_new_session=True,
         )
         try:
-            code = _wait(child, job, say, deadline_s, log_path)
+            code = _wait(child, progress, say, deadline_s, log_path)
             _wait_for_last_words(child, result_path)
         finally:
             _end(child)
-    return _conclude(code, result_path, log_path)
+    _conclude(code, result_path, log_path)
 
 
 def error_file(result_path: Path) -> Path:
@@ -100,22 +143,39 @@ def left_error(result_path: Path, *, patience_s: float = _PATIENCE_SECONDS / 2) 
 
 
 def spark_conf(master: str, conf: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings for the app: `conf` over our defaults."""
-    return {**_DEFAULTS, **(_LOCAL_DEFAULTS if master.startswith("local") else {}), **conf}
+    """Spark's settings for the app: `conf` over our defaults.
+
+    Raises `BadInput` for a standalone cluster without its secret: the app would be open to whoever reaches its ports.
+    """
+    found = {**_DEFAULTS, **(_LOCAL_DEFAULTS if master.startswith("local") else {}), **conf}
+    secret = found.get("spark.authenticate.secret") or found.get("spark.authenticate.secret.file")
+    if master.startswith("spark://") and found["spark.authenticate"].lower() == "true" and not secret:
+        raise BadInput(
+            f"Spark's master is {master}, and [spark.conf] has no spark.authenticate.secret: give the cluster's own "
+            '(env:NAME or file:PATH), or say spark.authenticate = "false" for a cluster in a network of its own'
+        )
+    return found
+
+
+def _private(path: Path) -> IO[bytes]:
+    """A log to append to, for its owner and group."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640), "ab")
 
 
 def _wait(
-    child: subprocess.Popen[bytes], job: StitchJob, say: Callable[[str], None], deadline_s: float, log_path: Path
+    child: subprocess.Popen[bytes],
+    progress: Callable[[], str],
+    say: Callable[[str], None],
+    deadline_s: float,
+    log_path: Path,
 ) -> int:
     began = time.monotonic()
-    tasks = len(job.assignments)
-    say(f"Spark: stitching {tasks} assignments, log in {log_path}")
+    say(f"Spark: {progress()}, log in {log_path}")
     while (elapsed := time.monotonic() - began) < deadline_s:
         try:
             return child.wait(min(_HEARTBEAT_SECONDS, deadline_s - elapsed))
         except subprocess.TimeoutExpired:
-            done = len({p.name.split("-")[1] for p in Path(job.folder).glob("stitched-*.arrow")})
-            say(f"Spark: {min(done, tasks)} of {tasks} assignments written after {time.monotonic() - began:.0f} s")
+            say(f"Spark: {progress()} after {time.monotonic() - began:.0f} s")
     raise Transient(
         f"the Spark app was still running after {deadline_s:.0f} s and was ended; its log is {log_path}. Give it more "
         "time or more cores, or make batches smaller",
@@ -147,9 +207,9 @@ def _end(child: subprocess.Popen[bytes]) -> None:
             continue
 
 
-def _conclude(code: int, result_path: Path, log_path: Path) -> StitchReport:
+def _conclude(code: int, result_path: Path, log_path: Path) -> None:
     if code == 0 and result_path.exists():
-        return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
+        return
     left = left_error(result_path, patience_s=0)
     if left is not None:
         raise left
@@ -174,6 +234,11 @@ def _spark_home() -> Path:
     if found is None or not found.submodule_search_locations:
         raise BadInput("PySpark is not installed in this environment; install the package with its requirements")
     return Path(found.submodule_search_locations[0])
+
+
+def spark_submit() -> Path:
+    """Spark's own program of that name."""
+    return _spark_home() / "bin" / "spark-submit"
 
 
 def spark_environment(java_home: Path | None) -> dict[str, str]:

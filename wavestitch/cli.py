@@ -19,9 +19,10 @@ import typer
 
 from wavestitch import console
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.publish import find_committed
 from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request, rewind_target
 from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
-from wavestitch.batch.run import RunOptions, Silent, run_batch
+from wavestitch.batch.run import RunOptions, Silent, catch_up, run_batch
 from wavestitch.batch.site import Site
 from wavestitch.batch.standing import look
 from wavestitch.batch.steps import step_plan
@@ -74,9 +75,11 @@ def main() -> None:
 @app.command()
 def up() -> None:
     """Start the embedded stack (Kafka, Airflow) and print its URLs and the login."""
-    from wavestitch.local.stack import start_stack  # noqa: PLC0415 - loads what starts Kafka and Airflow
+    from spark_apps.start_archive import archived_start  # noqa: PLC0415
+    from wavestitch.local.java import find_java  # noqa: PLC0415
+    from wavestitch.local.stack import CACHE, start_stack  # noqa: PLC0415 - loads what starts Kafka and Airflow
 
-    stack = start_stack(say=_say)
+    stack = start_stack(say=_say, spark_conf=archived_start(cache=CACHE, java_home=find_java(CACHE), say=_say))
     # On the terminal of whoever started it, and nowhere else.
     console.out.print(f"login    {stack.airflow.user} / {stack.airflow.password()}", markup=False, highlight=False)
 
@@ -165,17 +168,25 @@ def run(
     interval: Annotated[
         str | None, typer.Option(help="Backfill START/END (ISO times, UTC): waveforms that start in it; positions stay")
     ] = None,
+    chain: Annotated[
+        bool, typer.Option("--catch-up", help="Batch after batch, until one reaches the end of the log")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Carry one batch through without Airflow: the same steps, with progress."""
     asked = {"offsets": offsets, "interval": interval, "plan_id": plan_id}
+    if chain and any(asked.values()):
+        raise BadInput("--catch-up goes on from the stream's positions; leave --offsets, --interval and --plan out")
     checked, reason = check_gate(gate, why)
     options = RunOptions(
         request=plan_request("manual", None, asked), plan_id=earlier_plan("manual", asked), gate=checked, why=reason
     )
     with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
-        found = run_batch(Site(), stream, options, watcher=watcher)
-    _show(found, as_json, lambda: console.show_published(found))
+        if not chain:
+            found = [run_batch(Site(), stream, options, watcher=watcher)]
+        else:
+            found = list(catch_up(Site(), stream, options, watcher=watcher))
+    _show(found if chain else found[0], as_json, lambda: console.show_all_published(found))
 
 
 @app.command()
@@ -232,6 +243,54 @@ def rewind(
     moves = {str(p): list(move) for p, move in found.moves.items()}
     report = {"applied": apply, "moves": moves, "skipped": [list(r) for r in found.skipped]}
     _show(report, as_json, lambda: console.show_rewind(found, applied=apply))
+
+
+@app.command()
+def maintain(
+    stream: Annotated[str | None, typer.Argument(help="A stream; none: all that are declared")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a dry run")] = False,
+    only: Annotated[str, typer.Option(help="Some of landing,docs,held,compact,snapshots,orphans")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Let go of what nobody needs any more: landing, small files, snapshots, orphans. A dry run by default."""
+    from wavestitch import console_maintain  # noqa: PLC0415
+    from wavestitch.maintain.run import maintain_stream  # noqa: PLC0415
+
+    site = Site()
+    chosen = [a.strip() for a in only.split(",") if a.strip()]
+    found, failed = [], []
+    for name in [stream] if stream else stream_names(site.settings):
+        try:
+            with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
+                found.append(maintain_stream(site, name, apply=apply, only=chosen, watcher=watcher))
+        except WavestitchError as error:
+            if stream:
+                raise
+            # One stream's trouble must not keep the others' disks full.
+            failed.append(error)
+            console.err.print(f"{name}: {error.message}", markup=False, highlight=False)
+    _show([asdict(r) for r in found], as_json, lambda: console_maintain.show_upkeep(found))
+    if failed:
+        raise failed[0]
+
+
+@app.command()
+def abandon(
+    stream: StreamName,
+    plan_id: Annotated[str, typer.Option("--plan", help="The plan of a batch that is under way")],
+    why: Annotated[str, typer.Option(help="Kept with the batch")],
+) -> None:
+    """Give a batch under way up for good: it ends fenced from now on, and maintenance may remove what it has."""
+    import getpass  # noqa: PLC0415
+
+    site = Site()
+    if not why.strip():
+        raise BadInput("say why this batch is abandoned (--why …): it is kept with it")
+    site.stream(stream)
+    if find_committed(site.tables(stream), plan_id) is not None:
+        raise Refused(f"batch {plan_id[:16]} of stream {stream} is committed: there is nothing left to abandon")
+    site.folder(stream, plan_id).abandon(who=getpass.getuser(), why=why.strip(), at_ms=time.time_ns() // 1_000_000)
+    console.out.print(f"batch {plan_id[:16]} is abandoned; the next one reads its offsets anew", markup=False)
 
 
 def _say(text: str) -> None:

@@ -77,6 +77,22 @@ def show_plan(plan: Mapping[str, Any]) -> None:
     out.print(
         f"{plan['records']} offsets, about {plan['estimated_bytes'] / MIB:.1f} MiB, {len(plan['units'])} units of work"
     )
+    if plan["left"]:
+        out.print(_catching_up(plan["forecast"]))
+
+
+def _catching_up(forecast: Mapping[str, Any]) -> str:
+    """What it takes to reach the log's end."""
+    took = "" if forecast["seconds"] is None else f", about {forecast['seconds'] / 60:.1f} minutes as past batches went"
+    return (
+        f"the log's end is {forecast['batches']} batches away: {forecast['offsets']} offsets, about "
+        f"{forecast['bytes'] / MIB:.1f} MiB{took}; `wavestitch run --catch-up` carries them through one after another"
+    )
+
+
+def show_all_published(results: Sequence[Mapping[str, Any]]) -> None:
+    for result in results:
+        show_published(result)
 
 
 def show_published(result: Mapping[str, Any]) -> None:

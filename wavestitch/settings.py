@@ -8,20 +8,23 @@ writes). An override names section and key: `WAVESTITCH_KAFKA__BOOTSTRAP`. Secre
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.stream import Stream, parse_stream
+from wavestitch.contracts.stream import MIB, ByteSize, Seconds, Stream, parse_stream
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
 _PREFIX = "WAVESTITCH_"
 _PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
-_SECRET_WORDS = ("password", "secret", "token", "key.pem", "jaas")
+_SECRET_WORDS = ("password", "secret", "token", "credential", "key.pem", "access-key", "access.key", "jaas")
+_NO_SECRET_ENDS = ("file", "location", "path", "url", "uri", "enabled", "provider", "class", "length")
+_URI_PASSWORD = re.compile(r"(//[^/@:]*:)[^/@]+@")
 
 
 class _Section(BaseModel):
@@ -53,12 +56,53 @@ class Spark(_Section):
     connection: str = "spark_default"
 
 
+class MaintainLimits(_Section):
+    """How long maintenance keeps what nobody needs any more (docs/operations.md)."""
+
+    finished_batches: Seconds = 30 * 86400
+    """The folder of a committed batch; its landed payload goes as soon as its offsets stand."""
+    given_up_batches: Seconds = 7 * 86400
+    """The folder of a batch that was abandoned or fenced, since anything in it last changed."""
+    data_docs: Seconds = 90 * 86400
+    snapshot_age: Seconds = 7 * 86400
+    """A snapshot, since its successor came."""
+    most_snapshots: int = Field(default=100, ge=1)
+    """Of each table, however young."""
+    least_snapshots: int = Field(default=10, ge=1)
+    """Of each table, however old."""
+    pinned_heads: Seconds = 30 * 86400
+    """How long a batch under way keeps the head that it stands on; without it, it ends fenced."""
+    orphan_age: Seconds = Field(default=3 * 86400, ge=3600)
+    """A file that nothing names, since it was written and since that was found."""
+    target_file: ByteSize = Field(default=128 * MIB, le=1024 * MIB)
+    """What small files of published waveforms are put together to."""
+    small_files: int = Field(default=8, ge=2)
+    """So many small files of one day are worth it."""
+
+
+class Maintain(MaintainLimits):
+    """`streams`: other values for single streams, by name."""
+
+    streams: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    def of(self, stream: str) -> MaintainLimits:
+        """The limits of one stream."""
+        return MaintainLimits.model_validate({**self.model_dump(exclude={"streams"}), **self.streams.get(stream, {})})
+
+    @model_validator(mode="after")
+    def _every_stream_is_valid(self) -> Maintain:
+        for name in self.streams:
+            self.of(name)
+        return self
+
+
 class Settings(_Section):
     """`landing`: what batches read, until their offsets stand. `docs`: Data Docs. `streams`: the YAML files' folder."""
 
     kafka: Kafka
     tables: Tables
     spark: Spark = Spark()
+    maintain: Maintain = Maintain()
     landing: Path
     docs: Path
     streams: Path = Path("streams")
@@ -69,9 +113,27 @@ class Settings(_Section):
         found = self.model_dump(mode="json")
         for section in (found["kafka"]["options"], found["tables"]["properties"], found["spark"]["conf"]):
             for key in section:
-                if any(word in key.lower() for word in _SECRET_WORDS):
+                if _is_secret(key) or section[key].startswith("env:"):
                     section[key] = "…"
+        uri = found["tables"]["uri"]
+        found["tables"]["uri"] = "…" if _reference(uri) else _URI_PASSWORD.sub(r"\1…@", uri)
         return found
+
+    def __repr__(self) -> str:
+        return f"Settings({self.redacted()!r})"
+
+    __str__ = __repr__
+
+    @model_validator(mode="after")
+    def _secrets_only_by_reference(self) -> Settings:
+        sections = {"kafka.options": self.kafka.options, "tables.properties": self.tables.properties}
+        for name, section in {**sections, "spark.conf": self.spark.conf}.items():
+            for key, value in section.items():
+                if _is_secret(key) and not _reference(value):
+                    raise ValueError(f"{name} {key!r} holds a secret itself; write env:NAME or file:PATH instead")
+        if _URI_PASSWORD.search(self.tables.uri):
+            raise ValueError("tables.uri holds a password itself; write the whole as env:NAME or file:PATH instead")
+        return self
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
@@ -89,7 +151,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     try:
         return Settings.model_validate(found)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors())
+        problems = "; ".join(_problem(e["loc"], e["msg"]) for e in error.errors())
         raise BadInput(f"settings from {where}: {problems}; see docs/settings.md") from None
 
 
@@ -125,6 +187,30 @@ def resolve_secret(value: str, environment: Mapping[str, str] | None = None) -> 
         except OSError as error:
             raise BadInput(f"the settings refer to the secret file {value[5:]}: {error.strerror}") from None
     return value
+
+
+def resolve_secrets(section: Mapping[str, str], environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A section with what its references refer to. `file://…` is an address, except where a secret must stand."""
+    return {
+        key: value if value.startswith("file://") and not _is_secret(key) else resolve_secret(value, environment)
+        for key, value in section.items()
+    }
+
+
+def _is_secret(key: str) -> bool:
+    """Whether what such a key holds is a secret: not where a file with one is, nor what finds one."""
+    lower = key.lower()
+    return any(word in lower for word in _SECRET_WORDS) and not lower.endswith(_NO_SECRET_ENDS)
+
+
+def _reference(value: str) -> bool:
+    return value.startswith(("env:", "file:"))
+
+
+def _problem(place: tuple[int | str, ...], message: str) -> str:
+    where = ".".join(str(p) for p in place)
+    message = message.removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
 
 
 def _config_path(env: Mapping[str, str]) -> Path | None:

@@ -16,10 +16,12 @@ from typing import Any
 
 import xxhash
 
-from wavestitch.contracts.errors import Altered, BadInput
+from wavestitch.contracts.errors import Altered, BadInput, Transient
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _BLOCK = 1 << 20
+_AHEAD_BYTES = 8 << 20
+"""So much is handed to the disk at a time while the rest is still being written: `fsync` then has little left to do."""
 
 
 class DigestingFile:
@@ -27,6 +29,7 @@ class DigestingFile:
 
     def __init__(self, folder: Path, title: str) -> None:
         self.size = 0
+        self._handed_over = 0
         self._folder = folder
         self._path = folder / f".{title}-{uuid.uuid4().hex}.tmp"
         self.closed = False
@@ -41,6 +44,10 @@ class DigestingFile:
             written = os.write(self._fd, view)
             self.size += written
             view = view[written:]
+        if self.size - self._handed_over >= _AHEAD_BYTES:
+            # Linux begins to write dirty pages out when told that they will not be needed; it keeps them until then.
+            os.posix_fadvise(self._fd, self._handed_over, self.size - self._handed_over, os.POSIX_FADV_DONTNEED)
+            self._handed_over = self.size
         return whole
 
     def writable(self) -> bool:
@@ -133,6 +140,8 @@ def scratch_file(folder: Path) -> Iterator[Path]:
     """A hidden name in `folder` for a file in the making; removed in the end, whatever happened."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f".{uuid.uuid4().hex}.tmp"
+    # Made here, so that whoever writes it leaves its mode: for its owner and group, whatever else others may read.
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640))
     try:
         yield path
     finally:
@@ -161,3 +170,17 @@ def sync_file(path: Path) -> None:
     """Make a file's bytes durable."""
     with path.open("rb") as handle:
         os.fsync(handle.fileno())
+
+
+@contextmanager
+def disk_errors(doing: str) -> Iterator[None]:
+    """Around (or as a decorator of) whatever works with files: what the disk refuses is an error of the tree."""
+    try:
+        yield
+    except OSError as error:
+        where = f" at {error.filename}" if error.filename else ""
+        raise Transient(
+            f"{doing} failed: {error.strerror or error}{where}; look after space and rights there, then run the step "
+            "again",
+            errno=error.errno,
+        ) from error

@@ -152,8 +152,8 @@ def test_a_remembered_port_that_is_taken_is_replaced_by_another(start: Starter, 
 
 
 def test_a_broker_that_dies_while_starting_says_why_and_where_its_log_is(start: Starter, tmp_path: Path) -> None:
-    with pytest.raises(Terminal, match=r"num\.partitions") as caught:
-        start(tmp_path / "one", overrides={"num.partitions": "none"})
+    with pytest.raises(Terminal, match=r"no\.such\.Authorizer") as caught:
+        start(tmp_path / "one", overrides={"authorizer.class.name": "no.such.Authorizer"})
     assert str(tmp_path / "one" / "broker.log") in caught.value.message
     assert running_broker(tmp_path / "one") is None
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.domain.effort import effort
 from tests.domain.protocol_machine import ProtocolMachine
-from wavestitch.batch import commit_offsets, plan, publish, rewind, standing
+from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, standing
 from wavestitch.contracts import assembly, decision, held, protocol
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.plan import Plan
@@ -43,7 +43,7 @@ def the_fence_forgets_generations(patch: Patch) -> None:
 @mutant
 def decide_ignores_what_is_published(patch: Patch) -> None:
     real = decision.decide
-    for module in (decision, publish):
+    for module in (decision, publish, reassemble):
         patch.setattr(module, "decide", lambda *a, **kw: real(*a, **{**kw, "published": {}}))
 
 

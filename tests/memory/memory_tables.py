@@ -105,9 +105,13 @@ class MemoryTables(Edge):
             self.tell("committed", head=made, rows=rows)
             return made
 
-    def batches(self) -> list[BatchRow]:
+    def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         with self.act("tables.batches", error=Transient):
-            return self.history[::-1]
+            return [b for b in self.history[::-1] if b.sequence >= since and plan_id in (None, b.plan_id)]
+
+    def recorded(self, *, since: int = 0) -> set[tuple[int, str]]:
+        with self.act("tables.recorded", error=Transient):
+            return {(b.sequence, b.decision) for b in self.history if b.sequence >= since}
 
     def append_batches(self, rows: Iterable[BatchRow]) -> None:
         with self.act("tables.append_batches", error=Transient):

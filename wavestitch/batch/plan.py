@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wavestitch.batch.standing import committed_decisions
+from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import DataLost, Refused, Transient
 from wavestitch.contracts.held import effective_held, open_deadlines
 from wavestitch.contracts.offset_range import OffsetRange, bound_ranges, cut_slices, pack_units
+from wavestitch.contracts.past_cost import RECENT, reading_weights
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
@@ -86,7 +89,7 @@ def plan_batch(
         topic_id=topic.topic_id,
         partitions=len(topic.partitions),
         ranges=tuple(ranges),
-        units=tuple(pack_units(slices, workers=workers, weight={})),
+        units=tuple(pack_units(slices, workers=workers, weight=reading_weights(recent_batches(tables, head)))),
         positions=positions,
         ends=after,
         generation=head.generation,
@@ -100,7 +103,13 @@ def plan_batch(
         mean_record_bytes=mean,
         code_version=code_version,
         nonce=nonce,
+        left=sum(r.size for r in backlog) - sum(r.size for r in ranges),
     ).sealed()
+
+
+def recent_batches(tables: Tables, head: Head | None) -> list[BatchRow]:
+    """The history of the last few heads, newest first."""
+    return [] if head is None else tables.batches(since=head.sequence - RECENT + 1)
 
 
 def _refuse_topic(stream: Stream, topic: TopicView, members: Sequence[str]) -> None:
@@ -202,8 +211,10 @@ def _backlog(
         if start > ends[p].high_watermark:
             raise Refused(
                 f"stream {stream.name}: partition {p} of {stream.topic} ends at {ends[p].high_watermark}, the position "
-                f"is {start}: the log was cut back (an unclean election?) or replaced; what was published stays, and "
-                f"`wavestitch rewind {stream.name} --to latest --accept-skip --apply` goes on from its new end",
+                f"is {start}: the log was cut back (an unclean election?) or replaced; what was published stays; "
+                f"read again what is there now with `wavestitch rewind {stream.name} --to earliest --apply`, or to a "
+                "time before the cut: what is published is recognised (from the new end on, whatever was written since "
+                "the cut would be passed over)",
                 partition=p,
             )
         ranges.append(OffsetRange(p, start, max(start, ends[p].stable_end)))
@@ -275,7 +286,7 @@ def _nothing(
     watermark = advance_watermark(after, previous_ms=head.watermark_ms, clock_ms=clock_ms, idle_ms=stream.idle * 1000)
     rows = tables.held_rows()
     if rows:
-        decided = {h.decision for h in tables.heads()} | {b.decision for b in tables.batches()}
+        decided = committed_decisions(tables, {r.decision for r in rows})
         known = tables.published({r.chunk.waveform_id for r in rows if r.chunk.waveform_id})
         deadlines = open_deadlines(
             effective_held(rows, committed=decided, published=known), patience_ms=stream.patience * 1000

@@ -7,7 +7,7 @@ plan that was committed is finished, a stale one is fenced, a conflict means dec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from wavestitch.batch.standing import look
@@ -45,6 +45,7 @@ class Audit:
     committed_ms: int
     seconds: Mapping[str, float]
     sizes: Mapping[str, int]
+    reading: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     elapsed: Callable[[], float] = lambda: 0.0
 
 
@@ -82,6 +83,7 @@ def publish_batch(
             committed_ms=audit.committed_ms,
             seconds=audit.seconds,
             sizes=audit.sizes,
+            reading=audit.reading,
         )
         files = staging.files_for(decision.publish)
         tables.append_held(plan.plan_id, _held_rows(plan, decision, staging))
@@ -103,7 +105,7 @@ def publish_batch(
 def find_committed(tables: Tables, plan_id: str) -> Published | None:
     """The head or history row of a plan that was committed before."""
     head = next((h for h in tables.heads() if h.plan_id == plan_id), None)
-    row = next((b for b in tables.batches() if b.plan_id == plan_id), None)
+    row = next(iter(tables.batches(plan_id=plan_id)), None)
     if head is not None:
         return Published(head, row)
     newest = tables.head() if row is not None else None
@@ -115,8 +117,9 @@ def repair_history(tables: Tables, *, stream: str, kept: Callable[[str], BatchRo
 
     `kept`: the row that the dead batch kept for a decision (`Staging.keep`), or None.
     """
-    known = {(b.sequence, b.decision) for b in tables.batches()}
-    missing = [h for h in tables.heads() if (h.sequence, h.decision) not in known]
+    heads = tables.heads()
+    known = tables.recorded(since=heads[-1].sequence) if heads else set()
+    missing = [h for h in heads if (h.sequence, h.decision) not in known]
     rows = [kept(h.decision) or describe_head(h, stream=stream, committed_ms=now_ms) for h in reversed(missing)]
     if rows:
         tables.append_batches(rows)

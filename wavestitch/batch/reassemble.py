@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
-from consumers.landed_file import read_index, verify_landed
+from consumers.landed_file import read_index, verify_landed, verify_rows
 from spark_apps.assignment import write_assignment
 from wavestitch.batch.standing import Standing, look
 from wavestitch.batch.work_folder import WorkFolder
@@ -47,7 +47,10 @@ class _AllStitched(Mapping[str, Stitched]):
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What a batch read: its landing files by number, the index of all of them, and what the receipts say."""
+    """What a batch read: its landing files by number, the index of all of them, and what the receipts say.
+
+    `reading`: payload bytes and seconds per partition.
+    """
 
     files: list[str]
     chunks: list[ChunkFacts]
@@ -55,6 +58,7 @@ class Landed:
     holes: dict[int, int]
     payload_bytes: int
     seconds: float
+    reading: dict[int, tuple[int, float]] = field(default_factory=dict)
 
 
 def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> Landed:
@@ -65,13 +69,18 @@ def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> 
     chunks: list[ChunkFacts] = []
     seen: dict[int, int] = {}
     holes: dict[int, int] = defaultdict(int)
+    reading: dict[int, tuple[int, float]] = {}
     for s in slices:
         holes[s.partition] += sum(b - a for a, b in s.holes)
+        size, seconds = reading.get(s.partition, (0, 0.0))
+        reading[s.partition] = (size + s.payload_bytes, round(seconds + s.seconds, 3))
         if s.seen_ms is not None:
             seen[s.partition] = s.seen_ms
         if s.file is not None:
             verify_landed(folder.path, s)
-            chunks += index_facts(read_index(folder.path / s.file), len(files))
+            index = read_index(folder.path / s.file)
+            verify_rows(s, index)
+            chunks += index_facts(index, len(files))
             files.append(s.file)
     return Landed(
         files,
@@ -80,6 +89,7 @@ def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> 
         dict(holes),
         sum(s.payload_bytes for s in slices),
         max((r.seconds for r in receipts), default=0.0),
+        reading,
     )
 
 
@@ -152,7 +162,7 @@ def gather_stitched(folder: WorkFolder, report: StitchReport | None) -> pa.Table
     """All rows of the report's result files, one per waveform that was to be stitched."""
     tables = []
     for result in report.results if report else ():
-        with pa.memory_map(str(folder.path / result.stitched)) as source:
+        with pa.memory_map(str(folder.intact(result.stitched))) as source:
             tables.append(pa.ipc.open_file(source).read_all())
     return pa.concat_tables(tables) if tables else STITCHED.empty_table()
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wavestitch.batch.commit_offsets import project
-from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
@@ -94,7 +94,15 @@ def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log,
             f"stream {stream.name}: somebody committed or rewound since this rewind was worked out; nothing was "
             "changed, look at it again"
         ) from None
-    project(stream, head, log=log)
+    try:
+        project(stream, head, log=log)
+    except WavestitchError as error:
+        # Not undone: positions are the head's, and this error must not be taken for a rewind that did not happen.
+        raise type(error)(
+            f"the rewind of stream {stream.name} is in force (generation {head.generation}), but the group does not "
+            f"show it yet: {error.message}. The next plan shows it there",
+            **error.facts,
+        ) from error
     return head
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from consumers.client_settings import KafkaSettings
 from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import Gate
 from wavestitch.batch.site import Site
 from wavestitch.batch.steps import (
+    Submit,
     describe_plan,
     step_commit_offsets,
     step_plan,
@@ -20,6 +22,8 @@ from wavestitch.batch.steps import (
     step_reassemble,
     step_validate,
 )
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.receipt import Receipt
 
 
 class Watcher(Protocol):
@@ -42,6 +46,14 @@ class Silent:
     def progress(self, records: int, size: int) -> None: ...
 
 
+class Read(Protocol):
+    """Reads all units of a plan into `folder`; receipts in their order, not written."""
+
+    def __call__(
+        self, *, plan: Plan, kafka: KafkaSettings, folder: Path, progress: Callable[[int, int], None]
+    ) -> list[Receipt]: ...
+
+
 STEPS = ("plan", "read", "reassemble", "validate", "publish", "commit_offsets")
 
 
@@ -56,8 +68,20 @@ class RunOptions:
     after_step: Callable[[str], None] = lambda _: None
 
 
-def run_batch(site: Site, stream: str, options: RunOptions, *, watcher: Watcher) -> dict[str, Any]:
-    """Carry one batch through. Returns what was planned, published and committed; `{"nothing": why}` where idle."""
+def run_batch(
+    site: Site,
+    stream: str,
+    options: RunOptions,
+    *,
+    watcher: Watcher,
+    read: Read = read_units,
+    submit: Submit | None = None,
+) -> dict[str, Any]:
+    """Carry one batch through. Returns what was planned, published and committed; `{"nothing": why}` where idle.
+
+    `read` reads all units of a plan, `submit` has the waveforms stitched: in child processes and through spark-submit
+    unless given.
+    """
     watcher.begin("plan")
     if options.plan_id is None:
         planned = step_plan(site, stream, options.request)
@@ -71,13 +95,13 @@ def run_batch(site: Site, stream: str, options: RunOptions, *, watcher: Watcher)
 
     watcher.begin("read", total=planned["records"])
     folder = site.folder(stream, plan_id)
-    receipts = read_units(plan=folder.plan(), kafka=site.kafka, folder=folder.path, progress=watcher.progress)
+    receipts = read(plan=folder.plan(), kafka=site.kafka, folder=folder.path, progress=watcher.progress)
     names = [write_receipt(folder.path, r).name for r in receipts]
     options.after_step("read")
 
     watcher.begin("reassemble")
     reassembled = step_reassemble(
-        site, stream, plan_id, names, submit=submit_locally(site, watcher.say), say=watcher.say
+        site, stream, plan_id, names, submit=submit or submit_locally(site, watcher.say), say=watcher.say
     )
     options.after_step("reassemble")
 
@@ -95,13 +119,27 @@ def run_batch(site: Site, stream: str, options: RunOptions, *, watcher: Watcher)
     return {"plan": planned, "published": published, **committed}
 
 
+def catch_up(site: Site, stream: str, options: RunOptions, *, watcher: Watcher) -> Iterator[dict[str, Any]]:
+    """Batch after batch, until one of them takes all there is to its planning's end of the log, or nothing is left."""
+    while True:
+        found = run_batch(site, stream, options, watcher=watcher)
+        yield found
+        if "nothing" in found or not found["plan"]["left"]:
+            return
+
+
 def submit_locally(site: Site, say: Callable[[str], None]) -> Callable[[Path, Path], None]:
     """The stitching app through spark-submit, on the master of the settings."""
     spark = site.settings.spark
 
     def submit(job: Path, result: Path) -> None:
         submit_reassembly(
-            job_path=job, result_path=result, master=spark.master, conf=spark.conf, java_home=spark.java_home, say=say
+            job_path=job,
+            result_path=result,
+            master=spark.master,
+            conf=site.spark_conf,
+            java_home=spark.java_home,
+            say=say,
         )
 
     return submit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,10 +12,17 @@ from consumers.client_settings import KafkaSettings
 from consumers.log_view import KafkaLog
 from wavestitch import __version__
 from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Stream
-from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret
+from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets
 from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.id_cache import IdCache
 from wavestitch.tables.stream_tables import StreamTables
+
+_ID_CACHE = ".published-ids"
+_STREAM = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_PLAN = re.compile(r"([0-9a-f]{32})?")  # none: a rewind has no plan
+_SHOWN = 120
 
 
 @dataclass(frozen=True)
@@ -25,18 +33,27 @@ class Site:
 
     @cached_property
     def kafka(self) -> KafkaSettings:
-        options = {k: resolve_secret(v) for k, v in self.settings.kafka.options.items()}
+        options = resolve_secrets(self.settings.kafka.options)
         return KafkaSettings(bootstrap=self.settings.kafka.bootstrap, options=options)
+
+    @cached_property
+    def spark_conf(self) -> dict[str, str]:
+        """The settings' own, with their secrets."""
+        return resolve_secrets(self.settings.spark.conf)
 
     @cached_property
     def log(self) -> KafkaLog:
         return KafkaLog(self.kafka)
 
-    def tables(self, stream: str) -> StreamTables:
+    def catalog_settings(self) -> CatalogSettings:
         found = self.settings.tables
-        properties = {k: resolve_secret(v) for k, v in found.properties.items()}
-        settings = CatalogSettings(found.catalog, resolve_secret(found.uri), found.warehouse, properties)
-        return StreamTables(settings, stream)
+        properties = resolve_secrets(found.properties)
+        return CatalogSettings(found.catalog, resolve_secret(found.uri), found.warehouse, properties)
+
+    def tables(self, stream: str) -> StreamTables:
+        return StreamTables(
+            self.catalog_settings(), _plain(stream), id_cache=IdCache(self.settings.landing / _ID_CACHE)
+        )
 
     def producer_settings(self) -> dict[str, str]:
         """For our own producer, which sets idempotence and acknowledgements itself."""
@@ -46,10 +63,26 @@ class Site:
         return load_stream(self.settings, name)
 
     def folder(self, stream: str, plan_id: str) -> WorkFolder:
-        return WorkFolder(self.settings.landing, stream, plan_id)
+        folder = WorkFolder(self.settings.landing, _plain(stream), plan_id)
+        for path in (folder.path.parent, folder.path):
+            if path.is_symlink():
+                raise BadInput(f"{path} is a link, and may lead anywhere; put the whole landing elsewhere instead")
+        return folder
 
     def docs_folder(self, stream: str, plan_id: str) -> Path:
-        return self.settings.docs / stream / plan_id
+        if not _PLAN.fullmatch(plan_id):
+            raise BadInput(f"{ascii(plan_id)[:_SHOWN]} is not a plan id; `wavestitch batches` lists them")
+        return self.settings.docs / _plain(stream) / plan_id
+
+
+def _plain(stream: str) -> str:
+    """A stream's name, before it becomes part of a path or of a table's name."""
+    if not _STREAM.fullmatch(stream):
+        raise BadInput(
+            f"{ascii(stream)[:_SHOWN]} is not the name of a stream (a-z, 0-9 and _, beginning with a letter, at most "
+            "48); `wavestitch status` lists them"
+        )
+    return stream
 
 
 def code_version() -> str:

@@ -31,13 +31,18 @@ def look(tables: Tables, *, topic_id: str, ids: Collection[str] = ()) -> Standin
         raise Refused("the stream has no head yet; plan a batch first")
     rows = [replace(h, chunk=h.chunk._replace(topic_id=_short(h.chunk.topic_id, topic_id))) for h in tables.held_rows()]
     published = tables.published({*ids, *(h.chunk.waveform_id for h in rows if h.chunk.waveform_id is not None)})
-    return Standing(head, effective_held(rows, committed=committed_decisions(tables), published=published), published)
+    committed = committed_decisions(tables, {h.decision for h in rows})
+    return Standing(head, effective_held(rows, committed=committed, published=published), published)
 
 
-def committed_decisions(tables: Tables) -> set[str]:
-    """The digests of all committed decisions: in the head's ancestry, or in the history, which outlives it."""
-    found = {h.decision for h in tables.heads()} | {b.decision for b in tables.batches()}
-    return found - {""}
+def committed_decisions(tables: Tables, wanted: Collection[str]) -> set[str]:
+    """Those of these decisions that were committed: in the head's ancestry, or in the history, which outlives it."""
+    unknown = set(wanted) - {""}
+    if not unknown:
+        return set()
+    found = {h.decision for h in tables.heads()} & unknown
+    # The history only grows: it is not read where the heads that are left know them all.
+    return found if found == unknown else found | {d for _, d in tables.recorded() if d in unknown}
 
 
 def _short(found: str, own: str) -> str:

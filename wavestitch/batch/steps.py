@@ -8,16 +8,18 @@ counts: what fits XCom). Each can be carried through again: a committed plan is 
 
 from __future__ import annotations
 
+import functools
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, cast
 
 from consumers.unit_reader import read_unit, write_receipt
 from wavestitch.batch.commit_offsets import commit_offsets
-from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch
+from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch, recent_batches
 from wavestitch.batch.publish import Audit, find_committed, publish_batch, repair_history
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.request import Gate
@@ -26,13 +28,16 @@ from wavestitch.batch.staging import DiskStaging
 from wavestitch.batch.work_folder import WorkFolder, kept_row
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.decision import Evidence, Stitched
-from wavestitch.contracts.errors import GateClosed, Transient
+from wavestitch.contracts.errors import Altered, GateClosed, Transient
+from wavestitch.contracts.past_cost import forecast
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import receipt_from_json
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.contracts.verdict import verdict_from_json
+from wavestitch.write_once import disk_errors
 
+P = ParamSpec("P")
 Json = dict[str, Any]
 Say = Callable[[str], None]
 Submit = Callable[[Path, Path], None]
@@ -41,6 +46,27 @@ Submit = Callable[[Path, Path], None]
 _DISK_FACTOR = 2.5  # landing, staged files, and room for what the estimate missed
 
 
+def gives_way(finished: Json) -> Callable[[Callable[P, Json]], Callable[P, Json]]:
+    """Another execution that finishes the same plan takes the landing away: this one is then finished, too, and not
+    told that somebody altered its files. `finished`: what the step returns then. Its first three arguments are site,
+    stream and plan id."""
+
+    def around(step: Callable[P, Json]) -> Callable[P, Json]:
+        @functools.wraps(step)
+        def run(*args: P.args, **more: P.kwargs) -> Json:
+            try:
+                return step(*args, **more)
+            except (Altered, Transient):
+                if not _finished(*cast(tuple[Site, str, str], args[:3])):
+                    raise
+                return dict(finished)
+
+        return run
+
+    return around
+
+
+@disk_errors("planning")
 def step_plan(site: Site, stream: str, request: PlanRequest, *, apply: bool = True) -> Json:
     """Pin the inputs of the next batch. `{"nothing": why}` where there is nothing to do."""
     definition = site.stream(stream)
@@ -65,7 +91,7 @@ def step_plan(site: Site, stream: str, request: PlanRequest, *, apply: bool = Tr
     if apply:
         check_disk(site.settings.landing, plan)
         site.folder(stream, plan.plan_id).create(plan)
-    return describe_plan(plan)
+    return {**describe_plan(plan), "forecast": asdict(forecast(plan, recent_batches(tables, tables.head())))}
 
 
 def describe_plan(plan: Plan) -> Json:
@@ -80,6 +106,7 @@ def describe_plan(plan: Plan) -> Json:
         "estimated_bytes": plan.estimated_bytes,
         "ranges": [list(r) for r in plan.ranges],
         "why": {str(p): w for p, w in sorted(plan.why.items())},
+        "left": plan.left,
     }
 
 
@@ -97,6 +124,7 @@ def check_disk(landing: Path, plan: Plan) -> None:
         )
 
 
+@disk_errors("reading")
 def step_read(
     site: Site, stream: str, plan_id: str, unit: int, *, progress: Callable[[int, int], None] = lambda r, b: None
 ) -> Json:
@@ -114,6 +142,8 @@ def step_read(
     }
 
 
+@gives_way({"finished": True})
+@disk_errors("reassembling")
 def step_reassemble(
     site: Site, stream: str, plan_id: str, receipts: Sequence[str], *, submit: Submit, say: Say = lambda _: None
 ) -> Json:
@@ -138,6 +168,8 @@ def step_reassemble(
     }
 
 
+@gives_way({"finished": True})
+@disk_errors("validating")
 def step_validate(
     site: Site, stream: str, plan_id: str, reassembled: Mapping[str, Any], *, gate: Gate = "stop", why: str = ""
 ) -> Json:
@@ -173,6 +205,8 @@ def step_validate(
     }
 
 
+@gives_way({"again": True})
+@disk_errors("publishing")
 def step_publish(
     site: Site,
     stream: str,
@@ -199,7 +233,7 @@ def step_publish(
             *(rows.column(c).to_pylist() for c in ("waveform_id", "reason", "evidence")), strict=True
         )
     }
-    verdict = verdict_from_json((folder.path / validated["verdict"]).read_text())
+    verdict = verdict_from_json(folder.read_digested(validated["verdict"]))
     evidence = Evidence(
         chunks=landed.chunks,
         seen_ms=landed.seen_ms,
@@ -215,12 +249,14 @@ def step_publish(
         committed_ms=time.time_ns() // 1_000_000,
         seconds=spent,
         sizes={"read": landed.payload_bytes},
+        reading=landed.reading,
         elapsed=lambda: round(time.monotonic() - start, 3),
     )
     published = publish_batch(plan, evidence, tables=tables, staging=staging, audit=audit, say=say)
     return _published(published.row, again=published.row is None)
 
 
+@disk_errors("committing offsets")
 def step_commit_offsets(site: Site, stream: str, plan_id: str) -> Json:
     """Project the head into the group; the batch's landing goes once that stands."""
     definition = site.stream(stream)
@@ -235,7 +271,7 @@ def _report(folder: WorkFolder, name: str | None) -> StitchReport | None:
 
 
 def _landed(folder: WorkFolder, plan: Plan, receipts: Sequence[str]) -> Landed:
-    return load_landed(plan, [receipt_from_json((folder.path / name).read_text()) for name in receipts], folder)
+    return load_landed(plan, [receipt_from_json(folder.read_digested(name)) for name in receipts], folder)
 
 
 def _finished(site: Site, stream: str, plan_id: str) -> bool:

@@ -65,7 +65,7 @@ def stream_facts(site: Site, name: str) -> StreamFacts:
         if head is None:
             return StreamFacts(name, "no batch yet", stream.topic)
         held = look(tables, topic_id=head.topic_id).held
-        rows = tuple(tables.batches()[:_BATCHES])
+        rows = tuple(tables.batches(since=head.sequence - _BATCHES + 1))
     except WavestitchError as error:
         return StreamFacts(name, error.message)
     ends, problem = _ends(site, stream, head)

@@ -7,39 +7,89 @@ name carries the digest of its content, so that two executions of a step cannot 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
-from wavestitch.contracts.errors import Altered, BadInput, Transient
+from wavestitch.contracts.errors import Altered, BadInput, Fenced, Transient
 from wavestitch.contracts.plan import Plan, plan_from_json
-from wavestitch.write_once import write_first
+from wavestitch.write_once import digest_file, write_first
 
-_PLAN_ID = re.compile(r"^[0-9a-f]{32}$")
-_PAYLOAD = ("slice-*.arrow", "held-*.arrow")
+_PLAN_ID = re.compile(r"[0-9a-f]{32}")
+_SHORT = 16
+_DIGESTED = re.compile(r"[a-z][a-z0-9-]*-([0-9a-f]{16}|[0-9a-f]{32})\.(json|arrow)")
+PAYLOAD = ("slice-*.arrow", "held-*.arrow")
+ABANDONED = "abandoned.json"
 
 
 class WorkFolder:
     """One plan's folder under the landing."""
 
     def __init__(self, landing: Path, stream: str, plan_id: str) -> None:
-        if not _PLAN_ID.match(plan_id):
+        if not _PLAN_ID.fullmatch(plan_id):
             raise BadInput(f"{plan_id!r} is not a plan id (32 hex digits); `wavestitch batches` lists them")
         self.path = landing / stream / plan_id
 
     def create(self, plan: Plan) -> None:
         """Make the folder and write the plan."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            for folder in (self.path.parent.parent, self.path.parent, self.path):
+                folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
             raise Transient(f"cannot make {self.path}: {error.strerror}; free or mount that disk") from None
         self.write("plan.json", plan.to_json())
 
+    def abandon(self, *, who: str, why: str, at_ms: int) -> None:
+        """Give the batch up on purpose: nobody carries it through any more, and maintenance may remove what it has."""
+        self.plan()
+        self.write(ABANDONED, json.dumps({"who": who, "why": why, "at_ms": at_ms}))
+
     def plan(self) -> Plan:
+        """The plan as it was made. Raises `Fenced` where the batch was abandoned on purpose."""
+        given_up = self.path / ABANDONED
+        if given_up.exists():
+            about = json.loads(given_up.read_text(encoding="utf-8"))
+            raise Fenced(
+                f"batch {self.path.name[:16]} was abandoned by {about['who']} ({about['why']}); plan again",
+                plan_id=self.path.name,
+            )
         try:
-            return plan_from_json((self.path / "plan.json").read_text())
+            plan = plan_from_json((self.path / "plan.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise BadInput(f"no plan in {self.path}; its batch was finished and cleaned, or never made") from None
+        except UnicodeDecodeError:
+            raise BadInput(f"the plan in {self.path} is not UTF-8; plan again") from None
+        if plan.plan_id != self.path.name:
+            raise Altered(
+                f"the plan in {self.path} is plan {plan.plan_id}; it was put there by somebody else: plan again"
+            )
+        return plan
+
+    def read_digested(self, name: str) -> str:
+        """The text of a file whose name carries its content's digest; see `intact`."""
+        return self.intact(name).read_text(encoding="utf-8")
+
+    def intact(self, name: str) -> Path:
+        """The path of a file whose name carries its content's digest; raises `Altered` where that is not so."""
+        if not _DIGESTED.fullmatch(name):
+            raise BadInput(
+                f"{ascii(name)[:120]} is not the name of a file that a step leaves; run the step before again"
+            )
+        path = self.path / name
+        try:
+            # A link would lead out of the folder, and reading a pipe need never end.
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise Altered(f"{path} is no plain file; delete it and run its step again", file=str(path))
+            said = path.stem.rpartition("-")[2]
+            seen = _short_digest(path.read_bytes()) if len(said) == _SHORT else digest_file(path)[1]
+        except FileNotFoundError:
+            raise Altered(f"{path} is gone; run its step again", file=str(path)) from None
+        if seen != said:
+            raise Altered(f"{path} is not as it was written; delete it and run its step again", file=str(path))
+        return path
 
     def write(self, name: str, text: str) -> Path:
         """A write-once file under a fixed name; the same content again is fine, other content is `Altered`."""
@@ -54,7 +104,7 @@ class WorkFolder:
 
     def write_digested(self, stem: str, text: str) -> Path:
         """A write-once file whose name carries its content's digest."""
-        return self.write(f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json", text)
+        return self.write(f"{stem}-{_short_digest(text.encode())}.json", text)
 
     def keep(self, row: BatchRow) -> None:
         self.write_digested(f"decision-{row.decision}", row.to_json())
@@ -62,17 +112,23 @@ class WorkFolder:
     def drop_payload(self) -> int:
         """Remove the landed payload once the offsets stand; returns bytes freed. Plan, receipts and results stay."""
         freed = 0
-        for pattern in _PAYLOAD:
+        for pattern in PAYLOAD:
             for path in self.path.glob(pattern):
                 freed += path.stat().st_size
                 path.unlink()
         return freed
 
 
+def _short_digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_SHORT]
+
+
 def kept_row(landing: Path, stream: str, decision: str) -> BatchRow | None:
-    """The history row that a batch kept for a decision, found by the decision's digest."""
+    """The history row that a batch kept for a decision, found by the decision's digest. One whose bytes are not those
+    that were kept is none: the head still tells the little that it knows."""
     if not decision:
         return None
     for path in sorted((landing / stream).glob(f"*/decision-{decision}-*.json")):
-        return batch_row_from_json(path.read_text())
+        with suppress(Altered, BadInput):
+            return batch_row_from_json(WorkFolder(landing, stream, path.parent.name).read_digested(path.name))
     return None

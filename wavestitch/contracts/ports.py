@@ -113,8 +113,11 @@ class Tables(Protocol):
         newest head is another one or somebody commits meanwhile, `StateUnknown` where the outcome is not known.
         """
 
-    def batches(self) -> list[BatchRow]:
-        """The history, newest first."""
+    def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
+        """The history, newest first: of heads from number `since` on, and of one plan where it is named."""
+
+    def recorded(self, *, since: int = 0) -> set[tuple[int, str]]:
+        """Sequence and decision of the heads from number `since` on that stand in the history."""
 
     def append_batches(self, rows: Iterable[BatchRow]) -> None:
         """Add rows to the history; a decision that stands there already is not added again."""

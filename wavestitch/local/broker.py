@@ -16,6 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -64,28 +65,36 @@ def start_broker(
     port: int | None = None,
     say: Callable[[str], None] = lambda _text: None,
     overrides: Mapping[str, str] | None = None,
+    listener: str = "PLAINTEXT",
+    client: Mapping[str, str] | None = None,
+    cluster_id: str | None = None,
 ) -> Broker:
     """Start the broker of this folder, or return the one that runs there already.
 
     `port` is for clients; without it the folder's last one is used if it is free, otherwise any free one. `overrides`
-    are further settings of the broker. Raises `BadInput` for a taken `port`, `Terminal` if the broker ends while it
-    starts, `Transient` if it does not answer in time; it is stopped then.
+    are further settings of the broker. `listener` names the clients' listener; where it is not the plain one,
+    `overrides` say what it asks of them, and `client` how we come in to see whether it is ready. With a `cluster_id`
+    in common, several nodes make a cluster. Raises `BadInput` for a taken `port`, `Terminal` if the broker ends while
+    it starts, `Transient` if it does not answer in time; it is stopped then.
     """
-    folder = folder.absolute()
+    folder, client = folder.absolute(), client or {}
     with folder_lock(folder):
-        running = _adopt_running(folder)
+        # Its data and its settings, which may hold passwords, are nobody else's.
+        folder.chmod(0o700)
+        running = _adopt_running(folder, client)
         if running is not None:
             return running
         if port is not None and not is_free(port):
             raise BadInput(f"port {port} on {LOOPBACK} is taken; name another one, or none to get a free one")
-        cluster_id = _format_once(folder, java_home=java_home, jars=jars, say=say)
+        settings_of = partial(_settings, folder, overrides=overrides or {}, listener=listener)
+        cluster = _format_once(folder, settings_of, cluster_id, java_home=java_home, jars=jars, say=say)
         for attempt in range(_PORT_ATTEMPTS):
             ports = _choose_ports(folder, wanted=port, fresh=attempt > 0)
             (folder / "broker.log").unlink(missing_ok=True)  # an old log must not explain a new death
-            settings = _settings(folder, ports=ports, overrides=overrides or {})
+            settings = settings_of(ports=ports)
             write_whole(folder / "ports.json", json.dumps(asdict(ports)))
             daemon = _launch(folder, settings=settings, java_home=java_home, jars=jars)
-            if _await_ready(daemon, folder=folder, ports=ports, cluster_id=cluster_id):
+            if _await_ready(daemon, folder=folder, ports=ports, cluster_id=cluster, client=client):
                 say(f"Kafka is ready on {LOOPBACK}:{ports.clients}")
                 return Broker(bootstrap=f"{LOOPBACK}:{ports.clients}", pid=daemon.pid, folder=folder)
             say("another process took Kafka's port first; trying with other ones")
@@ -127,7 +136,7 @@ def run_kafka_tool(java_home: Path, jars: Path, class_name: str, args: list[str]
     return done.stdout
 
 
-def _adopt_running(folder: Path) -> Broker | None:
+def _adopt_running(folder: Path, client: Mapping[str, str]) -> Broker | None:
     """The running broker, once it answers: whoever started it may have been interrupted before it did."""
     broker, daemon = running_broker(folder), running_daemon(_pid_file(folder))
     if broker is None or daemon is None:
@@ -135,7 +144,8 @@ def _adopt_running(folder: Path) -> Broker | None:
     ports = _read_ports(folder)
     cluster_id = (folder / "cluster.id").read_text().strip()
     try:
-        return broker if _await_ready(daemon, folder=folder, ports=ports, cluster_id=cluster_id) else None
+        ready = _await_ready(daemon, folder=folder, ports=ports, cluster_id=cluster_id, client=client)
+        return broker if ready else None
     except Terminal:
         # Whoever starts one holds the folder's lock until it is ready: this one was ending when it was looked at.
         return None
@@ -167,13 +177,14 @@ def _choose_ports(folder: Path, *, wanted: int | None, fresh: bool) -> _Ports:
     return _Ports(clients=wanted or clients, controller=controller)
 
 
-def _settings(folder: Path, *, ports: _Ports, overrides: Mapping[str, str]) -> Path:
+def _settings(folder: Path, *, ports: _Ports, overrides: Mapping[str, str], listener: str = "PLAINTEXT") -> Path:
     settings = {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{LOOPBACK}:{ports.controller}",
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{ports.clients},CONTROLLER://{LOOPBACK}:{ports.controller}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{ports.clients}",
+        "listeners": f"{listener}://{LOOPBACK}:{ports.clients},CONTROLLER://{LOOPBACK}:{ports.controller}",
+        "advertised.listeners": f"{listener}://{LOOPBACK}:{ports.clients}",
+        "inter.broker.listener.name": listener,
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str(folder / "data"),
@@ -199,16 +210,28 @@ def _settings(folder: Path, *, ports: _Ports, overrides: Mapping[str, str]) -> P
     return path
 
 
-def _format_once(folder: Path, *, java_home: Path, jars: Path, say: Callable[[str], None]) -> str:
+def new_cluster_id() -> str:
+    return "W" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+
+
+def _format_once(
+    folder: Path,
+    settings_of: Callable[..., Path],
+    wanted: str | None,
+    *,
+    java_home: Path,
+    jars: Path,
+    say: Callable[[str], None],
+) -> str:
     """The cluster's id. Its file is written last: without it, what is in the data folder is a half-made one."""
     marker = folder / "cluster.id"
     if marker.exists():
         return marker.read_text().strip()
     shutil.rmtree(folder / "data", ignore_errors=True)
     (folder / "data").mkdir(parents=True)
-    cluster_id = "W" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+    cluster_id = wanted or new_cluster_id()
     clients, controller = free_ports(2)
-    settings = _settings(folder, ports=_Ports(clients, controller), overrides={})
+    settings = settings_of(ports=_Ports(clients, controller))
     say("preparing Kafka's data folder")
     run_kafka_tool(java_home, jars, "kafka.tools.StorageTool", ["format", "-t", cluster_id, "-c", str(settings)])
     write_whole(marker, cluster_id + "\n")
@@ -223,12 +246,12 @@ def _launch(folder: Path, *, settings: Path, java_home: Path, jars: Path) -> Dae
     return start_daemon(argv=argv, env=_child_env(), pid_file=_pid_file(folder), log=folder / "broker.log")
 
 
-def _await_ready(daemon: Daemon, *, folder: Path, ports: _Ports, cluster_id: str) -> bool:
+def _await_ready(daemon: Daemon, *, folder: Path, ports: _Ports, cluster_id: str, client: Mapping[str, str]) -> bool:
     """Whether it became ready; False if another process had its port. Anything else is raised, with it stopped."""
     started = time.monotonic()
 
     def settled() -> bool:
-        return not daemon.alive() or _answers(f"{LOOPBACK}:{ports.clients}", cluster_id)
+        return not daemon.alive() or _answers(f"{LOOPBACK}:{ports.clients}", cluster_id, client)
 
     if not wait_until(settled, seconds=_READY_SECONDS):
         stop_daemon(_pid_file(folder), with_signal=signal.SIGKILL, patience=5)
@@ -245,10 +268,10 @@ def _await_ready(daemon: Daemon, *, folder: Path, ports: _Ports, cluster_id: str
     raise Terminal(f"Kafka ended while it started; the end of its log {daemon.log}:\n{words}")
 
 
-def _answers(bootstrap: str, cluster_id: str) -> bool:
+def _answers(bootstrap: str, cluster_id: str, client: Mapping[str, str]) -> bool:
     """Whether *our* broker answers there: on a lost port, somebody else's could."""
     # Refused connections are what waiting looks like; the client's own log of them would only alarm.
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "socket.timeout.ms": 2000})
+    admin = AdminClient({**client, "bootstrap.servers": bootstrap, "log_level": 0, "socket.timeout.ms": 2000})
     try:
         metadata = admin.list_topics(timeout=1.0)
     except KafkaException:

@@ -1,6 +1,6 @@
 """The Java libraries that no Python package brings: fetched once, checked against a committed list, kept in our cache.
 
-Decides which ones (`KAFKA`, `SPARK_TABLES`) and when a cached folder counts: only if it holds exactly the listed files
+Decides which ones (`ALL` the sets) and when a cached folder counts: only if it holds exactly the listed files
 with exactly the listed digests. A folder gets its name when it is whole, so a half-fetched one is never taken for one.
 Never reads or writes anybody's personal Maven or Ivy folders.
 """
@@ -64,6 +64,24 @@ SPARK_TABLES = JarSet(
         Dependency("org.xerial", "sqlite-jdbc", "3.50.3.0", alone=True),
     ),
 )
+# What the benchmarks measure against: fetched only for them.
+SPARK_KAFKA = JarSet(
+    name="spark-kafka",
+    title="Spark's own Kafka source",
+    dependencies=(
+        Dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.1.3", alone=True),
+        # The newest that there is; it works with the newer source.
+        Dependency("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0", alone=True),
+        Dependency("org.apache.commons", "commons-pool2", "2.12.1", alone=True),
+        Dependency("org.apache.kafka", "kafka-clients", "3.9.1", alone=True),
+    ),
+)
+PARALLEL_CONSUMER = JarSet(
+    name="parallel-consumer",
+    title="the Confluent Parallel Consumer",
+    dependencies=(Dependency("io.confluent.parallelconsumer", "parallel-consumer-core", "0.5.3.3"),),
+)
+ALL = (KAFKA, SPARK_TABLES, SPARK_KAFKA, PARALLEL_CONSUMER)
 
 
 def cached_jars(jar_set: JarSet, *, cache_dir: Path, java_home: Path, say: Callable[[str], None]) -> Path:

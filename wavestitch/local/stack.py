@@ -7,9 +7,10 @@ is the one truth that both the command line and Airflow's connections are made f
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -41,13 +42,21 @@ class Stack:
     kafka_jars: Path
 
 
-def start_stack(*, say: Say, folder: Path = STATE, streams: Path = ROOT / "streams") -> Stack:
-    """Start what is not running, and say where it is."""
+def start_stack(
+    *,
+    say: Say,
+    folder: Path = STATE,
+    streams: Path = ROOT / "streams",
+    spark_conf: Mapping[str, str] = MappingProxyType({}),
+) -> Stack:
+    """Start what is not running, and say where it is. `spark_conf`: for the settings' Spark section."""
     folder.mkdir(parents=True, exist_ok=True)
     java_home = find_java(CACHE)
     jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=say)
     broker = start_broker(folder=folder / "kafka", java_home=java_home, jars=jars, say=say)
-    config = write_config(folder, bootstrap=broker.bootstrap, java_home=java_home, streams=streams)
+    config = write_config(
+        folder, bootstrap=broker.bootstrap, java_home=java_home, streams=streams, spark_conf=spark_conf
+    )
     for stream in declared_streams(streams, say=say):
         if make_topic(broker.bootstrap, stream.topic):
             say(f"made topic {stream.topic} with {TOPIC_PARTITIONS} partitions")
@@ -75,7 +84,14 @@ def stop_stack(*, say: Say, folder: Path = STATE) -> None:
     say("Kafka stopped" if stop_broker(folder / "kafka") else "Kafka was not running")
 
 
-def write_config(folder: Path, *, bootstrap: str, java_home: Path, streams: Path) -> Path:
+def write_config(
+    folder: Path,
+    *,
+    bootstrap: str,
+    java_home: Path,
+    streams: Path,
+    spark_conf: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
     """The settings of a stack in `folder`; made anew at each start, since ports may change."""
     path = folder / CONFIG
     values: dict[str, dict[str, str]] = {
@@ -83,6 +99,7 @@ def write_config(folder: Path, *, bootstrap: str, java_home: Path, streams: Path
         "kafka": {"bootstrap": bootstrap},
         "tables": {"uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"},
         "spark": {"master": "local[2]", "java_home": str(java_home)},
+        "spark.conf": {json.dumps(name): value for name, value in spark_conf.items()},
     }
     lines = ["# Written by `wavestitch up` at each start."]
     for section, entries in values.items():

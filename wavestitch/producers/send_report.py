@@ -103,7 +103,9 @@ class Deliveries:
         said = f"; the client last said: {self.last_client_error}" if self.last_client_error else ""
         terminal = any(for_good for (_, _, for_good), _ in failures)
         step = (
-            "the broker will never take them as they are, correct the cause and send again"
+            "grant this user Write on the topic, and send again"
+            if any("AUTHORIZATION" in name for (_, name, _), _ in failures)
+            else "the broker will never take them as they are, correct the cause and send again"
             if terminal
             else "send the same recordings again, what has arrived will count as duplicates"
         )

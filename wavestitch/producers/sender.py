@@ -157,10 +157,15 @@ def _send(
         seen = _tell(on_progress, deliveries, seen)
     # The client gives up on every record by itself; the grace is for its doing so.
     until = time.monotonic() + deadline_seconds + _GRACE_SECONDS
-    while (waiting := producer.flush(_POLL_SECONDS)) and time.monotonic() < until:
-        seen = _tell(on_progress, deliveries, seen)
-    if waiting:
-        deliveries.note_unanswered(waiting)
+    try:
+        while (waiting := producer.flush(_POLL_SECONDS)) and time.monotonic() < until:
+            seen = _tell(on_progress, deliveries, seen)
+    except KafkaException as error:
+        # The producer itself has ended, e.g. for want of the right to write; what it still held goes nowhere.
+        deliveries.note_failure(error.args[0], partition=-1, records=max(1, len(producer)))
+    else:
+        if waiting:
+            deliveries.note_unanswered(waiting)
     _tell(on_progress, deliveries, seen)
 
 

@@ -5,7 +5,8 @@ Asks and never creates: describing a topic, unlike a producer's own look-up, doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,6 +18,8 @@ from wavestitch.contracts.errors import BadInput, Terminal, Transient, Wavestitc
 from wavestitch.producers.delivery_verdict import is_terminal, said
 
 _T = TypeVar("_T")
+_LOOK_SECONDS = 0.25
+_LOGIN = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +38,54 @@ def ask_topic(
     Raises `BadInput` for a topic that does not exist, `Terminal` where the broker refuses to answer, and
     `Transient` where it does not answer in time.
     """
+    complaints: list[KafkaError] = []
     try:
-        admin = AdminClient({"log_level": 3, **settings})  # what fails is raised
+        # What fails is raised.
+        admin = AdminClient({"log_level": 3, "error_cb": complaints.append, **settings})
     except (KafkaException, ValueError, TypeError) as error:
         raise BadInput(f"the client settings for topic {topic} are refused: {said(error)}") from None
     described = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_seconds)
-    partitions = len(_answer(described[topic], topic, timeout_seconds).partitions)
+
+    def answer(future: Future[_T]) -> _T:
+        return _answer(future, topic, timeout_seconds, lambda: (admin.poll(0), _refused_login(complaints))[1])
+
+    partitions = len(answer(described[topic]).partitions)
     if max_message_bytes is None:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         configured = admin.describe_configs([resource], request_timeout=timeout_seconds)
-        max_message_bytes = int(_answer(configured[resource], topic, timeout_seconds)["max.message.bytes"].value)
+        max_message_bytes = int(answer(configured[resource])["max.message.bytes"].value)
     return TopicFacts(partitions, max_message_bytes)
 
 
-def _answer(future: Future[_T], topic: str, timeout_seconds: float) -> _T:
-    try:
-        return future.result(timeout_seconds + 1)
-    except TimeoutError:
-        raise Transient(f"no broker described topic {topic} within {timeout_seconds:g} s", topic=topic) from None
-    except KafkaException as error:
-        raise _refusal(error.args[0], topic) from None
+def _answer(future: Future[_T], topic: str, timeout_seconds: float, refused: Callable[[], KafkaError | None]) -> _T:
+    """The answer. The client goes on trying where a login is refused; whoever waits is told at once."""
+    until = time.monotonic() + timeout_seconds + 1
+    while time.monotonic() < until:
+        try:
+            return future.result(_LOOK_SECONDS)
+        except TimeoutError:
+            refusal = refused()
+            if refusal is not None:
+                raise _refusal(refusal, topic) from None
+        except KafkaException as error:
+            raise _refusal(refused() or error.args[0], topic) from None
+    raise Transient(f"no broker described topic {topic} within {timeout_seconds:g} s", topic=topic)
+
+
+def _refused_login(complaints: Sequence[KafkaError]) -> KafkaError | None:
+    return next((c for c in complaints if c.code() in _LOGIN), None)
 
 
 def _refusal(error: KafkaError, topic: str) -> WavestitchError:
     if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         return BadInput(f"topic {topic} does not exist; create it, or correct its name", topic=topic)
+    if error.code() in _LOGIN:
+        return Terminal(
+            f"the broker of topic {topic} does not let us in: {error.str()}; check user, password, certificates and "
+            "security.protocol in the settings",
+            topic=topic,
+            code=error.name(),
+        )
     if is_terminal(error):
         return Terminal(
             f"the broker does not let us describe topic {topic}: {error.str()}; grant Describe and DescribeConfigs, "

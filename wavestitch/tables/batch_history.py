@@ -6,28 +6,44 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.tables.file_scans import read_rows
+from wavestitch.tables.row_filter import EVERY_ROW, all_of, at_least, equals
 from wavestitch.tables.table_layout import BATCHES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def read_history(table: Table) -> list[BatchRow]:
-    """All rows, newest first."""
-    rows = [batch_row_from_json(t) for batch in read_rows(table, ["detail"]) for t in batch["detail"].to_pylist()]
+def read_history(table: Table, *, since: int, plan_id: str | None) -> list[BatchRow]:
+    """Rows of sequence `since` and later, of one plan where it is named; newest first."""
+    wanted = _from(since) if plan_id is None else all_of(_from(since), equals("plan_id", plan_id))
+    rows = [
+        batch_row_from_json(t) for batch in read_rows(table, ["detail"], wanted) for t in batch["detail"].to_pylist()
+    ]
     return sorted(rows, key=lambda r: (r.sequence, r.committed_ms), reverse=True)
+
+
+def read_recorded(table: Table, *, since: int) -> set[tuple[int, str]]:
+    """Sequence and decision of the rows of sequence `since` and later."""
+    there: set[tuple[int, str]] = set()
+    for batch in read_rows(table, ["sequence", "decision"], _from(since)):
+        there.update(zip(batch["sequence"].to_pylist(), batch["decision"].to_pylist(), strict=True))
+    return there
 
 
 def absent_history(table: Table, rows: Sequence[BatchRow]) -> list[BatchRow]:
     """The rows whose sequence and decision do not stand in the table; each once."""
-    there: set[tuple[int, str]] = set()
-    for batch in read_rows(table, ["sequence", "decision"]):
-        there.update(zip(batch["sequence"].to_pylist(), batch["decision"].to_pylist(), strict=True))
+    there = read_recorded(table, since=min((r.sequence for r in rows), default=0))
     absent = {(r.sequence, r.decision): r for r in rows if (r.sequence, r.decision) not in there}
     return list(absent.values())
+
+
+def _from(since: int) -> BooleanExpression:
+    # Batches come one file each, in order: by its statistics, a file that is older is not opened.
+    return at_least("sequence", since) if since > 0 else EVERY_ROW
 
 
 def history_batches(rows: Sequence[BatchRow]) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,7 @@ of properties. A second process at work in the same SQLite file is waited for, n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from sqlalchemy.exc import OperationalError
 
 from wavestitch.tables.commit_outcome import reading
 from wavestitch.tables.durable_file_io import DurableFileIO
+from wavestitch.tables.shared_history import share_history
 
 SQLITE_BUSY_SECONDS = 60
 
@@ -38,6 +40,7 @@ class CatalogSettings:
 
 def open_catalog(settings: CatalogSettings) -> Catalog:
     """The catalog, made if it is a SQLite file that does not exist yet."""
+    share_history()
     properties = {
         "uri": _patient_uri(settings.uri),
         "warehouse": settings.warehouse,
@@ -61,6 +64,8 @@ def _patient_uri(uri: str) -> str:
     url = make_url(uri)
     if url.database and url.database != ":memory:":
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        # SQLite would make it for everybody to read; its journals take over the mode.
+        os.close(os.open(url.database, os.O_RDWR | os.O_CREAT, 0o640))
     if "timeout" not in url.query:
         url = url.update_query_dict({"timeout": str(SQLITE_BUSY_SECONDS)})
     return url.render_as_string(hide_password=False)

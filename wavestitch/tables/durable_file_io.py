@@ -35,9 +35,14 @@ class _LocalFile(PyArrowFile):
         return _SyncedStream(self._path, overwrite=overwrite)
 
 
+def _private(path: str, flags: int) -> int:
+    """For its owner and group: a table's files hold samples, and names of what is in them."""
+    return os.open(path, flags, 0o640)
+
+
 class _SyncedStream(io.BufferedWriter):
     def __init__(self, path: str, *, overwrite: bool) -> None:
-        super().__init__(io.FileIO(path, "w" if overwrite else "x"), buffer_size=1 << 20)
+        super().__init__(io.FileIO(path, "w" if overwrite else "x", opener=_private), buffer_size=1 << 20)
         self._folder = os.path.dirname(path)
 
     def close(self) -> None:

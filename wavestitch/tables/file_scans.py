@@ -17,10 +17,13 @@ from wavestitch.tables.commit_outcome import reading
 from wavestitch.tables.row_filter import EVERY_ROW
 
 
-def files_to_read(table: Table, row_filter: BooleanExpression = EVERY_ROW) -> list[FileScanTask]:
-    """The files of the current snapshot that can have matching rows, in order of their paths."""
+def files_to_read(
+    table: Table, row_filter: BooleanExpression = EVERY_ROW, *, snapshot_id: int | None = None
+) -> list[FileScanTask]:
+    """The files of a snapshot (the current one) that can have matching rows, in order of their paths."""
     with reading(_name(table)):
-        return sorted(table.scan(row_filter=row_filter).plan_files(), key=lambda task: task.file.file_path)
+        found = table.scan(row_filter=row_filter, snapshot_id=snapshot_id).plan_files()
+        return sorted(found, key=lambda task: task.file.file_path)
 
 
 def read_file(

@@ -33,7 +33,7 @@ def read_held(table: Table) -> list[HeldChunk]:
     found: list[HeldChunk] = []
     for batch in read_rows(table, FACTS):
         columns = [batch[name].to_pylist() for name in FACTS]
-        found.extend(_held_chunk(dict(zip(FACTS, row, strict=True))) for row in zip(*columns, strict=True))
+        found.extend(held_chunk(dict(zip(FACTS, row, strict=True))) for row in zip(*columns, strict=True))
     return found
 
 
@@ -121,7 +121,8 @@ def _value(row: HeldRow, name: str, plan_id: str) -> Any:
     return getattr(held.chunk, name)
 
 
-def _held_chunk(row: dict[str, Any]) -> HeldChunk:
+def held_chunk(row: dict[str, Any]) -> HeldChunk:
+    """A row of the columns `FACTS`."""
     names = ("partition", "offset", "timestamp_ms", "waveform_id", "seq", "count", "crc", "length", "meta", "digest")
     chunk = ChunkFacts(
         **{n: row[n] for n in names},

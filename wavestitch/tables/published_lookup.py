@@ -19,14 +19,16 @@ from wavestitch.tables.row_filter import EVERY_ROW, is_in
 _MOST_IN_FILTER = 500
 
 
-def find_published(table: Table, ids: Collection[str]) -> dict[str, PublishedWaveform]:
-    """The published ones of these ids, in the table's current snapshot."""
+def find_published(
+    table: Table, ids: Collection[str], *, snapshot_id: int | None = None
+) -> dict[str, PublishedWaveform]:
+    """The published ones of these ids, in this snapshot of the table (the current one)."""
     wanted = pa.array(sorted(set(ids)), pa.string())
     found: dict[str, PublishedWaveform] = {}
     if not len(wanted):
         return found
     few = is_in("waveform_id", ids) if len(wanted) <= _MOST_IN_FILTER else EVERY_ROW
-    for task in files_to_read(table, few):
+    for task in files_to_read(table, few, snapshot_id=snapshot_id):
         hits = [
             i.as_py()
             for batch in read_file(table, task, ["waveform_id"])

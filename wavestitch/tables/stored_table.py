@@ -21,6 +21,8 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.typedef import EMPTY_DICT
 from sqlalchemy.exc import IntegrityError
@@ -87,6 +89,25 @@ class StoredTable:
         except ValueError as error:
             raise Altered(f"a staged file cannot be added to table {self.name}: {error}") from error
         send(transaction, table=self.name)
+
+    def rewrite(self, table: Table, old: Iterable[DataFile], batches: Iterable[pa.RecordBatch]) -> None:
+        """One snapshot in which the rows of `batches` stand for these files, on top of `table`, as it was loaded.
+
+        `batches` in the layout's columns. Raises `CommitConflict` where the table is not as it was any more; what was
+        written is removed then.
+        """
+        paths = self._write(table, batches)
+        transaction = table.transaction()
+        with reading(self.name), transaction.update_snapshot().overwrite() as change:
+            for file in old:
+                change.delete_data_file(file)
+            for path in paths:
+                change.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
+        try:
+            send(transaction, table=self.name)
+        except CommitConflict:
+            self._discard(table, paths)
+            raise
 
     def append_missing(
         self, missing: Callable[[Table], Sequence[Row]], encode: Callable[[Sequence[Row]], Iterable[pa.RecordBatch]]

@@ -16,11 +16,12 @@ from wavestitch.contracts.errors import BadInput, StateUnknown
 from wavestitch.contracts.held import HeldChunk, PublishedWaveform
 from wavestitch.contracts.ports import CommitConflict, HeldRow, StagedFile
 from wavestitch.contracts.position import Head
-from wavestitch.tables.batch_history import absent_history, history_batches, read_history
+from wavestitch.tables.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.heads import newest_head, walk_heads
 from wavestitch.tables.held_payloads import Coordinate, write_payloads
 from wavestitch.tables.held_rows import absent_rows, held_batches, read_held
+from wavestitch.tables.id_cache import IdCache
 from wavestitch.tables.published_lookup import find_published
 from wavestitch.tables.stored_table import StoredTable
 from wavestitch.tables.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
@@ -29,11 +30,18 @@ from wavestitch.tables.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_
 class StreamTables:
     """Tables `STREAM.waveforms`, `STREAM.held` and `STREAM.batches` of a catalog; made when first written to."""
 
-    def __init__(self, settings: CatalogSettings, stream: str) -> None:
+    def __init__(self, settings: CatalogSettings, stream: str, *, id_cache: IdCache | None = None) -> None:
+        """`id_cache`: spares a look at the whole table for ids that are certainly not published; without it, each
+        lookup reads the id column of every file that can have them."""
         catalog = open_catalog(settings)
+        self._id_cache = id_cache
         self._waveforms = StoredTable(catalog, stream, WAVEFORMS_TABLE)
         self._held = StoredTable(catalog, stream, HELD_TABLE)
         self._batches = StoredTable(catalog, stream, BATCHES_TABLE)
+
+    def stored(self) -> tuple[StoredTable, StoredTable, StoredTable]:
+        """Waveforms, held and batches, for maintenance."""
+        return self._waveforms, self._held, self._batches
 
     def waveforms(self) -> Table | None:
         """The published table as it is now, for readers; None before the first commit."""
@@ -61,7 +69,10 @@ class StreamTables:
 
     def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
         table = self._waveforms.load()
-        return {} if table is None else find_published(table, ids)
+        if table is None:
+            return {}
+        perhaps = ids if self._id_cache is None else self._id_cache.perhaps_published(table, ids)
+        return find_published(table, perhaps)
 
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         table = self._waveforms.ensure()
@@ -99,9 +110,13 @@ class StreamTables:
         """
         return write_payloads(self._held.ensure(), coordinates, to)
 
-    def batches(self) -> list[BatchRow]:
+    def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         table = self._batches.load()
-        return [] if table is None else read_history(table)
+        return [] if table is None else read_history(table, since=since, plan_id=plan_id)
+
+    def recorded(self, *, since: int = 0) -> set[tuple[int, str]]:
+        table = self._batches.load()
+        return set() if table is None else read_recorded(table, since=since)
 
     def append_batches(self, rows: Iterable[BatchRow]) -> None:
         wanted = list(rows)

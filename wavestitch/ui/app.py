@@ -74,7 +74,7 @@ def batch_of_run(dag_id: str, run_id: Annotated[str, Query()], session: SessionD
         why = _said_by_plan(session, dag_id, run_id, "nothing")
         return _html(note_page("No batch", why or "The run has not made a plan."))
     try:
-        rows = [r for r in site.tables(stream).batches() if r.plan_id == plan_id]
+        rows = site.tables(stream).batches(plan_id=plan_id)
     except WavestitchError as error:
         return _html(note_page(f"Batch {plan_id[:16]}", error.message))
     documented = find_page(site.settings.docs, stream, plan_id, "index.html") is not None

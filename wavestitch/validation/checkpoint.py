@@ -38,6 +38,8 @@ def run_checkpoint(frame: pd.DataFrame, suite: Sequence[Any], *, run_name: str, 
     context.enable_analytics(False)
     context.variables.progress_bars = {"globally": False}
     if docs_folder:
+        # Made here with a mode of its own: pages have ids and extremes of waveforms.
+        docs_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         context.add_data_docs_site(_SITE, site_config(docs_folder, run_name=run_name))
     definition = context.validation_definitions.add(
         gx.ValidationDefinition(

@@ -72,7 +72,7 @@ def write_index(docs_folder: Path, verdict: Verdict, outcomes: Sequence[Outcome]
     # Pictures, fonts and scripts that no page here uses: 4 MB a batch.
     shutil.rmtree(docs_folder / "static", ignore_errors=True)
     pages = sorted(p.relative_to(docs_folder).as_posix() for p in (docs_folder / "validations").rglob("*.html"))
-    docs_folder.mkdir(parents=True, exist_ok=True)
+    docs_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
     body = "\n".join(_index(verdict, outcomes, pages, run_name=run_name))
     (docs_folder / INDEX_PAGE).write_text(page(f"Data Docs: {run_name}", body), encoding="utf-8")
     return f"{docs_folder.name}/{INDEX_PAGE}"

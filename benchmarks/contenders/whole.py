@@ -1,0 +1,62 @@
+"""Ours, whole: batches from plan to moved offsets in one process that keeps its Spark session.
+
+`spark`: "warm" (the session of this process) or "submit" (spark-submit, as the command line does it). Each step's wall
+and CPU seconds are told, and Spark's own apart from what surrounds it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks.children import serve
+from benchmarks.stopwatch import Stopwatch
+from spark_apps.reassemble import stitch_on_spark
+from spark_apps.submit import spark_conf
+from wavestitch.batch.run import RunOptions, run_batch, submit_locally
+from wavestitch.batch.site import Site
+from wavestitch.contracts.stitch_job import stitch_job_from_json
+from wavestitch.settings import load_settings
+from wavestitch.write_once import write_first
+
+
+class Contender:
+    """One session, a site for each codec."""
+
+    def __init__(self) -> None:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        builder = SparkSession.builder.master("local[2]")
+        for name, value in spark_conf("local[2]", {}).items():
+            builder = builder.config(name, value)
+        self.spark = builder.getOrCreate()
+        self.spark.sparkContext.setLogLevel("ERROR")
+
+    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        site = Site(load_settings(job["config"]))
+        watch = Stopwatch()
+        submit = submit_locally(site, watch.say) if job["spark"] == "submit" else self._stitch
+        done = run_batch(site, job["stream"], RunOptions(), watcher=watch, submit=watch.timed("Spark", submit))
+        watch.begin("done")
+        if "nothing" in done:
+            raise RuntimeError(f"there was nothing to do: {done['nothing']}")
+        published = done["published"]
+        if not published["identity_balances"]:
+            raise RuntimeError(f"the audit identity does not hold: {published['counts']}")
+        return {
+            "steps": {name: [c.wall, c.cpu] for name, c in watch.costs.items()},
+            "waveforms": published["waveforms"],
+            "reasons": published["reasons"],
+            "plan_id": done["plan"]["plan_id"],
+        }
+
+    def _stitch(self, job_path: Path, result: Path) -> None:
+        job = stitch_job_from_json(job_path.read_text(encoding="utf-8"))
+        write_first(result, stitch_on_spark(self.spark, job).to_json())
+
+
+if __name__ == "__main__":
+    serve(Contender().run)

@@ -1,0 +1,20 @@
+"""What a person may choose about a measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`mib`: payload of the side-by-side topics. `sizes`: GiB, for growth and the reader's memory. `codecs` and
+    `layouts`: of the side-by-side. `extras`: also what only completes the picture (one process, uncompressed, …)."""
+
+    mib: int = 1024
+    rounds: int = 3
+    sizes: tuple[float, ...] = (1, 4)
+    layouts: tuple[str, ...] = ("sticky", "round-robin")
+    extras: bool = True
+    grown_rows: int = 10_000_000
+    grown_snapshots: int = 10_000
+    small_files: int = 288

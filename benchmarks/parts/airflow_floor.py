@@ -1,0 +1,139 @@
+"""A batch of 1 MB in the embedded Airflow, from its trigger to its end, beside an empty DAG of as many tasks.
+
+Times are Airflow's own: from when the run was queued to its end, and from start to end of each task. The floor is the
+empty DAG and, since one of the batch's tasks is a Spark app, an empty Spark app.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from benchmarks.children import ROOT, Json
+from benchmarks.figures import ratio
+from benchmarks.ground import Ground, Say, make_topic
+from benchmarks.options import Options
+from benchmarks.parts.small_batch import EMPTY, PARTITIONS, send_small, submit_empty
+from wavestitch.local.airflow_api import AirflowApi
+from wavestitch.local.airflow_stack import start_airflow, stop_airflow
+
+_EMPTY = """
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, task
+
+with DAG("empty", schedule=None) as dag:
+
+    @task
+    def plan():
+        return [{"unit": 0}, {"unit": 1}]
+
+    @task
+    def read(work):
+        return work
+
+    @task
+    def step(before):
+        return {}
+
+    @task.short_circuit
+    def last(before):
+        return False
+
+    reads = read.expand(work=plan())
+    stitched = step.override(task_id="reassemble")(reads)
+    published = step.override(task_id="publish")(step.override(task_id="validate")(stitched))
+    moved = last.override(task_id="commit_offsets")(published)
+    moved >> TriggerDagRunOperator(task_id="catch_up", trigger_dag_id="empty")
+"""
+_DAG = "ingest_airflow_small"
+
+
+def measure(ground: Ground, options: Options, say: Say) -> Json:
+    topic = make_topic(ground, partitions=PARTITIONS, prefix="airflow")
+    ground.declare("airflow_small", topic)
+    home = ground.folder / "airflow"
+    dags = ground.folder / "dags"
+    dags.mkdir()
+    shutil.copy(ROOT / "dags" / "ingest.py", dags)
+    (dags / "empty.py").write_text(_EMPTY)
+    env = {
+        **ground.config(),
+        "JAVA_HOME": str(ground.java_home),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
+            {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": "spark-submit"}}
+        ),
+    }
+    try:
+        airflow = start_airflow(folder=home, project_root=ROOT, env=env, say=say, dags_folder=dags)
+        with airflow.login() as api:
+            for dag in (_DAG, "empty"):
+                api.wait_for_dag(dag)
+            runs = [_round(ground, api, topic, n, say) for n in range(options.rounds + 1)][1:]
+    finally:
+        stop_airflow(home)
+    return _summary(runs)
+
+
+def _round(ground: Ground, api: AirflowApi, topic: str, number: int, say: Say) -> dict[str, dict[str, float]]:
+    send_small(ground, topic, 1000 + number)
+    found = {"batch": _follow(api, _DAG), "empty": _follow(api, "empty")}
+    _check_moved(ground, topic)
+    found["spark"] = {EMPTY: submit_empty(ground, {}, []).cost.wall}
+    say(f"batch {found['batch']['whole']:.1f} s, empty DAG {found['empty']['whole']:.1f} s, Spark {found['spark']}")
+    return found
+
+
+def _follow(api: AirflowApi, dag: str) -> dict[str, float]:
+    """Seconds of a run and of its tasks."""
+    run = api.trigger(dag)
+    state = api.wait(dag, run, seconds=300)
+    if state != "success":
+        raise RuntimeError(f"run {run} of {dag} ended as {state}")
+    about = api.request("GET", f"/api/v2/dags/{dag}/dagRuns/{run}")
+    found = {"whole": _between(about, "queued_at", "end_date")}
+    for t in api.request("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances", params={"limit": 50})[
+        "task_instances"
+    ]:
+        if t["start_date"] and t["end_date"]:
+            found[t["task_id"]] = max(found.get(t["task_id"], 0.0), _between(t, "start_date", "end_date"))
+    return found
+
+
+def _between(about: dict[str, Any], first: str, last: str) -> float:
+    return (datetime.fromisoformat(about[last]) - datetime.fromisoformat(about[first])).total_seconds()
+
+
+def _check_moved(ground: Ground, topic: str) -> None:
+    """The group stands at the end of the topic: the batch did what it is timed for."""
+    site = ground.site()
+    partitions = list(range(PARTITIONS))
+    ends = {p: e.stable_end for p, e in site.log.ends(topic, partitions).items()}
+    found = site.log.group_offsets("airflow_small", topic, partitions)
+    group = {p: g.offset for p, g in found.items() if g is not None}
+    if group != ends:
+        raise RuntimeError(f"the group stands at {group}, the topic ends at {ends}")
+
+
+def _summary(runs: list[dict[str, dict[str, float]]]) -> Json:
+    def middle(kind: str, name: str) -> float:
+        return round(median(r[kind].get(name, 0.0) for r in runs), 2)
+
+    tasks = [n for n in runs[0]["batch"] if n != "whole"]
+    batch, empty = middle("batch", "whole"), middle("empty", "whole")
+    sparks = {name: middle("spark", name) for name in runs[0]["spark"]}
+    spark = sparks[EMPTY]
+    table: list[list[object]] = [["part", "wall s", "in the empty DAG"], ["trigger to end", batch, empty]]
+    table += [[f"· {n}", middle("batch", n), middle("empty", n)] for n in tasks]
+    between = round(batch - sum(middle("batch", n) for n in tasks), 2)
+    table.append(["· between tasks", between, round(empty - sum(middle("empty", n) for n in tasks), 2)])
+    table += [[name, wall, ""] for name, wall in sparks.items()]
+    return {
+        "batch_s": batch,
+        "empty_dag_s": empty,
+        "spark_s": sparks,
+        "of_floor": ratio(batch, empty + spark),
+        "table": table,
+    }

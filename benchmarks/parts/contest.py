@@ -1,0 +1,196 @@
+"""Side by side: everybody reads the same topic in turns, writes durably with the same codec, and is checked.
+
+A contender that fails loses its row, and no other. The first run of each is not counted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.children import Child, Json, race, start
+from benchmarks.figures import Cost, Run, median_costs, summarise
+from benchmarks.ground import Ground, Say, Topic, check_samples
+from benchmarks.options import Options
+from benchmarks.parallel_consumer import start_parallel_consumer
+from benchmarks.reading import landing_jobs, raw_jobs
+from benchmarks.whole_runs import steps_of, whole_run
+from wavestitch.local.jars import SPARK_KAFKA, cached_jars
+from wavestitch.local.stack import CACHE
+
+CODECS = {"zstd": "", "none": ", uncompressed"}
+_ONLY_IN_FULL = ("raw, 1 process", "Parallel Consumer", "ours: read + land, 1 process", "copy of the landing")
+ONCE = "ours: end to end, with Spark's start"
+
+
+def measure(ground: Ground, options: Options, say: Say, *, only: Collection[str] = ()) -> Json:
+    """`only`: names of contenders; none: all."""
+    with ExitStack() as stack:
+        contest = _Contest(ground, options, say, stack, frozenset(only))
+        found: Json = {"codec": "zstd-1", "chunk_kib": 64, "waveform_kib": 1024, "partitions": 4}
+        for layout in options.layouts:
+            found[layout] = contest.layout(layout)
+        return found
+
+
+@dataclass
+class _Contest:
+    ground: Ground
+    options: Options
+    say: Say
+    stack: ExitStack
+    only: frozenset[str] = frozenset()
+    children: dict[str, Child] = field(default_factory=dict)
+
+    def layout(self, layout: str) -> Json:
+        topic = self.ground.topic(mib=self.options.mib, layout=layout, say=self.say)
+        entries = self._entries(topic, full=layout == "sticky" and self.options.extras)
+        runs: dict[str, list[Run]] = {name: [] for name in entries}
+        failed: dict[str, str] = {}
+        for round_ in range(self.options.rounds + 1):
+            for name, act in entries.items():
+                if name in failed or (name == ONCE and round_ == 0):
+                    continue
+                try:
+                    run = act()
+                except Exception as error:  # of one contender: the others go on
+                    failed[name] = f"{type(error).__name__}: {error}"[:800]
+                    self.say(f"{layout}, {name}: failed: {failed[name]}")
+                    continue
+                speed = run.size / 1e6 / run.cost.wall
+                words = f"{speed:7.0f} MB/s {run.cost.wall:6.2f} s {run.cost.cpu:6.2f} CPU s"
+                self.say(f"{layout:11} {'warm-up' if round_ == 0 else f'round {round_}'}  {name:42}{words}")
+                if round_ > 0:
+                    runs[name].append(run)
+        rows: Json = {name: _row(mine) for name, mine in runs.items() if mine and name not in failed}
+        for name, mine in runs.items():
+            if name in rows and "steps" in mine[0].facts and name != ONCE:
+                rows[name.replace("end to end, warm", "stitching")] = _stitching(mine)
+        shutil.rmtree(self._landed(topic), ignore_errors=True)
+        return {**rows, **({"failed": failed} if failed else {})}
+
+    def _entries(self, topic: Topic, *, full: bool) -> dict[str, Callable[[], Run]]:
+        """In this order, so that the landing of `read + land` is there for those that start from it."""
+        entries: dict[str, Callable[[], Run]] = {
+            "raw, 1 process": lambda: self._raw(topic, 1),
+            "raw, 2 processes": lambda: self._raw(topic, 2),
+            "Parallel Consumer": lambda: self._parallel(topic),
+            "ours: read + land, 1 process": lambda: self._land(topic, 1),
+            "ours: read + land, 2 processes": lambda: self._land(topic, 2),
+            "copy of the landing": lambda: self._from_landing("copying", topic, "none"),
+        }
+        for codec, suffix in CODECS.items():
+            if codec == "none" and not full:
+                continue
+            entries[f"pyarrow: stitching{suffix}"] = lambda c=codec: self._from_landing("plain_pyarrow", topic, c)  # type: ignore[misc]
+            entries[f"Spark's Kafka source, warm{suffix}"] = lambda c=codec: self._spark(topic, c, "collect_list")  # type: ignore[misc]
+            entries[f"ours: end to end, warm{suffix}"] = lambda c=codec: self._whole(topic, c, "warm")  # type: ignore[misc]
+        if full:
+            entries["Spark's Kafka source, warm, listagg"] = lambda: self._spark(topic, "zstd", "listagg")
+            entries[ONCE] = lambda: self._whole(topic, "zstd", "submit")
+        else:
+            for name in _ONLY_IN_FULL:
+                del entries[name]
+        return {name: act for name, act in entries.items() if not self.only or name in self.only}
+
+    def _child(self, name: str) -> Child:
+        """Started when it is first needed; a dead one is started anew."""
+        found = self.children.get(name)
+        if found is None or found.process.poll() is not None:
+            found = self.children[name] = self.stack.enter_context(self._start(name))
+        return found
+
+    def _start(self, name: str) -> Child:
+        folder = self.ground.folder
+        if name == "parallel":
+            return start_parallel_consumer(folder, self.ground.java_home, say=self.say)
+        env = {"JAVA_HOME": str(self.ground.java_home)}
+        if name == "spark_kafka":
+            jars = cached_jars(SPARK_KAFKA, cache_dir=CACHE, java_home=self.ground.java_home, say=self.say)
+            env["BENCH_JARS"] = ",".join(str(j) for j in sorted(jars.glob("*.jar")))
+        return start(f"benchmarks.contenders.{name.partition('#')[0]}", folder=folder, env=env)
+
+    def _raw(self, topic: Topic, processes: int) -> Run:
+        children = [self._child(f"raw#{n}") for n in range(processes)]
+        return race(children, raw_jobs(self.ground, topic, processes), size=topic.bytes, check=_all_of(topic))
+
+    def _land(self, topic: Topic, processes: int) -> Run:
+        folder = self._landed(topic) if processes == 2 else self._scratch("landed")
+        shutil.rmtree(folder, ignore_errors=True)
+        children = [self._child(f"landing#{n}") for n in range(processes)]
+        jobs = landing_jobs(self.ground, topic, processes, folder)
+        run = race(children, jobs, size=topic.bytes, check=_all_of(topic))
+        if processes == 1:
+            shutil.rmtree(folder)
+        return run
+
+    def _parallel(self, topic: Topic) -> Run:
+        output = self._scratch("parallel")
+        job = {"bootstrap": self.ground.bootstrap, "topic": topic.name, "output": str(output)}
+        job |= {"records": str(sum(topic.ends)), "partitions": str(len(topic.ends))}
+        try:
+            run = race([self._child("parallel")], [job], size=topic.bytes)
+            if run.facts["bytes"] < topic.bytes:
+                raise RuntimeError(f"{run.facts['bytes']} bytes came, {topic.bytes} are in {topic.name}")
+            # Until all is durable; leaving its group takes it two seconds more.
+            return replace(run, cost=Cost(run.facts["seconds"], run.cost.cpu))
+        finally:
+            shutil.rmtree(output, ignore_errors=True)
+
+    def _from_landing(self, name: str, topic: Topic, codec: str) -> Run:
+        output = self._scratch(name)
+        files = [str(f) for f in sorted(self._landed(topic).glob("slice-*.arrow"))]
+        try:
+            run = race([self._child(name)], [{"files": files, "output": str(output), "codec": codec}], size=topic.bytes)
+            if name == "plain_pyarrow":
+                check_samples([Path(f) for f in run.facts["files"]], topic.digests)
+            return run
+        finally:
+            shutil.rmtree(output, ignore_errors=True)
+
+    def _spark(self, topic: Topic, codec: str, how: str) -> Run:
+        output = self._scratch("spark")
+        job: Json = {"bootstrap": self.ground.bootstrap, "topic": topic.name, "output": str(output)}
+        job |= {"starts": topic.starts, "ends": topic.ends, "codec": codec, "how": how}
+        try:
+            run = race([self._child("spark_kafka")], [job], size=topic.bytes)
+            check_samples([Path(f) for f in run.facts["files"]], topic.digests)
+            return run
+        finally:
+            shutil.rmtree(output, ignore_errors=True)
+
+    def _whole(self, topic: Topic, codec: str, spark: str) -> Run:
+        return whole_run(self.ground, self._child("whole"), topic, codec=codec, spark=spark)
+
+    def _landed(self, topic: Topic) -> Path:
+        return self.ground.folder / f"landed-{topic.name}"
+
+    def _scratch(self, name: str) -> Path:
+        return self.ground.folder / f"{name}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+
+def _all_of(topic: Topic) -> Callable[[list[Json]], None]:
+    def check(answers: list[Json]) -> None:
+        seen = sum(a["bytes"] for a in answers), sum(a["records"] for a in answers)
+        if seen != (topic.bytes, topic.records):
+            raise RuntimeError(f"{seen} bytes and records came, {(topic.bytes, topic.records)} are in {topic.name}")
+
+    return check
+
+
+def _row(runs: list[Run]) -> Json:
+    row = summarise(runs)
+    if "steps" in runs[0].facts:
+        row["steps"] = median_costs([steps_of(r) for r in runs])
+    return row
+
+
+def _stitching(runs: list[Run]) -> dict[str, Any]:
+    """Spark's share of whole batches: from the job's submission to its report, in a warm session."""
+    return summarise([Run(steps_of(r)["Spark"], r.size) for r in runs])

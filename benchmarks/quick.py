@@ -1,0 +1,53 @@
+"""The ratios that matter in under three minutes, beside the committed ones: information, never a test.
+
+`python -m benchmarks.quick`. Exit code 0 whatever the figures: a small topic on a busy machine says little, and what it
+says is for a person to judge. What fails is said.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.children import end_in_order
+from benchmarks.figures import compare, headline
+from benchmarks.ground import open_ground
+from benchmarks.options import Options
+from benchmarks.parts import contest
+from benchmarks.side_by_side import RESULTS, say
+
+_OPTIONS = Options(mib=256, rounds=2, layouts=("sticky",), extras=False)
+_CONTENDERS = (
+    "raw, 2 processes",
+    "ours: read + land, 2 processes",
+    "pyarrow: stitching",
+    "Spark's Kafka source, warm",
+    "ours: end to end, warm",
+)
+
+
+def main() -> int:
+    end_in_order()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="wavestitch-bench-") as folder,
+            open_ground(Path(folder), say) as ground,
+        ):
+            found = contest.measure(ground, _OPTIONS, say, only=_CONTENDERS)
+    except Exception as error:  # told, and no more: see above
+        print(f"nothing was measured: {type(error).__name__}: {error}")
+        return 0
+    now = headline({"side-by-side": found})["ratios"]
+    then = json.loads(RESULTS.read_text())["ratios"] if RESULTS.exists() else {}
+    lines = compare(now, then)
+    print(f"\n{_OPTIONS.mib} MiB, sticky, {_OPTIONS.rounds} rounds; committed: {RESULTS.name}")
+    print("\n".join(lines) if lines else f"{RESULTS.name} has none of these ratios; `make bench` writes it")
+    for name, why in found["sticky"].get("failed", {}).items():
+        print(f"failed: {name}: {why}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""The DAG `maintain`: lets go, once a day, of what no batch and no reader needs any more. One task a stream.
+
+Decides nothing: `wavestitch.maintain` does. By hand it is a dry run unless its form says otherwise.
+"""
+# mypy: disable-error-code="untyped-decorator"
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, get_current_context, task
+
+from wavestitch.settings import load_settings, stream_names
+
+DOC = """# Maintain
+
+Lets go of what nobody needs any more, stream by stream, in this order:
+
+- **landing**: what committed batches have read; folders of batches that ended long ago
+- **docs**: old Data Docs
+- **held**: held rows whose waveform every retained snapshot has
+- **compact**: small files are put together, by Spark; every row is compared with what it was before
+- **snapshots**: old ones; never the newest head, nor one that a batch under way stands on
+- **orphans**: files that no snapshot names and no batch has staged
+
+It runs every night and applies. Triggered by hand it is a *dry run*: the result of each task shows what would go.
+Choose *apply* to do it. Nothing of a batch that is under way is touched, of a stopped one neither. How long things stay
+is set in `wavestitch.toml`, section `[maintain]`. A run at the same moment as a batch is harmless: the batch wins.
+"""
+DRY_RUN, APPLY = "dry run", "apply"
+
+log = logging.getLogger(__name__)
+
+
+@task(execution_timeout=timedelta(hours=3), trigger_rule=TriggerRule.ALL_DONE)
+def maintain(stream: str) -> dict[str, Any]:
+    """**Maintains one stream**: shows what may go, and lets it go on schedule or where `apply` was chosen."""
+    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.maintain.run import maintain_stream  # noqa: PLC0415
+
+    class Logged:
+        """What happens, in the task's log."""
+
+        def begin(self, step: str, total: int | None = None) -> None:
+            log.info("%s", step)
+
+        def say(self, text: str) -> None:
+            log.info("%s", text)
+
+        def progress(self, records: int, size: int) -> None: ...
+
+    context = get_current_context()
+    run_type = str(getattr(context["dag_run"].run_type, "value", context["dag_run"].run_type))
+    apply = run_type == "scheduled" or context["params"]["mode"] == APPLY
+    report = maintain_stream(Site(), stream, apply=apply, watcher=Logged())
+    for action in report.actions:
+        log.info("%s: %s %s %s", action.action, action.count, action.unit, "went" if apply else "would go")
+        for line in action.kept:
+            log.info("%s: kept: %s", action.action, line)
+    # Without tuples: XCom would wrap them.
+    return dict(json.loads(json.dumps(asdict(report))))
+
+
+with DAG(
+    "maintain",
+    description="Let go of what nobody needs any more: landing, small files, snapshots, orphans",
+    doc_md=DOC,
+    schedule=CronTriggerTimetable("17 3 * * *", timezone="UTC"),
+    start_date=datetime(1970, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    # One after another: each may start a Spark of its own.
+    max_active_tasks=1,
+    dagrun_timeout=timedelta(hours=12),
+    tags=["wavestitch", "maintain"],
+    default_args={"owner": "wavestitch", "retries": 0},
+    params={
+        "mode": Param(
+            DRY_RUN,
+            type="string",
+            enum=[DRY_RUN, APPLY],
+            title="Mode",
+            description="dry run: only show what would go. apply: let it go. On schedule it is always applied.",
+            section="Do it",
+        ),
+    },
+) as dag:
+    for name in stream_names(load_settings()):
+        maintain.override(task_id=re.sub(r"[^A-Za-z0-9_.-]", "_", name))(name)

@@ -1,0 +1,394 @@
+"""Maintenance of real Iceberg tables: what goes, what stays, and what a batch beside it sees.
+
+Names what it proves: I1 (held), I2, I3 (published rows), I7 (heads, fencing).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.domain.table_rows import facts, held_row, published_row, stage, write_landing
+from tests.domain.upkeep_rig import STREAM, Rig, went
+from wavestitch.batch.standing import look
+from wavestitch.contracts.errors import BadInput, Fenced, Refused
+from wavestitch.contracts.ports import CommitConflict
+from wavestitch.contracts.protocol import check_fence
+from wavestitch.contracts.reasons import Reason
+from wavestitch.maintain.run import maintain_stream
+from wavestitch.settings import load_settings
+from wavestitch.tables.snapshot_expiry import expire_snapshots
+from wavestitch.tables.stored_table import StoredTable
+
+pytestmark = pytest.mark.filterwarnings("error")
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class TestDryRun:
+    def test_a_dry_run_says_what_would_go_and_changes_nothing(self, rig):
+        for n in range(4):
+            rig.publish(f"w{n}")
+        (rig.tables.data_folder() / "left-over.parquet").write_bytes(b"x" * 100)
+        before, history = rig.files(), rig.tables.batches()
+        report = rig.maintain(apply=False)
+        assert not report.applied
+        assert went(report, "snapshots") == 6
+        assert report.before == report.after
+        assert report.before.snapshots == {"waveforms": 4, "batches": 4}
+        assert rig.files() == before
+        assert rig.tables.batches() == history
+        assert not (rig.site.settings.landing / STREAM).exists()
+
+    def test_a_stream_that_nobody_wrote_to_has_nothing_to_let_go(self, rig):
+        report = rig.maintain()
+        assert [a.count for a in report.actions] == [0] * 6
+        assert rig.files() == set()
+
+    def test_an_unknown_action_or_stream_is_refused_with_what_there_is(self, rig):
+        with pytest.raises(BadInput, match="no action 'snapshot'; there are landing, docs, held, compact, snapshots"):
+            rig.maintain("snapshot")
+        with pytest.raises(BadInput, match="no stream 'eeg'"):
+            maintain_stream(rig.site, "eeg")
+
+
+class TestSnapshots:
+    def test_old_ones_go_the_newest_head_stays_and_rows_are_as_before(self, rig):
+        heads = [rig.publish(f"w{n}") for n in range(5)]
+        report = rig.maintain("snapshots")
+        assert report.before.snapshots == {"waveforms": 5, "batches": 5}
+        assert report.after.snapshots == {"waveforms": 1, "batches": 1}
+        assert rig.tables.heads() == [heads[-1]]
+        assert rig.ids() == [f"w{n}" for n in range(5)]
+        assert [b.sequence for b in rig.tables.batches()] == [5, 4, 3, 2, 1]
+        assert rig.publish("w5").sequence == 6
+
+    def test_a_head_below_maintenance_snapshots_is_found_however_little_is_to_be_kept(self, rig):
+        rig.publish("a")
+        head = rig.publish("b")
+        for waveform_id in ("a", "b"):
+            rig.tables.waveforms().delete(f"waveform_id == '{waveform_id}'")
+        report = rig.maintain("snapshots")
+        assert report.after.snapshots["waveforms"] == 3
+        assert rig.tables.heads() == [head]
+
+    def test_none_goes_before_its_row_stands_in_the_history(self, rig):
+        first = rig.publish("a", recorded=False)
+        second = rig.publish("b", recorded=False)
+        third = rig.publish("c")
+        shown = rig.maintain("snapshots", apply=False)
+        assert went(shown, "snapshots") == 0
+        assert any("head 1 does not stand in the history" in k for a in shown.actions for k in a.kept)
+        # Applied, the rows that a crash prevented are written first, and then the snapshots may go.
+        rig.maintain("snapshots")
+        assert rig.tables.heads() == [third]
+        assert [b.decision for b in rig.tables.batches()] == [third.decision, second.decision, first.decision]
+
+    def test_age_counts_from_the_moment_a_successor_came(self, rig):
+        rig.publish("a")
+        rig.publish("b")
+        half = now_ms()
+        rig.publish("c")
+        # The second one was the table until just now; the first was not any more.
+        rig.maintain("snapshots", snapshot_age=HOUR_MS // 1000, most_snapshots=99, now_ms=half + HOUR_MS)
+        assert [h.sequence for h in rig.tables.heads()] == [3, 2]
+
+    def test_a_batch_under_way_keeps_its_head_until_the_limit_and_then_ends_fenced(self, rig):
+        planned_on = rig.publish("a")
+        plan = rig.plan(planned_on, clock_ms=now_ms())
+        for n in range(3):
+            rig.publish(f"later{n}")  # as backfills do: positions stay
+        report = rig.maintain("snapshots")
+        assert any(plan.plan_id[:16] in k for a in report.actions for k in a.kept)
+        heads = rig.tables.heads()
+        assert planned_on in heads
+        check_fence(plan, heads[0], base_in_ancestry=True)
+
+        rig.maintain("snapshots", now_ms=now_ms() + 2 * HOUR_MS)
+        heads = rig.tables.heads()
+        assert planned_on not in heads
+        with pytest.raises(Fenced, match="has left the table's history"):
+            check_fence(plan, heads[0], base_in_ancestry=False)
+
+    def test_tags_branches_and_what_lies_aside_are_left_alone(self, rig):
+        one = rig.publish("a")
+        rig.publish("b")
+        rig.publish("c")
+        rig.tables.waveforms().manage_snapshots().create_tag(one.snapshot_id, "audit").commit()
+        rig.maintain("snapshots")
+        left = {s.snapshot_id for s in rig.tables.waveforms().metadata.snapshots}
+        assert left == {one.snapshot_id, rig.tables.head().snapshot_id}
+        assert rig.tables.heads() == [rig.tables.head()]
+
+    def test_a_batch_that_commits_meanwhile_neither_loses_nor_is_lost(self, rig):
+        one = rig.publish("a")
+        rig.publish("b")
+        stored = rig.tables.stored()[0]
+        stale = stored.ensure()
+        three = rig.publish("c")
+        # Decided on the table before `three`, applied after it.
+        assert expire_snapshots(stored, [one.snapshot_id]) == 1
+        assert rig.tables.head() == three
+        with pytest.raises(CommitConflict):
+            stored.commit_files(stale, [], three.next().to_properties())
+        # And the other way round: a commit on what was loaded before the expiry goes through.
+        base = stored.ensure()
+        assert expire_snapshots(stored, [h.snapshot_id for h in rig.tables.heads()[1:]]) == 1
+        stored.commit_files(base, [], three.next().to_properties())
+        assert [h.sequence for h in rig.tables.heads()] == [4, 3]
+        assert rig.ids() == ["a", "b", "c"]
+
+    def test_who_expires_the_same_at_the_same_time_does_no_harm(self, rig, monkeypatch):
+        one = rig.publish("a")
+        rig.publish("b")
+        stored = rig.tables.stored()[0]
+        loads = StoredTable.load
+
+        def load_and_be_overtaken(self):
+            found = loads(self)
+            monkeypatch.setattr(StoredTable, "load", loads)
+            expire_snapshots(rig.tables.stored()[0], [one.snapshot_id])
+            return found
+
+        monkeypatch.setattr(StoredTable, "load", load_and_be_overtaken)
+        assert expire_snapshots(stored, [one.snapshot_id]) == 0
+        assert [h.sequence for h in rig.tables.heads()] == [2]
+
+
+class TestOrphans:
+    def test_what_nothing_names_goes_when_it_was_found_so_for_long_enough(self, rig):
+        rig.publish("a")
+        left = rig.tables.data_folder() / "dead-batch.parquet"
+        left.write_bytes(b"x" * 100)
+        foreign = rig.tables.data_folder() / "README.txt"
+        foreign.write_text("somebody else's")
+        named = rig.files()
+        age = {"orphan_age": 3600}
+        later = now_ms() + 2 * HOUR_MS
+        first = rig.maintain("orphans", now_ms=later, **age)
+        assert went(first, "orphans") == 0
+        assert first.actions[0].facts["waiting"] == 1
+        assert went(rig.maintain("orphans", now_ms=later + HOUR_MS - 1, **age), "orphans") == 0
+        second = rig.maintain("orphans", now_ms=later + HOUR_MS, **age)
+        assert went(second, "orphans") == 1
+        assert second.actions[0].bytes == 100
+        assert named - rig.files() == {str(left.relative_to(rig.folder))}
+        assert rig.ids() == ["a"]
+
+    def test_a_file_in_the_making_is_not_even_looked_at(self, rig):
+        rig.publish("a")
+        fresh = rig.tables.data_folder() / "in-the-making.parquet"
+        fresh.write_bytes(b"x")
+        assert went(rig.maintain("orphans", orphan_age=3600), "orphans") == 0
+        assert fresh.exists()
+
+    def test_files_of_expired_snapshots_go_and_every_retained_snapshot_stays_readable(self, rig):
+        rig.publish("a")
+        rig.publish("b")
+        rig.tables.waveforms().delete("waveform_id == 'b'")
+        rig.publish("c")
+        before = rig.files("warehouse/**/*.parquet")
+        rig.maintain("snapshots", "orphans", least_snapshots=2, most_snapshots=2)
+        gone = before - rig.files("warehouse/**/*.parquet")
+        assert {Path(g).name for g in gone} == {"f2.parquet"}
+        table = rig.tables.waveforms()
+        assert len(table.metadata.snapshots) == 2
+        for snapshot in table.metadata.snapshots:
+            assert "a" in table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()["waveform_id"].to_pylist()
+
+    def test_what_a_batch_under_way_has_staged_stays_and_is_published_afterwards(self, rig):
+        head = rig.publish("a")
+        plan = rig.plan(head, clock_ms=now_ms())
+        staged = stage(rig.tables.data_folder(), f"{plan.plan_id[:16]}-0-00", [published_row("staged")])
+        rest = stage(rig.tables.data_folder(), "0123456789abcdef-0-00", [published_row("of nobody")])
+        old = now_ms() / 1000 - 10 * 86400
+        for f in (staged, rest):
+            os.utime(f.path, (old, old))
+        assert went(rig.maintain("orphans", orphan_age=86400), "orphans") == 0
+        rig.maintain("orphans")
+        assert Path(staged.path).exists()
+        assert not Path(rest.path).exists()
+        rig.tables.commit(head, head.next(), [staged])
+        assert rig.ids() == ["a", "staged"]
+
+    def test_a_plan_that_cannot_be_read_protects_its_files_too(self, rig):
+        head = rig.publish("a")
+        plan = rig.plan(head, clock_ms=now_ms())
+        path = rig.site.folder(STREAM, plan.plan_id).path / "plan.json"
+        path.write_text('{"format": 99}')
+        staged = stage(rig.tables.data_folder(), f"{plan.plan_id[:16]}-0-00", [published_row("staged")])
+        report = rig.maintain("landing", "orphans")
+        assert any("format 99" in k for k in report.actions[0].kept)
+        assert Path(staged.path).exists()
+        assert path.exists()
+
+    def test_a_warehouse_that_is_damaged_lets_nothing_go(self, rig):
+        rig.publish("a")
+        left = rig.tables.data_folder() / "dead-batch.parquet"
+        left.write_bytes(b"x")
+        manifest = next(iter(rig.folder.glob("warehouse/ecg/waveforms/metadata/*-m0.avro")))
+        manifest.unlink()
+        with pytest.raises(Exception, match=manifest.name):
+            rig.maintain("orphans")
+        assert left.exists()
+
+
+class TestHeld:
+    def hold(self, rig, *places, decision, sequence, wid="late", reason=Reason.OPEN, bytes_too=True):
+        """Held rows that fit the pieces of the published row `wid`: place n has sequence number n."""
+        piece = published_row(wid)["chunks"]
+        rows = []
+        landing = rig.folder / f"l-{decision}.arrow"
+        write_landing(landing, [(3, o, b"x" * 8) for o in places])
+        for n, offset in enumerate(places):
+            seq = offset % 10
+            crc = piece[seq]["crc"] if seq < len(piece) else 1
+            chunk = facts(3, offset, b"x" * 8)._replace(waveform_id=wid, seq=seq, crc=crc)
+            rows.append(
+                held_row(
+                    chunk,
+                    landing=landing if bytes_too else None,
+                    row=n if bytes_too else -1,
+                    decision=decision,
+                    sequence=sequence,
+                    reason=reason,
+                )
+            )
+        rig.tables.append_held(f"plan-{decision}", rows)
+
+    def test_rows_stay_until_every_retained_snapshot_has_their_waveform(self, rig):
+        rig.publish("a")
+        self.hold(rig, 10, 11, decision="d2", sequence=2)
+        rig.publish("b", decision="d2")
+        rig.publish("late", decision="d3")
+        assert look(rig.tables, topic_id="").held == []
+        # The heads before it are still there: a reader of theirs needs the rows.
+        assert went(rig.maintain("held"), "held") == 0
+        rig.maintain("snapshots")
+        report = rig.maintain("held")
+        assert went(report, "held") == 2
+        assert report.actions[0].examples == ("late",)
+        assert rig.tables.held_rows() == []
+        assert look(rig.tables, topic_id="").held == []
+
+    def test_open_conflicting_and_uncommitted_rows_stay_with_their_bytes(self, rig):
+        rig.publish("a")
+        self.hold(rig, 10, 11, decision="d2", sequence=2)
+        self.hold(rig, 20, 25, decision="other", sequence=2, wid="open one")
+        rig.publish("late", decision="d2")
+        rig.publish("b", decision="other")
+        self.hold(rig, 35, decision="d3", sequence=3, wid="late", reason=Reason.CONFLICT)  # no such piece
+        rig.publish("c", decision="d3")
+        rig.maintain("snapshots")
+        before = list(look(rig.tables, topic_id="").held)
+        assert {h.chunk.offset for h in before} == {20, 25, 35}
+        assert went(rig.maintain("held"), "held") == 2
+        assert look(rig.tables, topic_id="").held == before
+        to = rig.folder / "out.arrow"
+        assert len(rig.tables.held_payloads([h.chunk.coordinate for h in before], to)) == 3
+
+    def test_all_rows_of_a_coordinate_go_together_or_not_at_all(self, rig):
+        rig.publish("a")
+        self.hold(rig, 10, 11, decision="d2", sequence=2)
+        self.hold(rig, 10, decision="d3", sequence=3, bytes_too=False)  # its reason changed
+        self.hold(rig, 11, decision="d3x", sequence=3, wid="nobody")  # another record had its place
+        rig.publish("late", decision="d2")
+        rig.publish("b", decision="d3")
+        rig.maintain("snapshots")
+        rig.maintain("held")
+        assert {(h.chunk.offset, h.decision) for h in rig.tables.held_rows()} == {(11, "d2"), (11, "d3x")}
+
+    def test_what_is_appended_meanwhile_stays(self, rig, monkeypatch):
+        rig.publish("a")
+        self.hold(rig, 10, 11, decision="d2", sequence=2)
+        rig.publish("late", decision="d2")
+        rig.maintain("snapshots")
+        rewrite = StoredTable.rewrite
+
+        def overtaken(stored, *arguments):
+            monkeypatch.setattr(StoredTable, "rewrite", rewrite)
+            self.hold(rig, 40, decision="d9", sequence=9, wid="new")
+            return rewrite(stored, *arguments)
+
+        monkeypatch.setattr(StoredTable, "rewrite", overtaken)
+        files = len(rig.files("warehouse/ecg/held/data/*"))
+        rig.maintain("held")
+        assert [h.chunk.offset for h in rig.tables.held_rows()] == [40]
+        assert len(rig.files("warehouse/ecg/held/data/*")) == files + 1
+
+
+class TestAbandonedBatches:
+    def test_an_abandoned_batch_cannot_be_carried_through_and_goes_with_what_it_staged(self, rig):
+        head = rig.publish("a")
+        plan = rig.plan(head, clock_ms=now_ms())
+        folder = rig.site.folder(STREAM, plan.plan_id)
+        (folder.path / "slice-0-5-9-aa.arrow").write_bytes(b"x" * 1000)
+        staged = stage(rig.tables.data_folder(), f"{plan.plan_id[:16]}-0-00", [published_row("staged")])
+        assert went(rig.maintain("landing", "orphans"), "landing") == 0
+        folder.abandon(who="ops", why="a bad day", at_ms=now_ms())
+        with pytest.raises(Fenced, match=r"abandoned by ops \(a bad day\)"):
+            folder.plan()
+        later = now_ms() + HOUR_MS
+        assert went(rig.maintain("landing", "orphans", given_up_batches=7200, now_ms=later), "landing") == 0
+        assert Path(staged.path).exists()
+        rig.maintain("landing", "orphans", given_up_batches=1800, now_ms=later)
+        assert not folder.path.exists()
+        assert not Path(staged.path).exists()
+
+    def test_a_batch_that_can_never_commit_any_more_goes_without_being_abandoned(self, rig):
+        head = rig.publish("a")
+        plan = rig.plan(head, clock_ms=now_ms())
+        rewound = rig.publish(generation=2)
+        waiting = rig.plan(rewound, clock_ms=now_ms(), nonce="m")
+        rig.maintain("landing")
+        assert not rig.site.folder(STREAM, plan.plan_id).path.exists()
+        assert rig.site.folder(STREAM, waiting.plan_id).path.exists()
+
+    def test_what_is_no_batch_folder_is_not_touched(self, rig):
+        rig.publish("a")
+        mine = rig.site.settings.landing / STREAM / "notes"
+        mine.mkdir(parents=True)
+        (mine / "text").write_text("?")
+        rig.maintain("landing")
+        assert (mine / "text").exists()
+
+
+class TestSettings:
+    def test_limits_are_set_for_all_and_for_single_streams(self, tmp_path, rig):
+        text = (rig.folder / "wavestitch.toml").read_text()
+        path = tmp_path / "more.toml"
+        path.write_text(text + '[maintain]\nsnapshot_age = "2 d"\n[maintain.streams.ecg]\nmost_snapshots = 30\n')
+        found = load_settings({"WAVESTITCH_CONFIG": str(path)}).maintain
+        assert (found.of("ecg").snapshot_age, found.of("ecg").most_snapshots) == (2 * 86400, 30)
+        assert (found.of("eeg").snapshot_age, found.of("eeg").most_snapshots) == (2 * 86400, 100)
+
+    @pytest.mark.parametrize(
+        "lines",
+        ['[maintain]\norphan_age = "1 m"\n', "[maintain.streams.ecg]\nmost = 3\n", "[maintain]\nsmall_files = 1\n"],
+    )
+    def test_what_would_be_unsafe_or_is_unknown_is_refused(self, tmp_path, rig, lines):
+        path = tmp_path / "more.toml"
+        path.write_text((rig.folder / "wavestitch.toml").read_text() + lines)
+        with pytest.raises(BadInput, match="maintain"):
+            load_settings({"WAVESTITCH_CONFIG": str(path)})
+
+
+def test_a_table_whose_head_was_expired_by_others_is_refused_and_not_made_worse(rig):
+    one = rig.publish("a")
+    rig.tables.waveforms().delete("waveform_id == 'a'")
+    rig.tables.waveforms().maintenance.expire_snapshots().by_id(one.snapshot_id).commit()
+    files = rig.files()
+    with pytest.raises(Refused, match="expired"):
+        rig.maintain()
+    assert rig.files() == files

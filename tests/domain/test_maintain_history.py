@@ -1,0 +1,96 @@
+"""Maintenance at any point of a stream's history changes no published row and no held waveform that counts.
+
+Real Iceberg tables; histories of publishing, holding, healing, rewinding, planning and abandoning. I1, I2, I3, I7.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.domain.table_rows import facts, held_row, published_row, write_landing
+from tests.domain.upkeep_rig import STREAM, Rig
+from wavestitch.batch.standing import look
+from wavestitch.tables.read_waveforms import read_waveforms
+
+SOME = st.lists(
+    st.one_of(
+        st.tuples(st.just("publish"), st.integers(0, 5)),
+        st.tuples(st.just("hold"), st.integers(0, 5)),
+        st.tuples(st.sampled_from(["plan", "stale", "rewind", "abandon", "junk"]), st.just(0)),
+        st.tuples(st.just("maintain"), st.integers(1, 3)),
+    ),
+    min_size=4,
+    max_size=10,
+)
+
+
+class History:
+    """Plays a history; `open` and `done` say what must be there, by id."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rig = Rig(folder)
+        self.rig.publish()
+        self.done: set[str] = set()
+        self.open: set[str] = set()
+        self.plans: list[str] = []
+
+    def play(self, what: str, number: int) -> None:
+        wid = f"w{number}"
+        if what == "publish" and wid not in self.done:
+            self.rig.publish(wid)
+            self.done.add(wid)
+            self.open.discard(wid)
+        elif what == "hold" and wid not in self.done | self.open:
+            self.hold(wid, number)
+            self.open.add(wid)
+        elif what == "rewind":
+            head = self.rig.tables.head()
+            self.rig.publish(generation=head.generation + 1)
+        elif what in ("plan", "stale"):
+            clock = 0 if what == "stale" else 10**15
+            self.plans.append(self.rig.plan(self.rig.tables.head(), clock_ms=clock, nonce=str(len(self.plans))).plan_id)
+        elif what == "abandon" and self.plans:
+            self.rig.site.folder(STREAM, self.plans.pop()).abandon(who="ops", why="?", at_ms=0)
+        elif what == "junk":
+            (self.rig.tables.data_folder() / f"junk-{len(self.plans)}.parquet").write_bytes(b"x")
+
+    def hold(self, wid: str, number: int) -> None:
+        decision = f"d{self.rig.number + 1}"
+        landing = write_landing(self.rig.folder / f"{decision}.arrow", [(3, 10 * number, wid.encode() * 4)])
+        piece = published_row(wid)["chunks"][0]
+        chunk = facts(3, 10 * number, wid.encode() * 4)._replace(waveform_id=wid, seq=0, crc=piece["crc"])
+        self.rig.tables.append_held("plan", [held_row(chunk, landing=landing, row=0, decision=decision, sequence=99)])
+        self.rig.publish(decision=decision)
+
+    def seen(self) -> tuple:
+        """What a reader and the next batch see."""
+        now = look(self.rig.tables, topic_id="")
+        rows = sorted(read_waveforms(self.rig.tables).to_pylist(), key=lambda r: r["waveform_id"])
+        coordinates = [h.chunk.coordinate for h in now.held]
+        out = self.rig.folder / f"payloads-{len(list(self.rig.folder.iterdir()))}.arrow"
+        numbers = self.rig.tables.held_payloads(coordinates, out) if coordinates else {}
+        return now.head, rows, now.held, sorted(numbers)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(history=SOME)
+def test_maintenance_at_any_point_changes_nothing_that_counts(history: list[tuple[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        played = History(Path(folder))
+        for what, number in [*history, ("maintain", 1), ("publish", 0), ("maintain", 1), ("maintain", 2)]:
+            if what != "maintain":
+                played.play(what, number)
+                continue
+            before = played.seen()
+            played.rig.maintain(least_snapshots=number, most_snapshots=number)
+            assert played.seen() == before
+        head, rows, held, _ = played.seen()
+        assert {r["waveform_id"] for r in rows} == played.done
+        assert {h.chunk.waveform_id for h in held} == played.open
+        assert len(rows) == len(played.done)
+        assert head.sequence == played.rig.number
+        assert [b.sequence for b in played.rig.tables.batches()] == list(range(head.sequence, 0, -1))

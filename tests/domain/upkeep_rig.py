@@ -1,0 +1,127 @@
+"""A stream's tables and landing without a broker, and maintenance with limits of a test's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.domain.table_rows import first_head, published_row, stage
+from wavestitch.batch.plan import Plan
+from wavestitch.batch.site import Site
+from wavestitch.contracts.batch_row import describe_head
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.position import Head, Position
+from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.upkeep import UpkeepReport
+from wavestitch.maintain.run import maintain_stream
+from wavestitch.settings import MaintainLimits, load_settings
+from wavestitch.tables.stream_tables import StreamTables
+
+STREAM = "ecg"
+DAY_MS = 86_400_000
+
+
+def limits(**changes: Any) -> MaintainLimits:
+    """Everything may go at once, unless said otherwise; not validated, as a test's ages are below what is allowed."""
+    values: dict[str, Any] = {
+        "finished_batches": 0,
+        "given_up_batches": 0,
+        "data_docs": 0,
+        "snapshot_age": 0,
+        "most_snapshots": 1,
+        "least_snapshots": 1,
+        "pinned_heads": 3600,
+        "orphan_age": 0,
+        "target_file": 128 << 20,
+        "small_files": 10**9,
+    }
+    return MaintainLimits.model_construct(**{**values, **changes})
+
+
+@dataclass
+class Rig:
+    """`now_ms`: the clock of the next maintenance; ahead of all that was written, so that everything is old."""
+
+    folder: Path
+    site: Site = field(init=False)
+    tables: StreamTables = field(init=False)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        streams = self.folder / "streams"
+        streams.mkdir(parents=True)
+        (streams / f"{STREAM}.yaml").write_text("topic: t\ngroup: g\n")
+        config = self.folder / "wavestitch.toml"
+        config.write_text(
+            f'landing = "{self.folder}/landing"\ndocs = "{self.folder}/docs"\nstreams = "{streams}"\n'
+            '[kafka]\nbootstrap = "127.0.0.1:1"\n'
+            f'[tables]\nuri = "sqlite:///{self.folder}/catalog.db"\nwarehouse = "file://{self.folder}/warehouse"\n'
+        )
+        self.site = Site(load_settings({"WAVESTITCH_CONFIG": str(config)}))
+        self.tables = self.site.tables(STREAM)
+
+    def publish(self, *ids: str, chunks: int = 2, recorded: bool = True, **head: Any) -> Head:
+        """One more head, with one file of these waveforms."""
+        self.number += 1
+        files = [stage(self.tables.data_folder(), f"f{self.number}", [published_row(i, chunks=chunks) for i in ids])]
+        base = self.tables.head()
+        values = {"decision": f"d{self.number}", **head}
+        new = first_head(**values) if base is None else base.next(**values)
+        made = self.tables.commit(base, new, files if ids else [])
+        if recorded:
+            self.record(made)
+        return made
+
+    def record(self, head: Head) -> None:
+        self.tables.append_batches([describe_head(head, stream=STREAM, committed_ms=0)])
+
+    def plan(self, head: Head, *, clock_ms: int, kind: PlanKind = PlanKind.INGEST, nonce: str = "n") -> Plan:
+        """A plan on this head, with its folder."""
+        made = Plan(
+            plan_id="",
+            kind=kind,
+            stream=Stream(name=STREAM, topic="t", group="g"),
+            topic_id=head.topic_id,
+            partitions=2,
+            ranges=(OffsetRange(0, 5, 9),),
+            units=((OffsetRange(0, 5, 9),),),
+            positions=dict(head.positions),
+            ends={0: Position(9), 1: Position(0)},
+            generation=head.generation,
+            base_sequence=head.sequence,
+            base_snapshot=head.snapshot_id or 0,
+            held_snapshot=None,
+            watermark_ms=0,
+            clock_ms=clock_ms,
+            scope=None,
+            why={},
+            mean_record_bytes=1.0,
+            code_version="test",
+            nonce=nonce,
+        ).sealed()
+        self.site.folder(STREAM, made.plan_id).create(made)
+        return made
+
+    def maintain(self, *only: str, apply: bool = True, now_ms: int | None = None, **changes: Any) -> UpkeepReport:
+        return maintain_stream(
+            self.site, STREAM, apply=apply, only=only, limits=limits(**changes), compact=no_spark, now_ms=now_ms
+        )
+
+    def ids(self) -> list[str]:
+        table = self.tables.waveforms()
+        return (
+            sorted(table.scan(selected_fields=("waveform_id",)).to_arrow()["waveform_id"].to_pylist()) if table else []
+        )
+
+    def files(self, pattern: str = "warehouse/**/*") -> set[str]:
+        return {str(p.relative_to(self.folder)) for p in self.folder.glob(pattern) if p.is_file()}
+
+
+def no_spark(job: Path, result: Path) -> None:
+    raise AssertionError(f"Spark was asked for without need: {job.read_text()}")
+
+
+def went(report: UpkeepReport, action: str) -> int:
+    return next(a.count for a in report.actions if a.action == action)

@@ -1,0 +1,117 @@
+"""A stream on the broker that knows its users, entered as one part of the product or another; and what each part does.
+
+`GRANTS` is the table of docs/threat-model.md, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from tests.security.secure_broker import Grant, SecureBroker
+from tests.whole import STREAM, Whole, cut, make_whole, recordings
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.site import Site
+from wavestitch.batch.steps import step_commit_offsets, step_plan, step_read
+from wavestitch.producers.sender import send_chunks
+from wavestitch.settings import load_settings
+
+TOPIC_FACTS: list[Grant] = [("topic", "DESCRIBE"), ("topic", "DESCRIBE_CONFIGS")]
+TOPIC_READ: list[Grant] = [("topic", "READ"), ("topic", "DESCRIBE_CONFIGS")]
+GRANTS: dict[str, list[Grant]] = {
+    "producer": [("topic", "WRITE"), ("topic", "DESCRIBE_CONFIGS")],
+    "watcher": [*TOPIC_FACTS, ("group", "DESCRIBE")],
+    "planner": [*TOPIC_READ, ("group", "READ")],
+    "reader": TOPIC_READ,
+    "committer": [*TOPIC_READ, ("group", "READ")],
+    "rewinder": [*TOPIC_READ, ("group", "READ")],
+}
+
+
+@dataclass(frozen=True)
+class SecureSite:
+    """`whole.site` has no user: what it does beside Kafka needs none."""
+
+    broker: SecureBroker
+    whole: Whole
+
+    def enter(self, user: str, **options: str) -> Site:
+        """The site with this user's settings; `options` on top, `_` for `.`."""
+        more = {key.replace("_", "."): value for key, value in options.items()}
+        found = {**self.broker.options(user), **more}
+        env = {f"WAVESTITCH_KAFKA__OPTIONS__{key.upper()}": value for key, value in found.items()}
+        return Site(load_settings({"WAVESTITCH_CONFIG": str(self.whole.folder / "wavestitch.toml"), **env}))
+
+    def stands(self) -> tuple[Any, Any]:
+        """The head, and the group's offsets as the owner sees them."""
+        site = self.enter("owner")
+        stream = site.stream(STREAM)
+        return site.tables(STREAM).head(), site.log.group_offsets(stream.group, stream.topic, [0, 1])
+
+    def forget_group(self) -> None:
+        """As if the group's offsets had expired: the next plan has to write them again."""
+        with contextlib.suppress(KafkaException):  # it was forgotten already
+            self.broker.admin.delete_consumer_groups([self.whole.group])[self.whole.group].result(30)
+
+
+def make_secure_site(
+    folder: Path,
+    broker: SecureBroker,
+    *,
+    java_home: Path,
+    stream: str = "",
+    configs: Mapping[str, str] | None = None,
+) -> SecureSite:
+    """A stream with a topic of two partitions and an owner who may do everything with both."""
+    topic = f"s-{uuid.uuid4().hex[:10]}"
+    broker.make_topic(topic, partitions=2, configs=configs)
+    whole = make_whole(folder, bootstrap=broker.broker.bootstrap, topic=topic, java_home=java_home, stream=stream)
+    broker.add_user("owner")
+    broker.grant({"owner": [("topic", "ALL"), ("group", "ALL")]}, topic=topic, group=whole.group)
+    return SecureSite(broker, whole)
+
+
+def produce(site: Site, plan_id: str) -> None:
+    stream = site.stream(STREAM)
+    chunks = cut(recordings(1, samples=600, seed=9, prefix="more"))
+    send_chunks(chunks, topic=stream.topic, settings=site.producer_settings(), deadline_seconds=10)
+
+
+def watch(site: Site, plan_id: str) -> None:
+    step_plan(site, STREAM, PlanRequest(), apply=False)
+
+
+def plan(site: Site, plan_id: str) -> None:
+    step_plan(site, STREAM, PlanRequest())
+
+
+def read(site: Site, plan_id: str) -> None:
+    step_read(site, STREAM, plan_id, 0)
+
+
+def commit(site: Site, plan_id: str) -> None:
+    step_commit_offsets(site, STREAM, plan_id)
+
+
+def rewind(site: Site, plan_id: str) -> None:
+    log, tables, stream = site.log, site.tables(STREAM), site.stream(STREAM)
+    found = plan_rewind(stream, Target(word="earliest"), log=log, tables=tables, who="a test", why="to see it")
+    apply_rewind(stream, found, accept_skip=False, log=log, tables=tables)
+
+
+JOBS: dict[str, Callable[[Site, str], None]] = {
+    "producer": produce,
+    "watcher": watch,
+    "planner": plan,
+    "reader": read,
+    "committer": commit,
+    "rewinder": rewind,
+}
+"""What each part does with Kafka; the second argument is the id of a plan that was made before."""

@@ -1,0 +1,67 @@
+"""A producer with Write on the topic and nothing good in mind: records that unpack to a thousand times as much.
+
+The rest of what such a producer can send is in tests/hostile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from tests.security.secure_broker import SecureBroker
+from tests.security.secure_site import SecureSite, make_secure_site
+from tests.whole import STREAM, cut, recordings
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.steps import step_plan, step_read
+from wavestitch.producers.sender import send_chunks
+
+BOMB_BYTES = 48 << 20
+Site = Callable[..., SecureSite]
+
+
+@pytest.fixture
+def site(secure_broker: SecureBroker, java_home: Path, tmp_path: Path) -> Site:
+    def make(**configs: str) -> SecureSite:
+        named = {name.replace("_", "."): value for name, value in configs.items()}
+        return make_secure_site(tmp_path / "s", secure_broker, java_home=java_home, configs=named)
+
+    return make
+
+
+def _throw(secure: SecureSite) -> int:
+    """Send one record of zeros in a few kilobytes, between good ones; returns the broker's error, 0 for none."""
+    owner = secure.enter("owner")
+    good = cut(recordings(2, samples=1000))
+    send_chunks(good[:2], topic=secure.whole.topic, settings=owner.producer_settings())
+    bomb = Producer(
+        {**owner.producer_settings(), "compression.type": "gzip", "message.max.bytes": 2 * BOMB_BYTES, "linger.ms": 0}
+    )
+    errors: list[int] = []
+    bomb.produce(
+        secure.whole.topic, bytes(BOMB_BYTES), partition=0, on_delivery=lambda e, _: errors.append(e.code() if e else 0)
+    )
+    try:
+        bomb.flush(30)
+    except KafkaException as raised:
+        errors.append(raised.args[0].code())
+    send_chunks(good[2:], topic=secure.whole.topic, settings=owner.producer_settings())
+    return errors[0]
+
+
+def test_a_topic_that_is_kept_uncompressed_refuses_a_bomb_at_the_door(site: Site) -> None:
+    refusals = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
+    assert _throw(site(compression_type="uncompressed")) in refusals
+
+
+def test_elsewhere_it_is_landed_once_as_what_it_is_and_its_neighbours_with_it(site: Site) -> None:
+    secure = site()
+    assert _throw(secure) == 0
+    owner = secure.enter("owner")
+    planned = step_plan(owner, STREAM, PlanRequest())
+    read = [step_read(owner, STREAM, planned["plan_id"], unit) for unit in planned["units"]]
+    good = cut(recordings(2, samples=1000))
+    assert sum(r["records"] for r in read) == len(good) + 1
+    assert sum(r["bytes"] for r in read) == BOMB_BYTES + sum(len(c.value) for c in good)

@@ -1,0 +1,1 @@
+"""Maintenance: what may go from landing and tables, decided apart from the edges that let it go."""

@@ -1,0 +1,221 @@
+"""The actions of maintenance, one function each: look, decide (`what_goes`), and with `apply` let it go.
+
+Each can be stopped anywhere and run again. None touches what a batch under way has or stands on. Keeps I1, I3 and I7.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from wavestitch.batch.publish import repair_history
+from wavestitch.batch.work_folder import kept_row
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.held import PublishedWaveform
+from wavestitch.contracts.position import parse_tag
+from wavestitch.contracts.upkeep import ActionReport, BatchState, HeldPlace
+from wavestitch.maintain.batch_state import may_commit
+from wavestitch.maintain.ground import Batches, Ground, look_at_batches
+from wavestitch.maintain.landing_folders import (
+    old_docs,
+    read_first_seen,
+    remove_folder,
+    tree_size,
+    write_first_seen,
+)
+from wavestitch.maintain.what_goes import (
+    FolderLimits,
+    SnapshotLimits,
+    folders_to_clear,
+    held_to_delete,
+    long_unreferenced,
+    snapshots_to_expire,
+    unreferenced,
+)
+from wavestitch.tables.held_removal import held_places, remove_rows
+from wavestitch.tables.published_lookup import find_published
+from wavestitch.tables.snapshot_expiry import expire_snapshots
+from wavestitch.tables.stored_table import StoredTable
+from wavestitch.tables.table_state import (
+    describe_table,
+    main_snapshots,
+    named_files,
+    stored_files,
+    table_folder,
+)
+
+_SHOWN = 5
+_GROWS_ONLY = ("append", "replace")
+
+
+def clear_landing(ground: Ground) -> ActionReport:
+    """Landed payload of committed batches whose offsets stand; whole folders of long finished or given up ones."""
+    batches = look_at_batches(ground)
+    standing, kept = _standing(ground, batches)
+    limits = FolderLimits(ground.limits.finished_batches * 1000, ground.limits.given_up_batches * 1000)
+    payload, whole = folders_to_clear(
+        batches.found, limits=limits, now_ms=ground.now_ms, in_history=batches.in_history, standing=standing
+    )
+    if ground.apply:
+        for folder in payload:
+            ground.site.folder(ground.stream, folder.plan_id).drop_payload()
+        for folder in whole:
+            remove_folder(ground.landing, ground.stream, folder.plan_id)
+    waiting = batches.in_state(BatchState.UNDER_WAY)
+    kept += [f"batch {f.plan_id} is under way ({f.payload_bytes} bytes landed)" for f in waiting[:_SHOWN]]
+    kept += [f"{f.plan_id}: {f.problem}" for f in batches.in_state(BatchState.UNREADABLE)[:_SHOWN]]
+    return ActionReport(
+        action="landing",
+        unit="batches",
+        count=len(payload) + len(whole),
+        bytes=sum(f.payload_bytes for f in payload) + sum(f.bytes for f in whole),
+        examples=tuple([f"payload of {f.plan_id}" for f in payload] + [f"all of {f.plan_id}" for f in whole])[:_SHOWN],
+        kept=tuple(kept),
+        facts={"under_way": len(waiting)},
+    )
+
+
+def clear_docs(ground: Ground) -> ActionReport:
+    """Data Docs that are older than the limit; of batches under way they stay."""
+    busy = {f.plan_id for f, state in look_at_batches(ground).found if may_commit(state)}
+    before_ms = ground.now_ms - ground.limits.data_docs * 1000
+    found = [p for p in old_docs(ground.site.settings.docs, ground.stream, before_ms=before_ms) if p.name not in busy]
+    size = sum(tree_size(p)[1] for p in found)
+    if ground.apply:
+        for path in found:
+            shutil.rmtree(path)
+    return ActionReport("docs", "batches", len(found), size, tuple(p.name for p in found[:_SHOWN]))
+
+
+def delete_held(ground: Ground) -> ActionReport:
+    """Rows of the held table whose waveform every retained snapshot has, piece by piece."""
+    waveforms, held, _ = ground.tables.stored()
+    table = held.load()
+    places = [] if table is None else held_places(table)
+    busy = {f.plan_id for f, state in look_at_batches(ground).found if may_commit(state)}
+    published = _published_in_every_snapshot(waveforms, places)
+    going = held_to_delete(places, published=published, under_way=busy)
+    count = sum(len(rows) for rows in going.values())
+    size = sum(p.held.chunk.length for p in places if p.row in going.get(p.file, ()))
+    if ground.apply and count:
+        ground.say(f"writing {len(going)} files of {held.name} anew without {count} rows")
+        remove_rows(held, going)
+    names = {p.held.chunk.waveform_id for p in places if p.row in going.get(p.file, ())}
+    return ActionReport("held", "rows", count, size, tuple(sorted(n for n in names if n))[:_SHOWN])
+
+
+def expire(ground: Ground) -> ActionReport:
+    """Snapshots of the three tables; none before its row stands in the history, never the newest head."""
+    if ground.apply:
+        repair_history(
+            ground.tables,
+            stream=ground.stream,
+            kept=lambda d: kept_row(ground.landing, ground.stream, d),
+            now_ms=ground.now_ms,
+        )
+    batches = look_at_batches(ground)
+    limits = SnapshotLimits(
+        age_ms=ground.limits.snapshot_age * 1000,
+        most=max(ground.limits.most_snapshots, ground.limits.least_snapshots),
+        least=ground.limits.least_snapshots,
+        pinned_ms=ground.limits.pinned_heads * 1000,
+    )
+    plans = [f.plan for f in batches.in_state(BatchState.UNDER_WAY) if f.plan is not None]
+    count, kept, facts = 0, list[str](), dict[str, int]()
+    for stored in ground.tables.stored():
+        table = stored.load()
+        if table is None:
+            continue
+        state = describe_table(table)
+        going, why = snapshots_to_expire(
+            state, limits=limits, now_ms=ground.now_ms, recorded=batches.recorded, under_way=plans
+        )
+        facts[state.name] = expire_snapshots(stored, going) if ground.apply else len(going)
+        count += facts[state.name]
+        kept += why[:_SHOWN]
+        if state.aside:
+            kept.append(f"{state.aside} snapshots of {state.name} outside main are not ours to expire")
+    return ActionReport("snapshots", "snapshots", count, None, (), tuple(kept), facts)
+
+
+def remove_orphans(ground: Ground) -> ActionReport:
+    """Files in the tables' folders that no snapshot names and no batch has staged."""
+    listed = {}
+    for stored in ground.tables.stored():
+        table = stored.load()
+        if table is not None:
+            listed[stored.name] = stored_files(table_folder(table))
+    batches = look_at_batches(ground)
+    busy = [f.plan_id for f, state in batches.found if state is not BatchState.COMMITTED]
+    age_ms = ground.limits.orphan_age * 1000
+    found = []
+    for stored in ground.tables.stored():
+        table = stored.load()
+        if table is not None and stored.name in listed:
+            found += unreferenced(
+                listed[stored.name],
+                named=named_files(table),
+                under_way=busy,
+                modified_before_ms=ground.now_ms - age_ms,
+            )
+    seen = read_first_seen(ground.landing, ground.stream)
+    going, waiting = long_unreferenced(found, first_seen=seen, now_ms=ground.now_ms, age_ms=age_ms)
+    if ground.apply:
+        for file in going:
+            Path(file.path).unlink(missing_ok=True)
+        write_first_seen(ground.landing, ground.stream, waiting)
+    kept = [f"{len(waiting)} more that nothing names wait for the orphan age"] if waiting else []
+    return ActionReport(
+        "orphans",
+        "files",
+        len(going),
+        sum(f.bytes for f in going),
+        tuple(Path(f.path).name for f in going[:_SHOWN]),
+        tuple(kept),
+        {"waiting": len(waiting), "waiting_bytes": sum(f.bytes for f in found if f.path in waiting)},
+    )
+
+
+def _standing(ground: Ground, batches: Batches) -> tuple[set[str], list[str]]:
+    """Committed plans whose offsets stand: the group carries our tag, of their head or of a later one."""
+    done = batches.in_state(BatchState.COMMITTED)
+    if not done or not batches.heads:
+        return set(), []
+    head = batches.heads[0]
+    stream = ground.site.stream(ground.stream)
+    try:
+        group = ground.site.log.group_offsets(stream.group, stream.topic, sorted(head.positions))
+    except Transient as error:
+        return set(), [f"the payload of committed batches: {error.message}"]
+    tags = [parse_tag(g.metadata) if g is not None else None for g in group.values()]
+    least = min((t for t in tags if t is not None), default=None)
+    if least is None or None in tags:
+        return set(), [f"the payload of committed batches: the offsets of group {stream.group} are not ours"]
+    versions = {h.plan_id: h.tag.version for h in batches.heads if h.plan_id}
+    # Without a head of its own any more it is older than all that are left.
+    return {f.plan_id for f in done if versions.get(f.plan_id, (0, 0)) <= least}, []
+
+
+def _published_in_every_snapshot(
+    waveforms: StoredTable, places: list[HeldPlace]
+) -> list[Mapping[str, PublishedWaveform]]:
+    """What the oldest snapshot of main has of these waveforms, and every one since that may have taken rows out."""
+    table = waveforms.load()
+    ids = {p.held.chunk.waveform_id for p in places if p.held.chunk.waveform_id is not None}
+    if table is None or not ids:
+        return []
+    main = main_snapshots(table)
+    aside = [s for s in table.metadata.snapshots if s not in main]
+    shrinking = [s for s in main if s.summary is None or s.summary.operation.value not in _GROWS_ONLY]
+    looked = {s.snapshot_id for s in [*main[-1:], *shrinking, *aside]}
+    return [find_published(table, ids, snapshot_id=s) for s in sorted(looked)]
+
+
+ACTIONS: dict[str, Callable[[Ground], ActionReport]] = {
+    "landing": clear_landing,
+    "docs": clear_docs,
+    "held": delete_held,
+    "snapshots": expire,
+    "orphans": remove_orphans,
+}

@@ -1,0 +1,38 @@
+"""Whether a batch is under way: the question on which all of maintenance rests. Pure.
+
+A batch is under way until its decision is committed, or it is abandoned on purpose, or it can never commit any more,
+by the very rule that would fence it. A batch that was stopped (a closed gate, a kill) is under way like any other. What
+cannot be read counts as under way: somebody else may be able to read it. Keeps I1 and I6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.position import Head
+from wavestitch.contracts.protocol import check_fence
+from wavestitch.contracts.upkeep import BatchFolder, BatchState
+
+
+def judge_batch(folder: BatchFolder, *, committed: Collection[str], heads: Sequence[Head]) -> BatchState:
+    """`committed`: ids of committed plans, from heads and history. `heads`: main's ancestry, newest first."""
+    if folder.plan_id in committed:
+        return BatchState.COMMITTED
+    if folder.abandoned:
+        return BatchState.ABANDONED
+    plan = folder.plan
+    if plan is None:
+        return BatchState.UNREADABLE
+    if not heads:
+        return BatchState.UNDER_WAY
+    stands = any(h.sequence == plan.base_sequence and h.snapshot_id == plan.base_snapshot for h in heads)
+    try:
+        check_fence(plan, heads[0], base_in_ancestry=stands)
+    except Fenced:
+        return BatchState.FENCED
+    return BatchState.UNDER_WAY
+
+
+def may_commit(state: BatchState) -> bool:
+    return state in (BatchState.UNDER_WAY, BatchState.UNREADABLE)

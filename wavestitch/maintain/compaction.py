@@ -1,0 +1,116 @@
+"""The action that puts small files together, by Iceberg's own rewriting on Spark, and proves that nothing changed.
+
+Spark is started only where there is something to do. The snapshots that it makes carry no head; the batches' own
+commits win against it. The old files stay until their snapshots expire.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import wavestitch
+from spark_apps.submit_maintenance import submit_compaction
+from wavestitch.batch.site import Site
+from wavestitch.contracts.compaction import CompactionJob, compacted_from_json
+from wavestitch.contracts.upkeep import ActionReport, TableState
+from wavestitch.local.jars import SPARK_TABLES, cached_jars
+from wavestitch.local.java import find_java
+from wavestitch.maintain.ground import Compact, Ground
+from wavestitch.maintain.what_goes import files_to_compact, smallest_good
+from wavestitch.tables.replacement_proof import prove_replacements
+from wavestitch.tables.spark_catalog import spark_catalog_conf
+from wavestitch.tables.staged_files import make_durable
+from wavestitch.tables.table_layout import HELD_FILE_BYTES
+from wavestitch.tables.table_state import describe_table, local_path, named_files
+
+_SHOWN = 5
+_JARS = "spark.jars"
+
+
+def compact_tables(ground: Ground) -> ActionReport:
+    """Small data files of the three tables."""
+    states: list[TableState] = []
+    work: dict[str, dict[str, str]] = {}
+    count = size = 0
+    examples: list[str] = []
+    for stored in ground.tables.stored():
+        table = stored.load()
+        if table is None:
+            continue
+        state = describe_table(table)
+        target = min(ground.limits.target_file, HELD_FILE_BYTES if stored.name.endswith(".held") else 1 << 40)
+        found = files_to_compact(state.files, target_bytes=target, at_least=ground.limits.small_files)
+        if found:
+            states.append(state)
+            work[stored.name] = _options(target, ground.limits.small_files)
+            count += sum(len(files) for files in found.values())
+            size += sum(f.bytes for files in found.values() for f in files)
+            examples += [f"{len(files)} files of {stored.name} {p}" for p, files in found.items()]
+    facts = _rewrite(ground, states, work) if ground.apply and work else {}
+    return ActionReport("compact", "files", count, size, tuple(examples[:_SHOWN]), (), facts)
+
+
+def _options(target: int, small_files: int) -> dict[str, str]:
+    return {
+        "target-file-size-bytes": str(target),
+        "min-file-size-bytes": str(smallest_good(target)),
+        "max-file-size-bytes": str(target * 2),
+        "min-input-files": str(small_files),
+        # What is rewritten at once may have to fit the memory of one task.
+        "max-file-group-size-bytes": str(target * 2),
+        "max-concurrent-file-group-rewrites": "1",
+    }
+
+
+def _rewrite(ground: Ground, states: list[TableState], work: dict[str, dict[str, str]]) -> dict[str, int]:
+    before = {s.name: s.main[0].snapshot_id if s.main else None for s in states}
+    known = {s.name: _names(ground, s.name) for s in states}
+    with tempfile.TemporaryDirectory(prefix="wavestitch-compact-") as folder:
+        job = Path(folder) / f"{secrets.token_hex(8)}.json"
+        job.write_text(CompactionJob(ground.site.settings.tables.catalog, work).to_json(), encoding="utf-8")
+        result = job.with_name(f"{job.stem}-result.json")
+        ground.say(f"Spark puts small files of {', '.join(sorted(work))} together")
+        ground.compact(job, result)
+        done = compacted_from_json(result.read_text(encoding="utf-8"))
+    facts = {"rewritten": 0, "added": 0, "conflicts": 0, "rows_compared": 0}
+    for c in done:
+        facts = {
+            **facts,
+            "rewritten": facts["rewritten"] + c.rewritten,
+            "added": facts["added"] + c.added,
+            "conflicts": facts["conflicts"] + c.conflicts,
+        }
+    for stored in ground.tables.stored():
+        table = stored.load()
+        if table is not None and stored.name in before:
+            ground.say(f"comparing every row of what was put together in {stored.name}")
+            facts["rows_compared"] += prove_replacements(table, since=before[stored.name])
+            # Spark does not sync what it writes; until here the files before it are the ones that count.
+            make_durable(sorted(Path(f) for f in named_files(table) - known[stored.name]))
+    return facts
+
+
+def _names(ground: Ground, name: str) -> set[str]:
+    table = next(s.load() for s in ground.tables.stored() if s.name == name)
+    return {local_path(f) for f in named_files(table)} if table is not None else set()
+
+
+def compact_locally(site: Site, *, say: Callable[[str], None]) -> Compact:
+    """The compaction app through spark-submit, on the master of the settings."""
+    spark = site.settings.spark
+
+    def submit(job: Path, result: Path) -> None:
+        conf = {**spark_catalog_conf(site.catalog_settings()), **site.spark_conf}
+        if _JARS not in conf:
+            cache = Path(wavestitch.__file__).resolve().parents[1] / ".wavestitch" / "cache"
+            java_home = spark.java_home or find_java(cache)
+            folder = cached_jars(SPARK_TABLES, cache_dir=cache, java_home=java_home, say=say)
+            conf[_JARS] = ",".join(str(jar) for jar in sorted(folder.glob("*.jar")))
+        submit_compaction(
+            job_path=job, result_path=result, master=spark.master, conf=conf, java_home=spark.java_home, say=say
+        )
+
+    return submit

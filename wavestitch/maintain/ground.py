@@ -1,0 +1,99 @@
+"""What one run of maintenance stands on: the stream's edges and limits, and the state of its batches.
+
+The order of looking is what makes removing safe. Files are listed first, then the batch folders, then the history, and
+the waveforms table last, once: whatever is committed in between is named by that table, and whatever is planned or
+staged in between is younger than any limit. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wavestitch.batch.site import Site
+from wavestitch.contracts.position import Head
+from wavestitch.contracts.upkeep import BatchFolder, BatchState, Footprint
+from wavestitch.maintain.batch_state import judge_batch
+from wavestitch.maintain.landing_folders import batch_folders, tree_size
+from wavestitch.settings import MaintainLimits
+from wavestitch.tables.heads import walk_heads
+from wavestitch.tables.stream_tables import StreamTables
+from wavestitch.tables.table_state import describe_table, table_folder
+
+Compact = Callable[[Path, Path], None]
+"""Runs the compaction app on a job file (first path) so that it leaves its result (second path)."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """One stream, one run. `now_ms`: the run's only clock."""
+
+    site: Site
+    stream: str
+    limits: MaintainLimits
+    now_ms: int
+    apply: bool
+    compact: Compact
+    say: Callable[[str], None] = field(default=lambda _: None)
+
+    @property
+    def landing(self) -> Path:
+        return self.site.settings.landing
+
+    @property
+    def tables(self) -> StreamTables:
+        return self.site.tables(self.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """The batches in the landing, each with its state, and what the tables say of committed ones."""
+
+    found: tuple[tuple[BatchFolder, BatchState], ...]
+    in_history: frozenset[str]
+    recorded: frozenset[tuple[int, str]]
+    heads: tuple[Head, ...]
+
+    def in_state(self, *states: BatchState) -> list[BatchFolder]:
+        return [folder for folder, state in self.found if state in states]
+
+
+def look_at_batches(ground: Ground) -> Batches:
+    """Folders first, then the history, then the heads: see above."""
+    folders = batch_folders(ground.landing, ground.stream)
+    tables = ground.tables
+    rows = tables.batches()
+    waveforms = tables.waveforms()
+    heads = tuple(walk_heads(waveforms)) if waveforms is not None else ()
+    in_history = frozenset(b.plan_id for b in rows if b.plan_id)
+    committed = in_history | {h.plan_id for h in heads if h.plan_id}
+    return Batches(
+        found=tuple((f, judge_batch(f, committed=committed, heads=heads)) for f in folders),
+        in_history=in_history,
+        recorded=frozenset((b.sequence, b.decision) for b in rows),
+        heads=heads,
+    )
+
+
+def footprint(ground: Ground) -> Footprint:
+    """What the stream takes up now."""
+    states = {}
+    warehouse = (0, 0)
+    for stored in ground.tables.stored():
+        table = stored.load()
+        if table is not None:
+            states[stored.name.rpartition(".")[2]] = describe_table(table)
+            files, size = tree_size(table_folder(table))
+            warehouse = warehouse[0] + files, warehouse[1] + size
+    landing = tree_size(ground.landing / ground.stream)
+    return Footprint(
+        landing_files=landing[0],
+        landing_bytes=landing[1],
+        warehouse_files=warehouse[0],
+        warehouse_bytes=warehouse[1],
+        docs_bytes=tree_size(ground.site.settings.docs / ground.stream)[1],
+        metadata_bytes=sum(s.metadata_bytes for s in states.values()),
+        snapshots={name: len(s.main) + s.aside for name, s in states.items()},
+        data_files={name: len(s.files) for name, s in states.items()},
+    )

@@ -1,0 +1,125 @@
+"""The landing as maintenance sees it: a stream's batch folders; and how they go. Decides nothing about which.
+
+A folder goes by being renamed to a hidden name first: nobody finds half of one. What has no plan id for a name is not
+ours, and is neither looked at nor touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from wavestitch.batch.work_folder import ABANDONED, PAYLOAD, WorkFolder
+from wavestitch.contracts.errors import BadInput, Fenced, Transient, WavestitchError
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.upkeep import BatchFolder
+from wavestitch.write_once import sync_folder
+
+_PLAN_ID = re.compile(r"[0-9a-f]{32}")
+_GOING = re.compile(r"\.going-[0-9a-f]{32}")
+_UNREFERENCED = ".unreferenced.json"
+
+
+def batch_folders(landing: Path, stream: str) -> list[BatchFolder]:
+    """Every batch folder of a stream, in order of its plan's id."""
+    root = landing / stream
+    names = sorted(p.name for p in root.iterdir() if _PLAN_ID.fullmatch(p.name)) if root.is_dir() else []
+    return [_look(WorkFolder(landing, stream, name)) for name in names]
+
+
+def remove_folder(landing: Path, stream: str, plan_id: str) -> None:
+    """Remove a batch's folder, and what an earlier removal that died has left of others."""
+    root = landing / stream
+    with _said(root):
+        (root / plan_id).rename(root / f".going-{plan_id}")
+        sync_folder(root)
+        for path in root.iterdir():
+            if _GOING.fullmatch(path.name):
+                shutil.rmtree(path)
+
+
+def tree_size(folder: Path, *, before_ms: int | None = None) -> tuple[int, int]:
+    """Files and bytes below a folder; of those last changed before `before_ms` only, where it is given."""
+    files = size = 0
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        try:
+            about = path.stat()
+        except FileNotFoundError:
+            continue
+        if path.is_file() and (before_ms is None or about.st_mtime_ns // 1_000_000 < before_ms):
+            files, size = files + 1, size + about.st_size
+    return files, size
+
+
+def old_docs(docs: Path, stream: str, *, before_ms: int) -> list[Path]:
+    """Folders of Data Docs of whose files none was changed since."""
+    root = docs / stream
+    found = sorted(p for p in root.iterdir() if _PLAN_ID.fullmatch(p.name)) if root.is_dir() else []
+    return [p for p in found if tree_size(p) == tree_size(p, before_ms=before_ms)]
+
+
+def read_first_seen(landing: Path, stream: str) -> dict[str, int]:
+    """Since when (ms) files of the stream's tables are known to be unreferenced. Lost, they only stay longer."""
+    try:
+        found = json.loads((landing / stream / _UNREFERENCED).read_text(encoding="utf-8"))
+        return {str(path): int(since) for path, since in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, AttributeError, TypeError):
+        return {}
+
+
+def write_first_seen(landing: Path, stream: str, seen: Mapping[str, int]) -> None:
+    path = landing / stream / _UNREFERENCED
+    with _said(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f"{_UNREFERENCED}.{os.getpid()}.tmp")
+        scratch.write_text(json.dumps(dict(sorted(seen.items())), indent=1), encoding="utf-8")
+        scratch.replace(path)
+
+
+def _look(folder: WorkFolder) -> BatchFolder:
+    plan, problem = _plan(folder)
+    files = size = payload = newest = 0
+    for path in [folder.path, *folder.path.rglob("*")]:
+        try:
+            about = path.stat()
+        except FileNotFoundError:
+            continue
+        newest = max(newest, about.st_mtime_ns // 1_000_000)
+        if path.is_file():
+            files, size = files + 1, size + about.st_size
+            payload += about.st_size if any(path.match(p) for p in PAYLOAD) else 0
+    abandoned = (folder.path / ABANDONED).exists()
+    return BatchFolder(folder.path.name, plan, problem, abandoned, newest, files, size, payload)
+
+
+def _plan(folder: WorkFolder) -> tuple[Plan | None, str]:
+    try:
+        return folder.plan(), ""
+    except Fenced:
+        return None, ""  # abandoned
+    except WavestitchError as error:
+        return None, error.message
+    except OSError as error:
+        raise Transient(f"{folder.path} cannot be read: {error.strerror}; run maintenance again") from None
+
+
+class _said:
+    """Around what removes or writes: a sentence for what the disk refuses."""
+
+    def __init__(self, where: Path) -> None:
+        self._where = where
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, tb: object) -> None:
+        if isinstance(error, PermissionError):
+            where = error.filename or self._where
+            raise BadInput(f"{where}: {error.strerror}; give whoever runs maintenance the right to change it") from None
+        if isinstance(error, OSError):
+            raise Transient(f"{error.filename or self._where}: {error.strerror}; run maintenance again") from None

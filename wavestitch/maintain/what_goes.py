@@ -1,0 +1,189 @@
+"""What may go: snapshots, batch folders, held rows, files. Pure; never looks at a disk, a table or a clock.
+
+Each function errs on the side of keeping. What it is told is what counts: the edges gather the facts in the order that
+makes them safe (see `maintain_stream`). Keeps I1 (held rows), I3 (published files) and I7 (the newest head stays).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from wavestitch.contracts.held import PublishedWaveform
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.upkeep import BatchFolder, BatchState, DataFileFacts, HeldPlace, StoredFile, TableState
+
+REMOVABLE = (".parquet", ".avro", ".metadata.json", ".tmp", ".crc")
+STAGED_PREFIX = 16
+"""So many characters of a plan's id begin the names of its staged files."""
+
+Coordinate = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLimits:
+    """Ages in ms. `most` and `least`: how many snapshots of main are kept at most (age aside) and at least."""
+
+    age_ms: int
+    most: int
+    least: int
+    pinned_ms: int
+
+
+def snapshots_to_expire(
+    table: TableState,
+    *,
+    limits: SnapshotLimits,
+    now_ms: int,
+    recorded: Collection[tuple[int, str]] = (),
+    under_way: Iterable[Plan] = (),
+) -> tuple[list[int], list[str]]:
+    """Which snapshots go, oldest last, and a sentence for each reason that keeps more than the limits ask for.
+
+    Always an end of main's ancestry: a gap would hide the heads behind it. `recorded`: (sequence, decision) of the
+    history's rows. `under_way`: plans that may still commit; one older than `limits.pinned_ms` loses its head, and ends
+    fenced.
+    """
+    wanted = 0
+    kept: list[str] = []
+    for n, snapshot in enumerate(table.main):
+        # A snapshot was the table until its successor came: that is when its age begins.
+        retired_ms = table.main[n - 1].timestamp_ms if n else now_ms
+        if n < limits.least or (n < limits.most and retired_ms > now_ms - limits.age_ms):
+            wanted = n
+        if snapshot.head is not None and (snapshot.head.sequence, snapshot.head.decision) not in recorded:
+            wanted = n
+            kept.append(f"head {snapshot.head.sequence} does not stand in the history yet")
+    newest = next((n for n, s in enumerate(table.main) if s.head is not None), 0)
+    pinned = {(p.base_sequence, p.base_snapshot): p for p in under_way if p.clock_ms > now_ms - limits.pinned_ms}
+    last = max(wanted, newest)
+    for n, snapshot in enumerate(table.main):
+        plan = pinned.get((snapshot.head.sequence, snapshot.snapshot_id)) if snapshot.head else None
+        if plan is not None and n > last:
+            last = n
+            kept.append(f"batch {plan.plan_id[:16]}, under way, stands on head {plan.base_sequence}")
+    going = [s.snapshot_id for s in table.main[last + 1 :] if s.snapshot_id not in table.protected]
+    return going, kept
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLimits:
+    """Ages in ms. `finished`: of committed batches; `given_up`: of those that can never commit."""
+
+    finished_ms: int
+    given_up_ms: int
+
+
+def folders_to_clear(
+    folders: Iterable[tuple[BatchFolder, BatchState]],
+    *,
+    limits: FolderLimits,
+    now_ms: int,
+    in_history: Collection[str],
+    standing: Collection[str],
+) -> tuple[list[BatchFolder], list[BatchFolder]]:
+    """The batches whose landed payload goes, and those whose whole folder does.
+
+    `in_history`: plans whose row stands in `batches`; until then the folder has the only full record of it. `standing`:
+    committed plans whose offsets stand in the group.
+    """
+    payload, whole = [], []
+    for folder, state in folders:
+        age = now_ms - folder.newest_ms
+        if state is BatchState.COMMITTED:
+            if folder.plan_id in standing and folder.plan_id in in_history and age >= limits.finished_ms:
+                whole.append(folder)
+            elif folder.plan_id in standing and folder.payload_bytes:
+                payload.append(folder)
+        elif state in (BatchState.ABANDONED, BatchState.FENCED) and age >= limits.given_up_ms:
+            whole.append(folder)
+    return payload, whole
+
+
+def held_to_delete(
+    places: Iterable[HeldPlace], *, published: Sequence[Mapping[str, PublishedWaveform]], under_way: Collection[str]
+) -> dict[str, set[int]]:
+    """Row numbers per file of the held rows that nobody can need any more.
+
+    `published`: what each snapshot that a reader may still choose has of these waveforms. All rows of a coordinate go
+    together, and only if every one of them is a piece of a waveform that all of those have, byte for byte: a row that
+    stayed alone would count again. Rows of batches under way stay, and their neighbours.
+    """
+    by_coordinate: dict[Coordinate, list[HeldPlace]] = defaultdict(list)
+    for place in places:
+        by_coordinate[place.held.chunk.coordinate].append(place)
+    going: dict[str, set[int]] = defaultdict(set)
+    for rows in by_coordinate.values():
+        if all(p.plan_id not in under_way and _released_everywhere(p, published) for p in rows):
+            for p in rows:
+                going[p.file].add(p.row)
+    return dict(going)
+
+
+def _released_everywhere(place: HeldPlace, published: Sequence[Mapping[str, PublishedWaveform]]) -> bool:
+    chunk = place.held.chunk
+    if chunk.reason is not None or chunk.waveform_id is None or not published:
+        return False
+    return all((w := at.get(chunk.waveform_id)) is not None and w.has(chunk) for at in published)
+
+
+def unreferenced(
+    files: Iterable[StoredFile], *, named: Collection[str], under_way: Collection[str], modified_before_ms: int
+) -> list[StoredFile]:
+    """The files that no snapshot names and no batch in the landing has staged, old enough not to be in the making.
+
+    `under_way`: ids of plans whose folder is still there and that are not committed. What has an ending that no part of
+    ours writes is somebody else's, and stays.
+    """
+    prefixes = {plan_id[:STAGED_PREFIX] for plan_id in under_way}
+    found = []
+    for f in files:
+        name = PurePath(f.path).name
+        covers = _covered(f.path)
+        if not name.endswith(REMOVABLE) or f.modified_ms > modified_before_ms:
+            continue
+        if f.path not in named and covers not in named and name.lstrip(".")[:STAGED_PREFIX] not in prefixes:
+            found.append(f)
+    return found
+
+
+def _covered(path: str) -> str:
+    """For a checksum file `.NAME.crc`: the file it belongs to."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name[1:-4]}" if name.startswith(".") and name.endswith(".crc") else path
+
+
+def long_unreferenced(
+    found: Iterable[StoredFile], *, first_seen: Mapping[str, int], now_ms: int, age_ms: int
+) -> tuple[list[StoredFile], dict[str, int]]:
+    """Which of these go now, and since when each of the others is known to be unreferenced.
+
+    A reader may still be at a file that maintenance has just let go of, however old it is: so a file must have been
+    found unreferenced for the whole of `age_ms`.
+    """
+    going: list[StoredFile] = []
+    waiting: dict[str, int] = {}
+    for f in found:
+        since = min(first_seen.get(f.path, now_ms), now_ms)
+        if now_ms - since >= age_ms:
+            going.append(f)
+        else:
+            waiting[f.path] = since
+    return going, waiting
+
+
+def files_to_compact(
+    files: Iterable[DataFileFacts], *, target_bytes: int, at_least: int
+) -> dict[str, list[DataFileFacts]]:
+    """Small files by partition, of partitions that have `at_least` of them. A file near the target is left alone."""
+    small: dict[str, list[DataFileFacts]] = defaultdict(list)
+    for f in files:
+        if f.bytes < smallest_good(target_bytes):
+            small[f.partition].append(f)
+    return {p: found for p, found in sorted(small.items()) if len(found) >= at_least}
+
+
+def smallest_good(target_bytes: int) -> int:
+    return target_bytes * 3 // 4

@@ -1,0 +1,39 @@
+"""Takes snapshots out of a table's metadata, by id. Removes no file: what is unreferenced then goes later, by age.
+
+By compare-and-set on the catalog's row, on the metadata as they are at the commit: a batch that commits at the same
+moment is neither lost nor stopped. Decides nothing about which snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.ports import CommitConflict
+from wavestitch.tables.commit_outcome import send
+from wavestitch.tables.stored_table import StoredTable
+
+_TRIES = 10
+
+
+def expire_snapshots(stored: StoredTable, snapshot_ids: Collection[int]) -> int:
+    """How many went. Those that are gone already, or that a branch or a tag names by now, are passed over."""
+    for _ in range(_TRIES):
+        table = stored.load()
+        if table is None:
+            return 0
+        named = {ref.snapshot_id for ref in table.metadata.refs.values()}
+        there = {s.snapshot_id for s in table.metadata.snapshots}
+        going = sorted((set(snapshot_ids) & there) - named)
+        if not going:
+            return 0
+        transaction = table.transaction()
+        ExpireSnapshots(transaction).by_ids(going).commit()
+        try:
+            send(transaction, table=stored.name)
+        except (CommitConflict, ValueError):  # ValueError: somebody else has expired one of them since
+            continue
+        return len(going)
+    raise Transient(f"{_TRIES} times others committed to table {stored.name} first; run maintenance again")

@@ -1,0 +1,112 @@
+"""A table as maintenance sees it: main's snapshots, live files, and every file that any retained snapshot names.
+
+Never changes anything. A file is named if any snapshot of the metadata leads to it, in whatever branch: what cannot be
+read is an error, so that nothing is taken for unreferenced by mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from pathlib import Path
+
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.position import head_from_properties
+from wavestitch.contracts.upkeep import DataFileFacts, SnapshotFacts, StoredFile, TableState
+from wavestitch.tables.commit_outcome import reading
+
+_LOCAL = re.compile(r"^file:/*")
+_EPOCH = date(1970, 1, 1)
+
+
+def describe_table(table: Table) -> TableState:
+    """The table as it was loaded."""
+    name = ".".join(table.name())
+    metadata = table.metadata
+    main = main_snapshots(table)
+    with reading(name):
+        files = tuple(_file_facts(task.file) for task in table.scan().plan_files())
+        size = Path(local_path(table.metadata_location)).stat().st_size
+    return TableState(
+        name=name,
+        main=tuple(_snapshot_facts(s) for s in main),
+        protected=frozenset(ref.snapshot_id for ref in metadata.refs.values()),
+        aside=len(metadata.snapshots) - len(main),
+        files=files,
+        metadata_bytes=size,
+    )
+
+
+def main_snapshots(table: Table) -> list[Snapshot]:
+    """Main's ancestry, newest first."""
+    by_id = {s.snapshot_id: s for s in table.metadata.snapshots}
+    found: list[Snapshot] = []
+    current = table.metadata.current_snapshot_id
+    while current is not None and current in by_id:
+        found.append(by_id[current])
+        current = by_id[current].parent_snapshot_id
+    return found
+
+
+def named_files(table: Table) -> set[str]:
+    """Local paths of all files that the table's metadata leads to."""
+    metadata = table.metadata
+    found = {table.metadata_location, *(e.metadata_file for e in metadata.metadata_log)}
+    found |= {s.statistics_path for s in [*metadata.statistics, *metadata.partition_statistics]}
+    manifests: set[str] = set()
+    with reading(".".join(table.name())):
+        for snapshot in metadata.snapshots:
+            found.add(snapshot.manifest_list)
+            for manifest in snapshot.manifests(table.io):
+                if manifest.manifest_path not in manifests:
+                    manifests.add(manifest.manifest_path)
+                    entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+                    found |= {e.data_file.file_path for e in entries}
+    return {local_path(f) for f in found | manifests}
+
+
+def table_folder(table: Table) -> Path:
+    """The table's folder. Raises `BadInput` if it is not local."""
+    location = table.location()
+    if not location.startswith("file:"):
+        raise BadInput(
+            f"table {'.'.join(table.name())} is at {location}; maintenance removes files in local folders only, so the "
+            "warehouse must be one, e.g. file:///srv/wavestitch/warehouse"
+        )
+    return Path(local_path(location))
+
+
+def stored_files(folder: Path) -> list[StoredFile]:
+    """All files below the folder; one that goes while we look is left out."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        try:
+            about = path.stat()
+        except FileNotFoundError:
+            continue
+        if path.is_file():
+            found.append(StoredFile(str(path), about.st_size, about.st_mtime_ns // 1_000_000))
+    return found
+
+
+def local_path(location: str) -> str:
+    """`file:///a/b` and `file:/a/b` (as Java writes it) are the same file."""
+    return _LOCAL.sub("/", location)
+
+
+def _snapshot_facts(snapshot: Snapshot) -> SnapshotFacts:
+    summary = snapshot.summary
+    head = head_from_properties(summary.additional_properties, snapshot.snapshot_id) if summary else None
+    operation = summary.operation.value if summary else ""
+    return SnapshotFacts(snapshot.snapshot_id, snapshot.timestamp_ms, operation, head)
+
+
+def _file_facts(file: DataFile) -> DataFileFacts:
+    values = [file.partition[n] for n in range(len(file.partition))]
+    # The only partitions that our tables have are days, counted from 1970.
+    days = ", ".join(str(_EPOCH + timedelta(days=v)) if isinstance(v, int) else str(v) for v in values)
+    return DataFileFacts(local_path(file.file_path), file.file_size_in_bytes, file.record_count, days)
