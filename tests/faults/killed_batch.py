@@ -1,4 +1,4 @@
-"""Runs one batch and kills itself at a chosen point, as a machine that loses power: `killed_batch.py CONFIG POINT`.
+"""Eight points at which a batch kills itself, as a machine that loses power; `killed_batch.py CONFIG POINT` runs one.
 
 The points are outside the product: after a step, or around a call at an edge. Nothing is cleaned up, nothing flushed.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from consumers import slice_reader
 from tests.whole import STREAM
 from wavestitch.batch import publish
 from wavestitch.batch.run import RunOptions, Silent, run_batch
@@ -19,6 +22,7 @@ from wavestitch.batch.site import Site
 from wavestitch.settings import load_settings
 from wavestitch.tables.stream_tables import StreamTables
 
+ROOT = Path(__file__).resolve().parents[2]
 POINTS = (
     "after plan",
     "mid-read",
@@ -29,7 +33,7 @@ POINTS = (
     "between commit and offsets",
     "after offsets",
 )
-_AFTER_STEP = {"after plan": "plan", "after landing": "read", "after offsets": "commit_offsets"}
+AFTER_STEP = {"after plan": "plan", "after landing": "read", "after offsets": "commit_offsets"}
 
 
 def die() -> None:
@@ -56,16 +60,21 @@ def die_once_written(folder: Path) -> None:
     threading.Thread(target=look, daemon=True).start()
 
 
-def main(config: str, point: str) -> None:
-    site = Site(load_settings({"WAVESTITCH_CONFIG": config}))
-    step = _AFTER_STEP.get(point)
+def die_at_record(nth: int, die: Callable[[], Any]) -> None:
+    """Die when the `nth` record (from 0) of this process is about to be landed."""
+    land, seen = slice_reader._Desk.land, [0]
 
-    def after_step(done: str) -> None:
-        if done == step:
+    def killed_land(self: Any, message: Any, offset: int) -> int:
+        if seen[0] == nth:
             die()
+        seen[0] += 1
+        return land(self, message, offset)
 
-    if point == "mid-write in Spark":
-        die_once_written(Path(config).parent / "warehouse")
+    slice_reader._Desk.land = killed_land  # type: ignore[method-assign]
+
+
+def die_around_the_commit(point: str, die: Callable[[], Any]) -> None:
+    """Die at the points that lie inside publishing; does nothing for the others."""
     if point == "before the decision":
         publish.decide = lambda *_a, **_k: die()  # type: ignore[assignment]
     if point in ("between staging and the head's commit", "between commit and offsets"):
@@ -79,6 +88,36 @@ def main(config: str, point: str) -> None:
             return die()
 
         StreamTables.commit = killed_commit  # type: ignore[method-assign]
+
+
+def run_killed(config: Path, point: str, *, seconds: float) -> None:
+    """Run a batch in a process group of its own until it has killed itself there."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.killed_batch", str(config), point],
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        output, _ = child.communicate(timeout=seconds)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+    assert child.returncode == -signal.SIGKILL, f"it was to be killed {point}: {output.decode()[-2000:]}"
+
+
+def main(config: str, point: str) -> None:
+    site = Site(load_settings({"WAVESTITCH_CONFIG": config}))
+    step = AFTER_STEP.get(point)
+
+    def after_step(done: str) -> None:
+        if done == step:
+            die()
+
+    if point == "mid-write in Spark":
+        die_once_written(Path(config).parent / "warehouse")
+    die_around_the_commit(point, die)
     watcher = Killer() if point == "mid-read" else Silent()
     run_batch(site, STREAM, RunOptions(after_step=after_step), watcher=watcher)
 

@@ -5,16 +5,12 @@ Names what it proves: I1, I2, I3, I4, I6.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, TopicFactory
-from tests.faults.killed_batch import POINTS
+from tests.conftest import TopicFactory
+from tests.faults.killed_batch import POINTS, run_killed
 from tests.whole import STREAM, cut, make_whole, recordings
 from wavestitch.batch.standing import look
 from wavestitch.contracts.position import parse_tag
@@ -34,7 +30,7 @@ def test_a_batch_killed_there_is_carried_through_again(
     chunks = cut(sent, 8192)
     whole.send([c for i, c in enumerate(chunks) if i != 20] + [chunks[3]])  # one is late, one is there twice
 
-    killed(whole.folder / "wavestitch.toml", point)
+    run_killed(whole.folder / "wavestitch.toml", point, seconds=_DEADLINE)
     plans = [p.name for p in (whole.folder / "landing" / STREAM).iterdir()]
     assert len(plans) == 1
     whole.run(plan_id=plans[0])
@@ -63,20 +59,3 @@ def test_a_batch_killed_there_is_carried_through_again(
     rows = [b for b in whole.site.tables(STREAM).batches() if b.partitions]
     assert len(rows) == 2
     assert all(b.identity_balances for b in rows)
-
-
-def killed(config: Path, point: str) -> None:
-    """Run the batch in a process group of its own until it has killed itself."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.killed_batch", str(config), point],
-        cwd=ROOT,
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        output, _ = child.communicate(timeout=_DEADLINE)
-    finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-    assert child.returncode == -signal.SIGKILL, f"it was to be killed {point}: {output.decode()[-2000:]}"

@@ -1,0 +1,183 @@
+"""What a stream has come to, against what was produced: a case's counts, and every invariant that can be looked at.
+
+Works from the ledger and the tables as they stand, knows nothing of the fault. What an operator gave up by name
+(skipped ranges of a head) may be missing; nothing else may.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.domain.oracle import truths
+from tests.faults.fault_class import Counts
+from tests.guarantees import (
+    Balanced,
+    Fenced,
+    GivenUp,
+    HeldRow,
+    NoDuplicates,
+    NoInvention,
+    NoLoss,
+    OffsetsLast,
+    Row,
+    Sight,
+    furthest,
+)
+from tests.memory.memory_log import Record
+from tests.whole import STREAM, Whole
+from wavestitch.tables.file_scans import read_rows
+from wavestitch.tables.read_waveforms import read_waveforms
+
+_COLUMNS = ["waveform_id", "samples", "chunks", "topic_id", "plan_id"]
+_PATIENCE_MS = 3_600_000
+
+
+def look_around(whole: Whole, records: Sequence[Record], topic_id: str) -> Sight:
+    """The stream as seen from outside."""
+    tables = whole.site.tables(STREAM)
+    heads = tuple(reversed(tables.heads()))
+    history = tuple(sorted(tables.batches(), key=lambda b: b.sequence))
+    by_plan = {h.plan_id: h.sequence for h in heads if h.plan_id}
+    rows = read_waveforms(tables, columns=_COLUMNS).to_pylist()
+    newest = heads[-1]
+    found = whole.site.log.group_offsets(whole.group, whole.topic, sorted(newest.positions))
+    folder = whole.site.settings.landing / STREAM
+    return Sight(
+        records=records,
+        topic_id=topic_id,
+        heads=heads,
+        remembered=frozenset({h.decision for h in heads} | {b.decision for b in history}) - {""},
+        group={p: (at.offset, at.metadata) for p, at in found.items() if at is not None},
+        published=[
+            Row(
+                r["waveform_id"],
+                r["samples"],
+                tuple(((r["topic_id"], c["partition"], c["offset"]), c["length"], c["crc"]) for c in r["chunks"]),
+                by_plan[r["plan_id"]],
+            )
+            for r in rows
+        ],
+        held=_held(tables),
+        history=[_History(b) for b in history],
+        plans={
+            p.name: whole.site.folder(STREAM, p.name).plan() for p in folder.glob("*") if (p / "plan.json").exists()
+        },
+        patience_ms=_PATIENCE_MS,
+    )
+
+
+class _History:
+    """A history row whose partitions have numbers for names, as the guarantees look at them."""
+
+    def __init__(self, row: Any) -> None:
+        self._row = row
+        self.partitions = {int(p): n for p, n in row.partitions.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._row, name)
+
+
+def _held(tables: Any) -> list[HeldRow]:
+    table = tables._held.load()
+    if table is None:
+        return []
+    rows = [r for batch in read_rows(table, [f.name for f in table.schema().fields]) for r in batch.to_pylist()]
+    return [
+        HeldRow(
+            coordinate=(r["topic_id"], r["partition"], r["offset"]),
+            id=r["waveform_id"],
+            piece=(r["seq"], r["crc"], r["length"]),
+            valid=r["record_reason"] is None,
+            reason=r["reason"],
+            time_ms=r["timestamp_ms"],
+            decision=r["decision"],
+            sequence=r["sequence"],
+            payload=r["payload"] if r["stored"] else None,
+        )
+        for r in rows
+    ]
+
+
+def judge(
+    whole: Whole,
+    records: Sequence[Record],
+    topic_id: str,
+    *,
+    versions: Mapping[str, set[bytes]],
+    one_topic: bool = True,
+    rewritten: bool = False,
+) -> Counts:
+    """The counts, after every guarantee was checked.
+
+    `versions`: the samples that producers had, by waveform id. `one_topic` False: a row may have chunks of two topics.
+    `rewritten`: offsets were given to other records, so that a coordinate no longer names one; what guarantees compare
+    by coordinate is compared by content alone.
+    """
+    sight = look_around(whole, records, topic_id)
+    by_coordinate: list[Any] = [] if rewritten else [NoLoss(), Balanced()]
+    if one_topic and not rewritten:
+        by_coordinate.append(NoInvention())
+    for guarantee in (NoDuplicates(), OffsetsLast(), Fenced(), *by_coordinate):
+        guarantee.check(sight)
+    found = Counter(r.id for r in sight.published)
+    published = {r.id: r.samples for r in sight.published}
+    expected = must_be_there(sight)
+    return Counts(
+        records=len(records),
+        lost=sum(i not in published for i in expected),
+        duplicated=sum(n - 1 for n in found.values()),
+        altered=sum(samples not in versions.get(i, ()) for i, samples in published.items()),
+        unexplained_gaps=count_gaps(sight, rewritten=rewritten),
+    )
+
+
+def must_be_there(sight: Sight) -> set[str]:
+    """The waveforms that must be published: whole in what was read or should have been, and of one version."""
+    gone = GivenUp(sight.heads)
+    far = {t: furthest(sight.heads, t) for t in {h.topic_id for h in sight.heads}}
+    # What a deleted topic had and nobody had read went with it. That the head stands at the end of today's is looked
+    # at by whoever settled the stream.
+    known = [
+        r for r in sight.records if r.coordinate not in gone and r.offset < far.get(r.topic_id, {}).get(r.partition, 0)
+    ]
+    every = truths(sight.records)
+    return {i for i, t in truths(known).items() if t.whole and not every[i].contradicts_itself}
+
+
+def count_gaps(sight: Sight, *, rewritten: bool = False) -> int:
+    """Offsets below the head that no committed batch planned and nobody skipped by name, and holes in which a record
+    was produced. Of the topic as it is now."""
+    first: dict[int, int] = {}
+    for head in sight.heads:
+        if head.topic_id == sight.topic_id:
+            for p, at in head.positions.items():
+                first.setdefault(p, at.next_offset if head.kind in ("first", "rewind") else 0)
+    topic_of = {h.sequence: h.topic_id for h in sight.heads}
+    covered: dict[int, set[int]] = {}
+    for row in sight.history:
+        if topic_of.get(row.sequence) == sight.topic_id and row.kind == "ingest":
+            for p, start, end in row.ranges:
+                covered.setdefault(p, set()).update(range(start, end))
+    for head in sight.heads:
+        if head.topic_id == sight.topic_id:
+            for r in head.skipped:
+                covered.setdefault(r.partition, set()).update(range(r.start, r.end))
+    gaps = 0 if rewritten else _wrong_holes(sight)
+    for p, at in furthest(sight.heads, sight.topic_id).items():
+        gaps += len(set(range(first.get(p, 0), at)) - covered.get(p, set()))
+    return gaps
+
+
+def _wrong_holes(sight: Sight) -> int:
+    """Holes in batches' audits against offsets that really held no committed record."""
+    there = {r.coordinate for r in sight.records}
+    topic_of = {h.sequence: h.topic_id for h in sight.heads}
+    wrong = 0
+    for row in sight.history:
+        for p, start, end in row.ranges:
+            really = sum((topic_of.get(row.sequence), p, o) not in there for o in range(start, end))
+            said: Mapping[str, int] = row.partitions[p]
+            wrong += abs(said["holes"] - really)
+    return wrong

@@ -1,0 +1,238 @@
+"""All fault classes, all seeds: `python -m tests.faults.campaign [--minutes N] [--only NAME…]`.
+
+Goes on where it stopped (`.wavestitch/faults/runs.jsonl`). Cases run in a worker process that is killed, with all it
+started, when one passes its deadline; a case that failed is kept with its seed and its traceback, and counts as failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+from tests.conftest import CACHE, ROOT
+from tests.faults.campaign_report import write_report
+from tests.faults.cluster import start_cluster
+from tests.faults.fault_class import FaultClass, Need
+from wavestitch.local.broker import start_broker, stop_broker
+from wavestitch.local.jars import KAFKA, cached_jars
+from wavestitch.local.java import find_java
+
+STATE = ROOT / ".wavestitch" / "faults"
+RUNS = STATE / "runs.jsonl"
+CASE_SECONDS = 240.0
+_START_SECONDS = 120.0
+_CODE = (
+    *("wavestitch/batch", "wavestitch/contracts", "wavestitch/tables", "wavestitch/validation", "wavestitch/producers"),
+    *("wavestitch/local", "consumers", "spark_apps", "tests/faults"),
+)
+
+Run = dict[str, Any]
+
+
+def all_classes() -> tuple[FaultClass, ...]:
+    """Of the broker, and local ones where they are there."""
+    from tests.faults.broker_faults import CLASSES as BROKER  # noqa: PLC0415
+    from tests.faults.local_faults import CLASSES as LOCAL  # noqa: PLC0415
+
+    found = (*BROKER, *LOCAL)
+    names = [c.name for c in found]
+    assert len(set(names)) == len(names), f"two classes have one name: {sorted(names)}"
+    return found
+
+
+def past_runs() -> dict[tuple[str, int], Run]:
+    """What this very code has run before; of a case that was run twice, the later run. Half a line is no run."""
+    found: dict[tuple[str, int], Run] = {}
+    code = code_digest()
+    for line in RUNS.read_text().splitlines() if RUNS.exists() else ():
+        try:
+            run = json.loads(line)
+        except ValueError:
+            continue
+        if run["code"] == code:
+            found[run["class"], run["seed"]] = run
+    return found
+
+
+def keep(run: Run, code: str) -> None:
+    torn = RUNS.exists() and RUNS.stat().st_size > 0 and not RUNS.read_bytes().endswith(b"\n")
+    with RUNS.open("a") as file:
+        file.write(("\n" if torn else "") + json.dumps({**run, "code": code}) + "\n")
+
+
+def code_digest() -> str:
+    """Of every module that takes part: what was run with other code says nothing of this one."""
+    seal = hashlib.sha256()
+    for folder in _CODE:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not path.name.startswith("test_"):
+                seal.update(path.read_bytes())
+    return seal.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """What the cases run on: an address and a cluster's folder where a need is one, else empty."""
+
+    java_home: Path
+    jars: Path
+    bootstrap: str = ""
+    cluster: str = ""
+
+
+@contextmanager
+def provided(need: Need) -> Iterator[Grounds]:
+    """Start what all classes of a need share, and stop it."""
+    java_home = find_java(CACHE)
+    jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=_say)
+    if need is Need.BROKER:
+        folder = STATE / "kafka"
+        try:
+            broker = start_broker(folder=folder, java_home=java_home, jars=jars, say=_say)
+            yield Grounds(java_home, jars, broker.bootstrap)
+        finally:
+            stop_broker(folder)
+    elif need is Need.CLUSTER:
+        cluster = start_cluster(STATE / "cluster", java_home=java_home, jars=jars, say=_say)
+        try:
+            yield Grounds(java_home, jars, cluster.bootstrap, str(cluster.folder))
+        finally:
+            cluster.stop_all()
+    else:
+        yield Grounds(java_home, jars)
+
+
+class Worker:
+    """A process that runs cases, in a process group of its own; started anew after it was killed."""
+
+    def __init__(self, grounds: Grounds) -> None:
+        self._grounds = grounds
+        self._child: subprocess.Popen[str] | None = None
+        self._said: SimpleQueue[str | None] = SimpleQueue()
+
+    def run(self, name: str, seed: int) -> Run:
+        """One case; whatever becomes of it is a run."""
+        began = time.monotonic()
+        child = self._child or self._start()
+        assert child.stdin is not None
+        try:
+            child.stdin.write(json.dumps({"class": name, "seed": seed}) + "\n")
+            child.stdin.flush()
+            line = self._said.get(timeout=CASE_SECONDS)
+        except (Empty, BrokenPipeError) as error:
+            line, why = (
+                None,
+                f"it was not done after {CASE_SECONDS:.0f} s" if isinstance(error, Empty) else "its process died",
+            )
+        else:
+            why = "its process died"
+        if line is None:
+            code = self.end()
+            failed = {"class": name, "seed": seed, "ok": False, "error": f"{why} (exit code {code})"}
+            return {**failed, "seconds": round(time.monotonic() - began, 2)}
+        return {**json.loads(line), "seconds": round(time.monotonic() - began, 2)}
+
+    def end(self) -> int | None:
+        """Kill it and all it started in its group."""
+        child, self._child = self._child, None
+        if child is None:
+            return None
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        self._said = SimpleQueue()
+        return child.wait()
+
+    def _start(self) -> subprocess.Popen[str]:
+        g = self._grounds
+        log = (STATE / "worker.log").open("ab")
+        child = subprocess.Popen(
+            [
+                *(sys.executable, "-X", "faulthandler", "-m", "tests.faults.campaign_worker"),
+                *(str(g.java_home), str(g.jars), g.bootstrap, g.cluster),
+            ],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+        log.close()
+        said = self._said
+
+        def listen() -> None:
+            for line in child.stdout or ():
+                said.put(line)
+            said.put(None)
+
+        Thread(target=listen, daemon=True).start()
+        assert said.get(timeout=_START_SECONDS) == "ready\n", f"the worker did not start; see {STATE / 'worker.log'}"
+        self._child = child
+        return child
+
+
+def run_cases(classes: Sequence[FaultClass], *, until: float) -> bool:
+    """Run what has not been run; False where the time was over first."""
+    done, code = past_runs(), code_digest()
+    for need in Need:
+        left = [(c, s) for c in classes if c.need is need for s in range(c.cases) if (c.name, s) not in done]
+        if not left:
+            continue
+        with provided(need) as grounds:
+            worker = Worker(grounds)
+            try:
+                for n, (c, seed) in enumerate(left, 1):
+                    if time.monotonic() > until:
+                        return False
+                    run = worker.run(c.name, seed)
+                    keep(run, code)
+                    _tell(need, n, len(left), run)
+            finally:
+                worker.end()
+    return True
+
+
+def _tell(need: Need, number: int, total: int, run: Run) -> None:
+    verdict = "ok" if run["ok"] else f"FAILED: {str(run.get('error', '')).strip().splitlines()[-1][:160]}"
+    _say(f"{need} {number}/{total}  {run['class']} seed {run['seed']}  {run['seconds']:.1f} s  {verdict}")
+
+
+def _say(text: str) -> None:
+    print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
+
+
+def main(argv: Sequence[str]) -> int:
+    ask = argparse.ArgumentParser(prog="python -m tests.faults.campaign", description=__doc__)
+    ask.add_argument("--minutes", type=float, default=24 * 60.0, help="stop after so long; the next call goes on")
+    ask.add_argument("--only", nargs="*", default=[], metavar="NAME", help="classes whose names contain one of these")
+    ask.add_argument("--again", action="store_true", help="run again what failed")
+    options = ask.parse_args(argv)
+    STATE.mkdir(parents=True, exist_ok=True)
+    classes = all_classes()
+    if options.again:
+        clean = [r for r in past_runs().values() if r["ok"]]
+        RUNS.write_text("".join(json.dumps(r) + "\n" for r in clean))
+    chosen = [c for c in classes if not options.only or any(o in c.name for o in options.only)]
+    finished = run_cases(chosen, until=time.monotonic() + options.minutes * 60)
+    report = write_report(
+        classes, past_runs(), STATE.parent / "faults-report.json", checks=finished and not options.only
+    )
+    print(report.text)
+    return 0 if report.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

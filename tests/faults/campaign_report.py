@@ -1,0 +1,146 @@
+"""What a campaign comes to: figures as JSON, a table in Markdown, and the claim in one line. Never runs a case itself.
+
+Only a campaign of which every planned case ran clean, every history held and every mutant was caught is `ok`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.faults.fault_class import FaultClass
+from tests.faults.killed_batch import POINTS
+
+SUMS = ("records", "lost", "duplicated", "altered", "unexplained_gaps")
+HISTORIES = 10_000
+HISTORY_SECONDS = 3000.0
+Runs = Mapping[tuple[str, int], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    ok: bool
+    text: str
+
+
+def write_report(classes: Sequence[FaultClass], runs: Runs, path: Path, *, checks: bool) -> Report:
+    """Write the report of these runs. `checks`: also play the histories, the mutants and the hostile corpus."""
+    table = [_row(c, runs) for c in classes]
+    sums = {name: sum(row[name] for row in table) for name in SUMS}
+    beside = _checks() if checks else {}
+    planned = all(row["runs"] == row["cases"] and not row["failed_seeds"] for row in table)
+    clean = not any(sums[name] for name in SUMS[1:])
+    kinds, contained = beside.get("hostile", (0, 0))
+    histories, history_records = beside.get("histories", (0, 0))
+    sums["records"] += history_records
+    mutants, caught = beside.get("mutants", (0, 0))
+    found: dict[str, Any] = {
+        "ok": planned and clean and histories >= HISTORIES and 0 < mutants == caught and 0 < kinds == contained,
+        "histories": histories,
+        "fault_runs": sum(row["runs"] for row in table),
+        "fault_classes": len(table),
+        **sums,
+        "mutants": mutants,
+        "mutants_caught": caught,
+        "hostile": {"kinds": kinds, "contained": contained},
+        "peak_memory_mib": max((row["peak_mib"] for row in table), default=0),
+        "longest_run": _longest(table),
+        "every_run_ended_by_its_deadline": planned,
+        "classes": table,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n")
+    return Report(found["ok"], f"{_markdown(table)}\n{_claim(found)}\n")
+
+
+def _row(fault: FaultClass, runs: Runs) -> dict[str, Any]:
+    mine = [runs[fault.name, seed] for seed in range(fault.cases) if (fault.name, seed) in runs]
+    ends: dict[str, int] = {}
+    for run in mine:
+        for end in run.get("ends", ()):
+            ends[end] = ends.get(end, 0) + 1
+    longest: Mapping[str, Any] = max(mine, key=lambda r: r.get("longest_run", 0.0), default={})
+    return {
+        "class": fault.name,
+        "matrix_rows": list(fault.rows),
+        "cases": fault.cases,
+        "runs": len(mine),
+        "seeds": f"0-{fault.cases - 1}",
+        "failed_seeds": [r["seed"] for r in mine if not r["ok"]],
+        **{name: sum(r.get(name, 0) for r in mine) for name in SUMS},
+        "ends": dict(sorted(ends.items())),
+        "peak_mib": max((r.get("peak_mib", 0) for r in mine), default=0),
+        "seconds": round(sum(r["seconds"] for r in mine), 1),
+        "longest_run": longest.get("longest_run", 0.0),
+        "run_deadline": longest.get("run_deadline", 0.0),
+    }
+
+
+def _longest(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    row = max(table, key=lambda r: r["longest_run"], default=None)
+    return {} if row is None else {k: row[k] for k in ("class", "longest_run", "run_deadline")}
+
+
+def _checks() -> dict[str, Any]:
+    """What other parts check, each left out (and so not ok) where it fails."""
+    parts: dict[str, Callable[[], Any]] = {"histories": _histories, "mutants": _mutants, "hostile": _hostile}
+    found = {}
+    for name, check in parts.items():
+        try:
+            found[name] = check()
+        except Exception as error:  # a check that cannot be made is one that did not hold
+            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+    return found
+
+
+def _histories() -> tuple[int, int]:
+    """How many were played, and the records in them; goes on where it stopped."""
+    from tests.histories.run import campaign  # noqa: PLC0415
+
+    found = campaign(HISTORIES, seconds=HISTORY_SECONDS, workers=2)
+    assert not found.anomalies, found.claim()
+    return found.histories, found.records
+
+
+def _mutants() -> tuple[int, int]:
+    from tests.histories.mutants import run_mutants  # noqa: PLC0415
+
+    return run_mutants()
+
+
+def _hostile() -> tuple[int, int]:
+    from tests.hostile.count import contained  # noqa: PLC0415
+
+    return contained()
+
+
+def _markdown(table: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| fault | rows | runs | failed | records | lost | twice | altered | gaps | longest run |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for r in table:
+        rows = ", ".join(str(n) for n in r["matrix_rows"])
+        counts = " | ".join(str(r[n]) for n in SUMS)
+        lines.append(
+            f"| {r['class']} | {rows} | {r['runs']} of {r['cases']} | {len(r['failed_seeds'])} | {counts} | "
+            f"{r['longest_run']:.1f} s of {r['run_deadline']:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _claim(found: Mapping[str, Any]) -> str:
+    counts = "/".join(str(found[n]) for n in SUMS[1:])
+    kinds, contained = found["hostile"]["kinds"], found["hostile"]["contained"]
+    hostile = f"hostile corpus contained ({contained} of {kinds} kinds)"
+    ends = "every run ended by its deadline" if found["every_run_ended_by_its_deadline"] else "NOT every case ran clean"
+    return (
+        f"{found['fault_runs']} faults of {found['fault_classes']} classes at {len(POINTS)} kill points, "
+        f"{found['histories']} histories, {found['records']} records: {counts} lost/twice/altered/unexplained; "
+        f"{found['mutants_caught']} of {found['mutants']} mutants caught; {hostile}; "
+        f"peak memory {found['peak_memory_mib']} MiB; {ends}"
+    )

@@ -1,0 +1,98 @@
+"""A whole batch in this process: the platform's own steps, read and stitched without child processes and without Spark.
+
+Kafka, Iceberg and the gate are the real ones. Spark only deals out the names of assignments; its task is called here
+as Spark calls it. What makes hundreds of faults affordable, and lets a fault strike at an exact record.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from consumers import client_settings, range_scan
+from consumers.client_settings import KafkaSettings
+from consumers.unit_reader import read_unit
+from spark_apps.outcome import read_outcomes, run_task
+from wavestitch.batch.run import RunOptions, Silent, run_batch
+from wavestitch.batch.site import Site
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.receipt import Receipt
+from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
+from wavestitch.write_once import write_first
+
+AtRecord = Callable[[int], None]
+"""Called while reading with the records that the batch has read so far."""
+
+NARROW = {"max.partition.fetch.bytes": 1024, "queued.max.messages.kbytes": 1}
+NARROW_RECORDS = 4
+
+
+def run_here(
+    site: Site, stream: str, options: RunOptions, *, at_record: AtRecord = lambda _: None, read: Any = None
+) -> dict[str, Any]:
+    """One batch; as `run_batch`. `read` replaces the reading in this process."""
+    return run_batch(
+        site,
+        stream,
+        options,
+        watcher=Silent(),
+        read=read or partial(read_here, at_record=at_record),
+        submit=stitch_here,
+    )
+
+
+def stitch_here(job_path: Path, result_path: Path) -> None:
+    """What the Spark app does, task after task."""
+    job = stitch_job_from_json(job_path.read_text())
+    results = read_outcomes([run_task(job, name) for name in job.assignments])
+    write_first(result_path, StitchReport(job.plan_id, results).to_json())
+
+
+def read_here(
+    *,
+    plan: Plan,
+    kafka: KafkaSettings,
+    folder: Path,
+    progress: Callable[[int, int], None],
+    at_record: AtRecord = lambda _: None,
+) -> list[Receipt]:
+    """All units, one after another, in this process."""
+    receipts: list[Receipt] = []
+    for unit in range(len(plan.units)):
+        before = sum(s.records for r in receipts for s in r.slices)
+
+        def tell(records: int, size: int, before: int = before) -> None:
+            progress(before + records, size)
+            at_record(before + records)
+
+        # A clock that jumps: nothing of the progress is left out because it comes too soon after the last.
+        ticks = itertools.count()
+        receipts.append(
+            read_unit(
+                plan=plan, unit=unit, kafka=kafka, folder=folder, progress=tell, clock=lambda t=ticks: float(next(t))
+            )
+        )
+    return receipts
+
+
+@contextmanager
+def narrow_fetches() -> Iterator[None]:
+    """The client fetches, and the reader takes, a few records at a time.
+
+    Otherwise a small test topic is in the client's queue before its first record is looked at, and nothing that
+    happens in the middle of reading would be in the middle of anything.
+    """
+    settings = client_settings._READER
+    before, counts = dict(settings), (range_scan._FIRST_RECORDS, range_scan._MOST_RECORDS)
+    settings.update(NARROW)
+    range_scan._FIRST_RECORDS = range_scan._MOST_RECORDS = NARROW_RECORDS
+    try:
+        yield
+    finally:
+        settings.clear()
+        settings.update(before)
+        range_scan._FIRST_RECORDS, range_scan._MOST_RECORDS = counts

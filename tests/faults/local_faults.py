@@ -1,0 +1,24 @@
+"""All fault classes of one machine: its files, its processes, its races. What `tests.faults.campaign` runs of them."""
+
+from __future__ import annotations
+
+from tests.faults import (
+    airflow_faults,
+    file_faults,
+    file_faults_full_disk,
+    kill_faults,
+    race_faults,
+    spark_faults,
+    volume,
+)
+from tests.faults.fault_class import FaultClass
+
+CLASSES: tuple[FaultClass, ...] = (
+    *file_faults.CLASSES,
+    *file_faults_full_disk.CLASSES,
+    *kill_faults.CLASSES,
+    *race_faults.CLASSES,
+    *spark_faults.CLASSES,
+    *airflow_faults.CLASSES,
+    *volume.CLASSES,
+)

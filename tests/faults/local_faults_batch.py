@@ -1,0 +1,201 @@
+"""Batches without spark-submit, and what is produced for them: real Kafka, real tables, the product's own six steps.
+
+One topic serves many sites, each with tables and a group of its own, so that a case costs a second or two. A site is
+named by its folder, so that any process can open it. Never judges.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from spark_apps.outcome import disk_trouble
+from tests.faults import in_process
+from tests.faults.broker_faults_ledger import Ledger
+from tests.memory.memory_log import Record
+from tests.whole import STREAM, Whole, cut, eventually, recordings
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.request import Gate
+from wavestitch.batch.site import Site
+from wavestitch.batch.steps import (
+    describe_plan,
+    step_commit_offsets,
+    step_plan,
+    step_publish,
+    step_read,
+    step_reassemble,
+    step_validate,
+)
+from wavestitch.contracts.errors import WavestitchError
+from wavestitch.producers.chunking import ChunkRecord
+from wavestitch.settings import load_settings
+
+PARTITIONS = 2
+WAVEFORMS = 10
+MARK = ".at."
+_MOST_BATCHES = 20
+
+
+@dataclass(frozen=True)
+class Produced:
+    """A topic and what is in it. `whole`: id to samples of what must come out in the end."""
+
+    topic: str
+    topic_id: str
+    records: list[Record]
+    whole: dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a batch is carried through. `before`: called with the name of each step as it begins."""
+
+    plan_id: str | None = None
+    request: PlanRequest = field(default_factory=PlanRequest)
+    gate: Gate = "stop"
+    before: Callable[[str], None] = lambda _: None
+
+
+def produce_mixture(bootstrap: str, *, seed: int = 1) -> Produced:
+    """A new topic with whole waveforms, one that lacks a chunk, one with a corrupt chunk, and repeated chunks."""
+    rng = random.Random(seed)
+    sent = recordings(WAVEFORMS, samples=1200, seed=seed)
+    chunks = cut(sent, 512)
+    per = len(chunks) // len(sent)
+    gone, broken = rng.randrange(per, 2 * per), rng.randrange(3 * per, 4 * per)
+    placed = [(c if i != broken else damaged(c), i // per % PARTITIONS) for i, c in enumerate(chunks) if i != gone]
+    repeated = placed[rng.randrange(4 * per, 5 * per)]
+    placed = [*placed[: 6 * per], repeated, *placed[6 * per :], *placed[2 * per : 3 * per]]
+    ledger = make_ledger(bootstrap)
+    ledger.send(placed)
+    whole = {r.waveform_id: bytes(r.samples) for i, r in enumerate(sent) if i not in (1, 3)}
+    return Produced(ledger.topic, ledger.topic_id, ledger.records, whole)
+
+
+def damaged(chunk: ChunkRecord) -> ChunkRecord:
+    """The chunk with one bit of its samples flipped."""
+    value = bytearray(chunk.value)
+    value[len(value) // 2] ^= 4
+    return replace(chunk, value=memoryview(bytes(value)))
+
+
+def make_ledger(bootstrap: str, partitions: int = PARTITIONS) -> Ledger:
+    """A new topic."""
+    name = f"local-{uuid.uuid4().hex[:12]}"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topic = NewTopic(name, partitions, 1, config={"max.message.bytes": "65536"})
+    admin.create_topics([topic], operation_timeout=30)[name].result(timeout=30)
+
+    def led() -> bool:
+        found = admin.list_topics(timeout=10).topics.get(name)
+        return found is not None and sum(p.leader >= 0 for p in found.partitions.values()) == partitions
+
+    eventually(led)
+    return Ledger(bootstrap, name, _topic_id(bootstrap, name))
+
+
+def _topic_id(bootstrap: str, topic: str) -> str:
+    from confluent_kafka import TopicCollection  # noqa: PLC0415
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    return str(admin.describe_topics(TopicCollection([topic]))[topic].result(timeout=30).topic_id)
+
+
+def make_site(
+    folder: Path, *, bootstrap: str, topic: str, most: int = 1_000_000, java_home: Path | None = None, spark: str = ""
+) -> Path:
+    """A site with one stream on the topic, and a group of its own. `most`: records a batch; `spark`: more settings."""
+    streams = folder / "streams"
+    streams.mkdir(parents=True)
+    (streams / f"{STREAM}.yaml").write_text(
+        f"topic: {topic}\ngroup: g-{uuid.uuid4().hex[:12]}\nreading: {{min_slice: 4}}\n"
+        f"limits: {{max_clock_skew: 36500 d, max_batch_records: {most}}}\n"
+    )
+    (folder / "wavestitch.toml").write_text(
+        f'landing = "{folder}/landing"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
+        f'[kafka]\nbootstrap = "{bootstrap}"\n'
+        f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
+        + (f'[spark]\njava_home = "{java_home}"\n{spark}' if java_home else "")
+    )
+    return folder
+
+
+def open_site(folder: Path) -> Site:
+    return Site(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))
+
+
+def whole_at(folder: Path) -> Whole:
+    """The site as `tests.whole` knows it."""
+    site = open_site(folder)
+    stream = site.stream(STREAM)
+    return Whole(site, stream.topic, stream.group, folder)
+
+
+def stitch_here(job_path: Path, result_path: Path) -> None:
+    """What the Spark app does, and what it makes of a disk in trouble."""
+    try:
+        in_process.stitch_here(job_path, result_path)
+    except OSError as error:
+        raise disk_trouble(error, "reassembling") from error
+
+
+def carry(folder: Path, way: Way | None = None) -> dict[str, Any]:
+    """One batch from plan to moved offsets; `{"nothing": why}` where there is none."""
+    way = way or Way()
+
+    def begin(step: str) -> None:
+        os.path.lexists(folder / f"{MARK}{step}")  # whoever watches this process's calls sees where it is
+        way.before(step)
+
+    begin("plan")
+    site = open_site(folder)
+    if way.plan_id is None:
+        planned = step_plan(site, STREAM, way.request)
+        if "nothing" in planned:
+            return planned
+    else:
+        planned = describe_plan(site.folder(STREAM, way.plan_id).plan())
+    plan_id = planned["plan_id"]
+    begin("read")
+    reads = [step_read(site, STREAM, plan_id, unit) for unit in planned["units"]]
+    begin("reassemble")
+    receipts = [r["receipt"] for r in reads if "receipt" in r]
+    reassembled = step_reassemble(site, STREAM, plan_id, receipts, submit=stitch_here)
+    begin("validate")
+    validated = step_validate(site, STREAM, plan_id, reassembled, gate=way.gate, why="a test")
+    begin("publish")
+    published = step_publish(site, STREAM, plan_id, reassembled, validated)
+    begin("commit offsets")
+    committed = step_commit_offsets(site, STREAM, plan_id)
+    begin("after offsets")
+    return {"plan_id": plan_id, "published": published, **committed}
+
+
+def plans_of(folder: Path) -> list[str]:
+    """The plans that were made, oldest first."""
+    found = (folder / "landing" / STREAM).glob("*/plan.json")
+    return [p.parent.name for p in sorted(found, key=lambda p: p.stat().st_mtime_ns)]
+
+
+def quiet(folder: Path) -> int:
+    """Undisturbed batches until there is nothing to do; returns how many."""
+    for n in range(_MOST_BATCHES):
+        if "nothing" in carry(folder):
+            return n
+    raise AssertionError(f"there was still something to do after {_MOST_BATCHES} batches")
+
+
+def end_of_batch(folder: Path, plan_id: str | None = None, *, way: Way | None = None) -> str:
+    """How a batch ends, in one word; what is no error of the tree is raised."""
+    try:
+        found = carry(folder, way or Way(plan_id))
+    except WavestitchError as error:
+        return type(error).__name__
+    return "nothing" if "nothing" in found else "done"

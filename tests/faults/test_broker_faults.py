@@ -1,0 +1,48 @@
+"""Every fault class that needs Kafka, on few seeds; `python -m tests.faults.campaign` runs all of them.
+
+Names what it proves: I1 to I8, as far as the fault of the class touches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.broker_faults import CLASSES
+from tests.faults.cluster import Cluster, start_cluster
+from tests.faults.fault_class import Bench, FaultClass, Need
+from wavestitch.local.broker import Broker
+
+ON_ONE_BROKER = [(c, s) for c in CLASSES if c.need is Need.BROKER for s in c.quick]
+ON_THREE = [(c, s) for c in CLASSES if c.need is Need.CLUSTER for s in c.quick]
+
+
+def _name(value: object) -> str:
+    return value.name.replace(" ", "-") if isinstance(value, FaultClass) else str(value)
+
+
+@pytest.fixture(scope="module")
+def cluster(java_home: Path, kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    found = start_cluster(tmp_path_factory.mktemp("cluster"), java_home=java_home, jars=kafka_jars)
+    try:
+        yield found
+    finally:
+        found.stop_all()
+
+
+@pytest.mark.parametrize(("fault", "seed"), ON_ONE_BROKER, ids=_name)
+def test_nothing_is_lost_twice_altered_or_unexplained_whatever_befalls_log_or_batch(
+    fault: FaultClass, seed: int, tmp_path: Path, broker: Broker, java_home: Path
+) -> None:
+    counts = fault.run(Bench(tmp_path, broker.bootstrap, java_home), seed)
+    assert counts.clean, counts
+
+
+@pytest.mark.parametrize(("fault", "seed"), ON_THREE, ids=_name)
+def test_nothing_is_lost_twice_altered_or_unexplained_whatever_befalls_nodes_or_network(
+    fault: FaultClass, seed: int, tmp_path: Path, cluster: Cluster, java_home: Path
+) -> None:
+    counts = fault.run(Bench(tmp_path, cluster.bootstrap, java_home, cluster), seed)
+    assert counts.clean, counts
