@@ -161,6 +161,8 @@ class KafkaLog:
             # What the client complained of while it waited explains more than the timeout that it led to.
             if self._complaint is not None and time.monotonic() - self._complaint[0] <= self._deadline + 1:
                 error = self._complaint[1]
+            # librdkafka (2.16) may wait for minutes for a node that has gone; a new client asks the others.
+            self._admin = AdminClient(admin_config(self._settings, on_error=self._remember))
         return translate(error, doing)
 
     def _remember(self, error: KafkaError) -> None:

@@ -151,7 +151,7 @@ class Cluster:
         """The preferred replica leads, or an unclean one where no other is left."""
         kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
         admin = self.admin  # named: an answer dies with its client
-        admin.elect_leaders(kind, [TopicPartition(topic, partition)], request_timeout=10).result(15)
+        admin.elect_leaders(kind, [TopicPartition(topic, partition)]).result(15)
 
     def in_sync(self, topic: str, partition: int) -> set[int]:
         return next(set(p.isrs) for p in self._partitions(topic) if p.id == partition)

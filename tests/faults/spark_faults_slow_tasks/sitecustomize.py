@@ -10,10 +10,12 @@ import importlib.machinery
 import os
 import sys
 import time
-import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+_SLOW_SECONDS = 0.5  # a task is then long enough in the middle of writing to be met there
 
 
 def disturb(module: ModuleType) -> None:
@@ -21,14 +23,19 @@ def disturb(module: ModuleType) -> None:
     stitch, write = module.stitch_assignment, module._Task._write_groups
 
     def disturbed(job: Any, assignment: str) -> Any:
-        note("STITCH_TEST_ATTEMPTS", f"{assignment}-{uuid.uuid4().hex}")
         if note("STITCH_TEST_FAIL_FIRST", assignment):
             raise RuntimeError("this task fails at its first try")
+        if note("STITCH_TEST_TWICE", assignment):
+            with ThreadPoolExecutor(2) as attempts:
+                first, second = attempts.map(lambda _: stitch(job, assignment), range(2))
+            if first != second:
+                raise RuntimeError(f"two attempts of one task came to {first} and to {second}")
+            return first
         return stitch(job, assignment)
 
     def slow_write(self: Any, gatherer: Any, scratch: Path) -> None:
         write(self, gatherer, scratch)
-        time.sleep(float(os.environ.get("STITCH_TEST_SLOW", "0.5")) * (1 + 5 * first_of_all(scratch)))
+        time.sleep(_SLOW_SECONDS)
 
     module.stitch_assignment = disturbed  # type: ignore[attr-defined]
     module._Task._write_groups = slow_write
@@ -45,11 +52,6 @@ def note(variable: str, name: str) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def first_of_all(scratch: Path) -> bool:
-    """One task of all is much slower, where that is asked for."""
-    return "STITCH_TEST_SLOW" in os.environ and note("STITCH_TEST_ATTEMPTS", "the-slow_one")
 
 
 class Finder(importlib.abc.MetaPathFinder):
