@@ -246,4 +246,4 @@ def airflow_in_trouble(bench: Bench, seed: int) -> Counts:
     return _KINDS[seed % len(_KINDS)](bench, seed)
 
 
-CLASSES = (FaultClass("Airflow in trouble", (7, 22, 25), Need.BROKER, 16, (1,), airflow_in_trouble),)
+CLASSES = (FaultClass("Airflow in trouble", (7, 22, 25), Need.BROKER, 10, (1,), airflow_in_trouble),)

@@ -126,9 +126,9 @@ def network_flapping(bench: Bench, seed: int) -> Counts:
 
 
 CLASSES = (
-    FaultClass("network cut", (26,), Need.CLUSTER, 12, (0,), network_cut),
-    FaultClass("network cut one way", (26,), Need.CLUSTER, 12, (0,), network_cut_one_way),
-    FaultClass("network flapping", (26,), Need.CLUSTER, 12, (0,), network_flapping),
-    FaultClass("network slow", (27,), Need.CLUSTER, 10, (0,), network_slow),
-    FaultClass("network narrow", (27,), Need.CLUSTER, 10, (0,), network_narrow),
+    FaultClass("network cut", (26,), Need.CLUSTER, 6, (0,), network_cut),
+    FaultClass("network cut one way", (26,), Need.CLUSTER, 6, (0,), network_cut_one_way),
+    FaultClass("network flapping", (26,), Need.CLUSTER, 6, (0,), network_flapping),
+    FaultClass("network slow", (27,), Need.CLUSTER, 5, (0,), network_slow),
+    FaultClass("network narrow", (27,), Need.CLUSTER, 5, (0,), network_narrow),
 )

@@ -176,8 +176,8 @@ def _played(bench: Bench, seed: int, act: Callable[[Case], None]) -> Counts:
 
 
 CLASSES = (
-    FaultClass("broker killed", (1,), Need.CLUSTER, 18, (0,), broker_killed),
-    FaultClass("broker frozen", (27,), Need.CLUSTER, 12, (0,), broker_frozen),
-    FaultClass("leader moves while reading", (2,), Need.CLUSTER, 12, (0,), leader_moves),
-    FaultClass("unclean election", (28,), Need.CLUSTER, 12, (2,), unclean_election),
+    FaultClass("broker killed", (1,), Need.CLUSTER, 10, (0,), broker_killed),
+    FaultClass("broker frozen", (27,), Need.CLUSTER, 6, (0,), broker_frozen),
+    FaultClass("leader moves while reading", (2,), Need.CLUSTER, 8, (0,), leader_moves),
+    FaultClass("unclean election", (28,), Need.CLUSTER, 10, (2,), unclean_election),
 )

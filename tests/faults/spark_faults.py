@@ -208,4 +208,4 @@ def spark_in_trouble(bench: Bench, seed: int) -> Counts:
     return _KINDS[seed % len(_KINDS)](bench, seed)
 
 
-CLASSES = (FaultClass("Spark in trouble", (4, 5), Need.BROKER, 15, (1,), spark_in_trouble),)
+CLASSES = (FaultClass("Spark in trouble", (4, 5), Need.BROKER, 10, (1,), spark_in_trouble),)
