@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import random
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,12 @@ import confluent_kafka
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from consumers.client_settings import KafkaSettings
 from consumers.landing import open_landing, verify_landed
+from consumers.log_view import KafkaLog
+from consumers.unit_reader import read_unit
 from wavestitch.contracts.chunk_header import encode_headers
+from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Position
@@ -187,3 +192,67 @@ def send_with_raw_header_name(bootstrap: str, topic: str, name: bytes) -> None:
         assert lib.rd_kafka_flush(producer, 30_000) == 0
     finally:
         lib.rd_kafka_destroy(producer)
+
+
+Slices = list[list[tuple[int, int, int]]]
+
+
+class Rig:
+    """One broker, one folder."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        self.bootstrap = bootstrap
+        self.folder = folder
+        self.kafka = KafkaSettings(bootstrap)
+        self.log = KafkaLog(self.kafka)
+
+    def sender(self, topic: str, **options: Any) -> Sender:
+        return Sender(self.bootstrap, topic, **options)
+
+    def plan(self, topic: str, units: Slices, **options: Any) -> Plan:
+        return plan_over(topic, self.log.topic(topic).topic_id, units, **options)
+
+    def settled_end(self, topic: str) -> int:
+        """The end once every marker is written: that happens shortly after a producer's commit or abort returns."""
+        wait_for(lambda: (ends := self.log.ends(topic, [0])[0]).stable_end == ends.high_watermark)
+        return self.log.ends(topic, [0])[0].stable_end
+
+    def recreate(self, topic: str, make_topic: Callable[..., None]) -> None:
+        """Delete a topic and make it again; returns when the broker itself has noticed both."""
+        before = self.log.topic(topic).topic_id
+        delete_topic(self.bootstrap, topic)
+        make_topic(self.bootstrap, topic, 1, {})
+
+        def is_new() -> bool:
+            try:
+                return self.log.topic(topic).topic_id != before
+            except Refused:
+                return False
+
+        wait_for(is_new)
+
+    def read(self, plan: Plan, **options: Any) -> list[dict[str, Any]]:
+        receipts = [
+            read_unit(plan=plan, unit=n, kafka=self.kafka, folder=self.folder, **options)
+            for n in range(len(plan.units))
+        ]
+        self.holes = [hole for r in receipts for s in r.slices for hole in s.holes]
+        return landed_rows(self.folder, plan, receipts)
+
+    def files(self) -> list[str]:
+        return sorted(p.name for p in self.folder.iterdir()) if self.folder.exists() else []
+
+
+def payloads(rows: list[dict[str, Any]]) -> list[bytes]:
+    return [r["payload"] for r in rows]
+
+
+def offsets(rows: list[dict[str, Any]]) -> list[int]:
+    return [r["offset"] for r in rows]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)

@@ -6,10 +6,6 @@ import base64
 import json
 import os
 import signal
-import subprocess
-import sys
-import textwrap
-import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -19,86 +15,21 @@ from typing import Any
 import pytest
 
 from consumers.client_settings import KafkaSettings
-from consumers.log_view import KafkaLog
-from consumers.unit_reader import read_unit, read_units, write_receipt
+from consumers.unit_reader import read_unit, write_receipt
 from tests.broker.reading_rig import (
     META,
     Headers,
-    Sender,
+    Rig,
     delete_before,
     delete_topic,
-    landed_rows,
+    payloads,
     plan_over,
-    reread,
     send_with_raw_header_name,
 )
 from wavestitch.contracts.chunk_header import encode_headers
-from wavestitch.contracts.errors import BadInput, DataLost, Refused, Transient, WavestitchError
-from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.errors import BadInput, DataLost, Refused, Transient
 from wavestitch.contracts.receipt import receipt_from_json
-from wavestitch.local.broker import Broker, start_broker, stop_broker
-
-Slices = list[list[tuple[int, int, int]]]
-
-
-class Rig:
-    """One broker, one folder."""
-
-    def __init__(self, bootstrap: str, folder: Path) -> None:
-        self.bootstrap = bootstrap
-        self.folder = folder
-        self.kafka = KafkaSettings(bootstrap)
-        self.log = KafkaLog(self.kafka)
-
-    def sender(self, topic: str, **options: Any) -> Sender:
-        return Sender(self.bootstrap, topic, **options)
-
-    def plan(self, topic: str, units: Slices, **options: Any) -> Plan:
-        return plan_over(topic, self.log.topic(topic).topic_id, units, **options)
-
-    def settled_end(self, topic: str) -> int:
-        """The end once every marker is written: that happens shortly after a producer's commit or abort returns."""
-        wait_for(lambda: (ends := self.log.ends(topic, [0])[0]).stable_end == ends.high_watermark)
-        return self.log.ends(topic, [0])[0].stable_end
-
-    def recreate(self, topic: str, make_topic: Callable[..., None]) -> None:
-        """Delete a topic and make it again; returns when the broker itself has noticed both."""
-        before = self.log.topic(topic).topic_id
-        delete_topic(self.bootstrap, topic)
-        make_topic(self.bootstrap, topic, 1, {})
-
-        def is_new() -> bool:
-            try:
-                return self.log.topic(topic).topic_id != before
-            except Refused:
-                return False
-
-        wait_for(is_new)
-
-    def read(self, plan: Plan, **options: Any) -> list[dict[str, Any]]:
-        receipts = [
-            read_unit(plan=plan, unit=n, kafka=self.kafka, folder=self.folder, **options)
-            for n in range(len(plan.units))
-        ]
-        self.holes = [hole for r in receipts for s in r.slices for hole in s.holes]
-        return landed_rows(self.folder, plan, receipts)
-
-    def files(self) -> list[str]:
-        return sorted(p.name for p in self.folder.iterdir()) if self.folder.exists() else []
-
-
-@pytest.fixture
-def rig(broker: Broker, tmp_path: Path) -> Rig:
-    return Rig(broker.bootstrap, tmp_path / "landing")
-
-
-def payloads(rows: list[dict[str, Any]]) -> list[bytes]:
-    return [r["payload"] for r in rows]
-
-
-def offsets(rows: list[dict[str, Any]]) -> list[int]:
-    return [r["offset"] for r in rows]
-
+from wavestitch.local.broker import start_broker, stop_broker
 
 # --- whole readings
 
@@ -429,130 +360,3 @@ def test_a_broker_that_goes_away_during_the_reading_is_a_transient_error(
         assert rig.files() == []
     finally:
         stop_broker(home)
-
-
-# --- side by side
-
-
-def test_units_are_read_side_by_side_and_progress_is_summed_up(rig: Rig, topic_factory: Any) -> None:
-    topic = topic_factory(partitions=3)
-    sender = rig.sender(topic, value_bytes=1000)
-    sent = [v for p in range(3) for v in sender.send(500, partition=p)]
-    plan = rig.plan(topic, [[(0, 0, 500)], [(1, 0, 200), (1, 200, 500)], [(2, 0, 500)]])
-    told: list[tuple[int, int]] = []
-    receipts = read_units(
-        plan=plan, kafka=rig.kafka, folder=rig.folder, processes=2, progress=lambda r, b: told.append((r, b))
-    )
-    assert [r.unit for r in receipts] == [0, 1, 2]
-    assert payloads(landed_rows(rig.folder, plan, receipts)) == sent
-    assert told[-1] == (1500, 1_500_000)
-    assert told == sorted(told)
-
-
-def test_a_childs_error_is_raised_here_with_its_facts(rig: Rig, topic_factory: Any) -> None:
-    topic = topic_factory(partitions=2)
-    rig.sender(topic).send(10)
-    rig.sender(topic).send(10, partition=1)
-    plan = rig.plan(topic, [[(0, 0, 10)], [(1, 0, 10)]])
-    delete_before(rig.bootstrap, topic, 4, partition=1)
-    with pytest.raises(DataLost) as lost:
-        read_units(plan=plan, kafka=rig.kafka, folder=rig.folder)
-    assert lost.value.facts["offsets"] == [[0, 4]]
-    assert lost.value.facts["partition"] == 1
-
-
-def readers_of(folder: Path) -> list[int]:
-    """Processes that read into this folder: told by the folder that they write in, which is theirs alone."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                argv = (entry / "cmdline").read_bytes().split(b"\0")
-                if b"consumers.unit_process" in argv and str(folder) in os.readlink(entry / "cwd"):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return found
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
-
-
-def endless(rig: Rig, topic: str) -> Plan:
-    """Units that wait for an open transaction, for a minute."""
-    hanging = rig.sender(topic, transactional=True)
-    for p in range(2):
-        if not p:
-            hanging.begin()
-        hanging.send(3, partition=p)
-    rig.hanging = hanging  # type: ignore[attr-defined]  # kept alive, or the transaction ends
-    return rig.plan(topic, [[(0, 0, 3)], [(1, 0, 3)]], transactional=True, idle_deadline=60)
-
-
-def test_children_die_with_their_parent(rig: Rig, topic_factory: Any, tmp_path: Path) -> None:
-    plan = endless(rig, topic_factory(partitions=2))
-    (tmp_path / "plan.json").write_text(plan.to_json())
-    program = f"""
-        from pathlib import Path
-        from consumers.client_settings import KafkaSettings
-        from consumers.unit_reader import read_units
-        from wavestitch.contracts.plan import plan_from_json
-        plan = plan_from_json(Path("plan.json").read_text())
-        read_units(plan=plan, kafka=KafkaSettings({rig.bootstrap!r}), folder=Path("landing"))
-    """
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path) as parent:
-        wait_for(lambda: len(readers_of(tmp_path)) == 2)
-        parent.kill()
-    wait_for(lambda: not readers_of(tmp_path), 5)
-
-
-def test_a_child_that_is_killed_is_a_transient_error_and_ends_the_others(
-    rig: Rig, topic_factory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = endless(rig, topic_factory(partitions=2))
-    monkeypatch.chdir(tmp_path)
-
-    def kill_one() -> None:
-        wait_for(lambda: len(readers_of(tmp_path)) == 2)
-        os.kill(readers_of(tmp_path)[0], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_one)
-    killer.start()
-    with pytest.raises(Transient, match="was killed by signal 9"):
-        read_units(plan=plan, kafka=rig.kafka, folder=rig.folder)
-    killer.join()
-    assert readers_of(tmp_path) == []
-
-
-def test_passwords_reach_a_child_neither_by_argument_nor_by_environment(
-    rig: Rig, topic_factory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = endless(rig, topic_factory(partitions=2))
-    monkeypatch.chdir(tmp_path)
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "ada"}
-    kafka = KafkaSettings(rig.bootstrap, {**login, "sasl.password": "hush-1"})
-    seen: list[bytes] = []
-
-    def look() -> None:
-        wait_for(lambda: len(readers_of(tmp_path)) == 2)
-        for pid in readers_of(tmp_path):
-            seen.append(Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes())
-
-    looker = threading.Thread(target=look)
-    looker.start()
-    with pytest.raises(WavestitchError):  # this broker asks for no login, and knows none
-        read_units(plan=plan, kafka=kafka, folder=rig.folder)
-    looker.join()
-    assert len(seen) == 2
-    assert not any(b"hush-1" in text for text in seen)
-
-
-def test_a_plan_that_was_changed_is_refused_by_the_child(rig: Rig, topic_factory: Any) -> None:
-    plan = reread(rig.plan(topic_factory(), [[(0, 0, 0)]]), nonce="other")
-    object.__setattr__(plan, "generation", 7)
-    with pytest.raises(BadInput, match="was changed after it was made"):
-        read_units(plan=plan, kafka=rig.kafka, folder=rig.folder)

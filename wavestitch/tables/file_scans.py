@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.tables.commit_outcome import reading
 from wavestitch.tables.row_filter import EVERY_ROW
+
+_AT_ONCE_BYTES = 16 << 20
 
 
 def files_to_read(
@@ -37,6 +41,15 @@ def read_file(
         yield from ArrowScan(table.metadata, table.io, table.schema().select(*columns), row_filter).to_record_batches(
             [task]
         )
+
+
+def stream_file(table: Table, file: DataFile) -> Iterator[pa.RecordBatch]:
+    """All rows and columns of one file, about 16 MiB at a time: a scan would hold the whole file."""
+    schema = table.schema().as_arrow()
+    at_once = max(1, _AT_ONCE_BYTES * file.record_count // max(1, file.file_size_in_bytes))
+    with reading(_name(table)), table.io.new_input(file.file_path).open() as source:
+        for batch in pq.ParquetFile(source).iter_batches(batch_size=at_once):
+            yield batch.select(schema.names).cast(schema)
 
 
 def read_rows(

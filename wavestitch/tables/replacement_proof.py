@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import xxhash
 from pyiceberg.manifest import DataFile, ManifestEntryStatus
-from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from wavestitch.contracts.errors import Altered
 from wavestitch.tables.commit_outcome import reading
-from wavestitch.tables.file_scans import read_file
+from wavestitch.tables.file_scans import stream_file
 from wavestitch.tables.table_state import main_snapshots
 
 
@@ -65,9 +65,8 @@ def _changed(table: Table, snapshot: Snapshot, status: ManifestEntryStatus) -> l
 
 
 def _rows(table: Table, files: Iterable[DataFile]) -> Iterator[bytes]:
-    names = [f.name for f in table.schema().fields]
     for file in files:
-        for batch in read_file(table, FileScanTask(file), names):
+        for batch in stream_file(table, file):
             yield from _digests(batch)
 
 
