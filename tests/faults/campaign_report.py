@@ -137,7 +137,8 @@ def _claim(found: Mapping[str, Any]) -> str:
     counts = "/".join(str(found[n]) for n in SUMS[1:])
     kinds, contained = found["hostile"]["kinds"], found["hostile"]["contained"]
     hostile = f"hostile corpus contained ({contained} of {kinds} kinds)"
-    ends = "every run ended by its deadline" if found["every_run_ended_by_its_deadline"] else "not every planned case has run clean"
+    ended = found["every_run_ended_by_its_deadline"]
+    ends = "every run ended by its deadline" if ended else "not every planned case has run clean"
     return (
         f"{found['fault_runs']} faults of {found['fault_classes']} classes at {len(POINTS)} kill points, "
         f"{found['histories']} histories, {found['records']} records: {counts} lost/twice/altered/unexplained; "
