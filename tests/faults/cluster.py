@@ -98,6 +98,7 @@ class Cluster:
             folder=self.node_folder(node),
             java_home=self.java_home,
             jars=self.jars,
+            port=at.clients,  # those that look for it know no other one
             overrides={
                 **_COMMON,
                 "node.id": str(node),
