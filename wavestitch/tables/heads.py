@@ -14,14 +14,20 @@ from pyiceberg.table.snapshots import Snapshot
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.position import Head, head_from_properties
 
+# Of a table, by snapshot: a snapshot never changes, and a long history is walked several times for each batch.
+_heads_of: dict[str, dict[int, Head | None]] = {}
+
 
 def walk_heads(table: Table) -> Iterator[Head]:
     """Newest first. Raises `Refused` where there is history but no head left in it."""
+    known = _heads_of.setdefault(str(table.metadata.table_uuid), {})
     snapshots = {s.snapshot_id: s for s in table.metadata.snapshots}
     current = table.metadata.current_snapshot_id
     found = current is None
     while current is not None and current in snapshots:  # a parent may have been expired
-        head = _head(snapshots[current])
+        if current not in known:
+            known[current] = _head(snapshots[current])
+        head = known[current]
         if head is not None:
             found = True
             yield head

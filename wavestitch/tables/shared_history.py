@@ -1,23 +1,55 @@
-"""Keeps pyiceberg from copying a table's whole history a score of times for each commit.
+"""Keeps pyiceberg from reading and copying a table's whole history a score of times for each batch.
 
 It applies every update to a deep copy of the metadata, the snapshots of all time included: 2.5 ms of a commit's CPU for
-each retained one. They are frozen models, so a copy may be the thing itself. Changes nothing else about them.
+each retained one. What the metadata consists of are frozen models, so only what holds them is copied. And it reads the
+metadata file anew whenever a table is looked at. Such a file is never changed, so that what was read or written of it
+holds; which one is the table's is still asked of the catalog each time. Changes nothing else about them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyiceberg.table.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry
+from pyiceberg.serializers import FromInputFile, ToOutputFile
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
 
-_FROZEN = (Snapshot, SnapshotLogEntry, MetadataLogEntry)
+_KEPT = 12
+"""The three tables of a few streams; versions of one table share its snapshots."""
+
+_read, _write = FromInputFile.table_metadata, ToOutputFile.table_metadata
+_known: dict[str, TableMetadata] = {}
 
 
 def share_history() -> None:
-    """From now on, in this process, a copy of a table's metadata has the same snapshot objects as its original."""
-    for kind in _FROZEN:
-        kind.__deepcopy__ = _itself  # type: ignore[method-assign,assignment]
+    """From now on, in this process, a copy of a table's metadata has the same snapshot objects as its original, and the
+    metadata files that were read or written last are not read again."""
+    for kind in (TableMetadataV1, TableMetadataV2, TableMetadataV3):
+        kind.__deepcopy__ = _copy_containers  # type: ignore[method-assign,assignment]
+    FromInputFile.table_metadata = _read_once  # type: ignore[method-assign,assignment]
+    ToOutputFile.table_metadata = _write_and_keep  # type: ignore[method-assign,assignment]
 
 
-def _itself(frozen: Any, _memo: dict[int, Any] | None = None) -> Any:
-    return frozen
+def _copy_containers(metadata: Any, _memo: dict[int, Any] | None = None) -> Any:
+    found = metadata.model_copy()
+    for name, value in vars(found).items():
+        if isinstance(value, list | dict):
+            vars(found)[name] = value.copy()
+    return found
+
+
+def _read_once(file: Any, *args: Any, **more: Any) -> TableMetadata:
+    found = _known.get(file.location)
+    return _keep(file.location, _read(file, *args, **more) if found is None else found)
+
+
+def _write_and_keep(metadata: TableMetadata, file: Any, *args: Any, **more: Any) -> None:
+    _write(metadata, file, *args, **more)
+    _keep(file.location, metadata)
+
+
+def _keep(location: str, metadata: TableMetadata) -> TableMetadata:
+    _known.pop(location, metadata)
+    _known[location] = metadata  # the last one used is the last to go
+    for oldest in list(_known)[:-_KEPT]:
+        _known.pop(oldest, metadata)
+    return metadata

@@ -1,0 +1,42 @@
+"""What is kept of a table's metadata is what stands in its file, and no version changes with a later one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+
+from tests.domain.table_rows import first_head, published_row, stage
+from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.stream_tables import StreamTables
+from wavestitch.tables.table_state import local_path
+
+
+def as_written(table: Table) -> TableMetadata:
+    return TableMetadataUtil.parse_raw(Path(local_path(table.metadata_location)).read_text())
+
+
+def test_every_version_is_what_its_file_says_also_after_later_commits(tmp_path: Path) -> None:
+    settings = CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+    tables = StreamTables(settings, "ecg")
+    head, versions = None, []
+    for n in range(4):
+        staged = stage(tables.data_folder(), f"rows-{n}", [published_row(f"w-{n}")])
+        head = tables.commit(head, first_head() if head is None else head.next(), [staged])
+        versions.append(tables.waveforms())
+        # Another process's view of the catalog commits, too, and both see it.
+        other = StreamTables(settings, "ecg")
+        head = other.commit(head, head.next(), [])
+        versions += [other.waveforms(), tables.waveforms()]
+    for n, version in enumerate(versions):
+        assert version.metadata == as_written(version), n
+    assert [len(v.metadata.snapshots) for v in versions[::3]] == [1, 3, 5, 7]
+    assert [h.sequence for h in tables.heads()] == list(range(8, 0, -1))
+
+
+def test_a_stored_file_that_was_never_read_here_is_read(tmp_path: Path) -> None:
+    settings = CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+    for name in (f"s{n}" for n in range(20)):  # more than are kept
+        StreamTables(settings, name).commit(None, first_head(plan_id=name), [])
+    assert [StreamTables(settings, f"s{n}").head().plan_id for n in range(20)] == [f"s{n}" for n in range(20)]
