@@ -19,6 +19,7 @@ import numpy as np
 import xxhash
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from spark_apps.start_archive import archived_start
 from wavestitch.batch.site import Site
 from wavestitch.local.broker import start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
@@ -115,7 +116,9 @@ def open_ground(folder: Path, say: Say) -> Iterator[Ground]:
         broker = start_broker(folder=folder / "kafka", java_home=java_home, jars=jars)
         streams = folder / "streams"
         streams.mkdir()
-        write_config(folder, bootstrap=broker.bootstrap, java_home=java_home, streams=streams)
+        # As `wavestitch up` writes it.
+        spark_conf = archived_start(cache=CACHE, java_home=java_home, say=say)
+        write_config(folder, bootstrap=broker.bootstrap, java_home=java_home, streams=streams, spark_conf=spark_conf)
         yield Ground(folder, broker.bootstrap, broker.pid, java_home)
     finally:
         stop_broker(folder / "kafka")

@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from spark_apps.outcome import disk_trouble, read_outcomes, run_task
 from wavestitch.contracts.errors import Transient, WavestitchError
@@ -25,17 +24,19 @@ from wavestitch.write_once import write_first
 _SHOWN = 400
 
 
-def stitch_on_spark(spark: SparkSession, job: StitchJob) -> StitchReport:
-    """One Spark task per assignment. Works on a classic session and on Spark Connect."""
+def stitch_on_spark(spark: SparkContext, job: StitchJob) -> StitchReport:
+    """One Spark task per assignment.
+
+    An RDD, because nothing here is a query: a session of Spark SQL with its planner and its generated code takes
+    longer to start than all the rest of a small batch.
+    """
     tasks = len(job.assignments)
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pydict({"outcome": [run_task(job, job.assignments[number])]})
+    def run(number: int) -> str:
+        return run_task(job, job.assignments[number])
 
-    rows = spark.range(0, tasks, 1, tasks).mapInArrow(run, "outcome string").collect() if tasks else []
-    return StitchReport(job.plan_id, read_outcomes([r.outcome for r in rows]))
+    outcomes = spark.parallelize(range(tasks), tasks).map(run).collect() if tasks else []
+    return StitchReport(job.plan_id, read_outcomes(outcomes))
 
 
 def main(argv: Sequence[str]) -> int:
@@ -45,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     options = ask.parse_args(argv)
     try:
         job = stitch_job_from_json(options.job.read_text(encoding="utf-8"))
-        spark = SparkSession.builder.getOrCreate()
+        spark = SparkContext.getOrCreate()
         write_first(options.result, stitch_on_spark(spark, job).to_json())
         spark.stop()
     except WavestitchError as error:
@@ -72,7 +73,9 @@ def _leave(result: Path, error: WavestitchError) -> int:
 
 def _brief(error: Exception) -> str:
     """An error of Spark's, which may have hundreds of lines, in one: how it begins, and what sounds like the cause."""
-    lines = [x.strip() for x in str(error).splitlines() if x.strip()]
+    lines = [x.strip(": \t") for x in str(error).splitlines() if x.strip(": \t")]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        del lines[0]  # which of Spark's methods it was says nothing
     causes = [x for x in lines[1:] if "Python worker exited" in x] or [
         x for x in lines[1:] if x.startswith("Caused by")
     ]

@@ -55,7 +55,7 @@ class Contender:
 
     def _stitch(self, job_path: Path, result: Path) -> None:
         job = stitch_job_from_json(job_path.read_text(encoding="utf-8"))
-        write_first(result, stitch_on_spark(self.spark, job).to_json())
+        write_first(result, stitch_on_spark(self.spark.sparkContext, job).to_json())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from wavestitch.batch.steps import (
 )
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
+from wavestitch.validation.gate import load_gate
 
 
 class Watcher(Protocol):
@@ -95,17 +97,22 @@ def run_batch(
 
     watcher.begin("read", total=planned["records"])
     folder = site.folder(stream, plan_id)
-    receipts = read(plan=folder.plan(), kafka=site.kafka, folder=folder.path, progress=watcher.progress)
+    plan = folder.plan()
+    receipts = read(plan=plan, kafka=site.kafka, folder=folder.path, progress=watcher.progress)
     names = [write_receipt(folder.path, r).name for r in receipts]
     options.after_step("read")
 
     watcher.begin("reassemble")
+    # Spark takes longer to start than the gate to import, and leaves a processor free meanwhile.
+    loading = threading.Thread(target=load_gate if plan.stream.expectations else lambda: None)
+    loading.start()
     reassembled = step_reassemble(
         site, stream, plan_id, names, submit=submit or submit_locally(site, watcher.say), say=watcher.say
     )
     options.after_step("reassemble")
 
     watcher.begin("validate")
+    loading.join()  # Great Expectations' modules import each other: half loaded they cannot be used
     validated = step_validate(site, stream, plan_id, reassembled, gate=options.gate, why=options.why)
     options.after_step("validate")
 

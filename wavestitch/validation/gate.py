@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def load_gate() -> None:
+    """Import what validating needs, ahead of it: this takes seconds."""
+    import wavestitch.validation.checkpoint  # noqa: PLC0415
+    import wavestitch.validation.suite  # noqa: F401, PLC0415
+
+
 def validate_rows(
     rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None
 ) -> Verdict:
