@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from consumers.client_settings import KafkaSettings
 from consumers.landing import open_landing, verify_landed
@@ -230,6 +230,23 @@ class Rig:
                 return False
 
         wait_for(is_new)
+
+    def configure(self, kind: ResourceType, name: str, values: dict[str, str]) -> None:
+        """Change settings of a topic or of a broker while they run."""
+        asked = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in values.items()]
+        resource = ConfigResource(kind, name, incremental_configs=asked)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def first_delivered(self, topic: str) -> int | None:
+        """The offset of the first record that a reader of partition 0 gets."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "looks-only"})
+        try:
+            consumer.assign([TopicPartition(topic, 0, 0)])
+            message = consumer.poll(10)
+            return None if message is None else message.offset()
+        finally:
+            consumer.close()
 
     def read(self, plan: Plan, **options: Any) -> list[dict[str, Any]]:
         receipts = [

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import ResourceType
 
 from consumers.client_settings import KafkaSettings
 from consumers.unit_reader import read_unit, write_receipt
@@ -25,6 +26,7 @@ from tests.broker.reading_rig import (
     payloads,
     plan_over,
     send_with_raw_header_name,
+    wait_for,
 )
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.errors import BadInput, DataLost, Refused, Transient
@@ -272,6 +274,25 @@ def test_a_compacted_topic_is_refused(rig: Rig, topic_factory: Any) -> None:
     rig.sender(topic).send(3)
     with pytest.raises(Refused, match="is compacted"):
         rig.read(rig.plan(topic, [[(0, 0, 3)]]))
+
+
+def test_a_log_that_was_compacted_in_the_past_names_the_offsets_that_are_gone(rig: Rig, topic_factory: Any) -> None:
+    eager = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0.01", "min.compaction.lag.ms": "0"}
+    topic = topic_factory(configs={"cleanup.policy": "compact", **eager})
+    # A broker looks for logs to clean four times a minute, unless it is told otherwise.
+    rig.configure(ResourceType.BROKER, "1", {"log.cleaner.backoff.ms": "100"})
+    sender = rig.sender(topic)
+    sender.send(50)
+    time.sleep(0.2)  # longer than segment.ms: the next record begins a new segment, and the old one may be cleaned
+    sender.send(10)
+    wait_for(lambda: rig.first_delivered(topic) == 49, seconds=60)
+    rig.configure(ResourceType.TOPIC, topic, {"cleanup.policy": "delete"})
+    wait_for(lambda: not rig.log.topic(topic).compacted)
+    with pytest.raises(DataLost, match=r"offsets \[0, 49\) hold no record although the log still covers them") as lost:
+        rig.read(rig.plan(topic, [[(0, 0, 60)]]))
+    assert lost.value.facts["offsets"] == [[0, 49]]
+    assert rig.files() == []
+    assert len(rig.read(rig.plan(topic, [[(0, 49, 60)]]))) == 11
 
 
 # --- records that are no chunks
