@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from consumers.client_settings import KafkaSettings
@@ -85,8 +85,9 @@ def _plain(stream: str) -> str:
     return stream
 
 
+@cache
 def code_version() -> str:
-    """What made a plan: the package's version, and the commit where it runs from a checkout."""
+    """What made a plan: the package's version, and the commit where it runs from a checkout. Asked once a process."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return __version__

@@ -43,6 +43,19 @@ esac
 exec {python} -m airflow "$@"
 """
 
+_LOCAL_SETTINGS = '''\
+"""Written anew at each start of the local stack."""
+
+import sys
+
+__all__ = []
+
+if "scheduler" in sys.argv:
+    from wavestitch.batch.preload import preload
+
+    preload()
+'''
+
 
 @dataclass(frozen=True, slots=True)
 class Airflow:
@@ -99,6 +112,7 @@ def start_airflow(
         say("starting Airflow; this takes ten seconds to a minute")
         _write_passwords(folders.passwords)
         _write_command(folders.commands)
+        _write_local_settings(folder / "config")
         for attempt in range(_PORT_ATTEMPTS):
             chosen = _choose_port(folder, wanted=port, fresh=attempt > 0)
             write_whole(folder / "port", str(chosen))
@@ -164,6 +178,12 @@ def _write_command(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     write_whole(folder / "airflow", _COMMAND.format(python=shlex.quote(sys.executable)))
     (folder / "airflow").chmod(0o755)
+
+
+def _write_local_settings(folder: Path) -> None:
+    """Airflow imports this file in each of its processes."""
+    folder.mkdir(exist_ok=True)
+    write_whole(folder / "airflow_local_settings.py", _LOCAL_SETTINGS)
 
 
 def _launch(folders: AirflowFolders, environment: Mapping[str, str]) -> Daemon:
