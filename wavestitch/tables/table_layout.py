@@ -148,7 +148,12 @@ WAVEFORMS_TABLE = _layout(
     "waveforms",
     PUBLISHED,
     # Ids often share a long beginning; cut bounds would never rule a file out.
-    {**_metrics("none", "samples", "meta"), **_metrics("full", "waveform_id")},
+    {
+        **_metrics("none", "samples", "meta"),
+        **_metrics("full", "waveform_id"),
+        # As the stitching writes them: a reader decodes groups side by side, so larger ones would be read slower.
+        "write.parquet.row-group-size-bytes": str(64 << 20),
+    },
     PartitionSpec(PartitionField(_START_TIME, 1000, DayTransform(), "start_time_day")),
 )
 HELD_TABLE = _layout(
