@@ -21,6 +21,8 @@ from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
 
+_NO_RECORD = -1
+"""Kafka's answer where no record is as late as the time that was asked for."""
 _LOOK_SECONDS = 0.25
 """So often a request that has no answer yet is looked after."""
 
@@ -71,8 +73,7 @@ class KafkaLog:
     def offsets_at(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, int]:
         # The ends come first: a record that arrives between the two questions lies at or behind them, never before.
         ends = self.ends(topic, list(times_ms))
-        found = self._offsets(topic, {p: OffsetSpec.for_timestamp(ms) for p, ms in times_ms.items()})
-        # -1: no record is that late.
+        found = self._offsets(topic, {p: OffsetSpec.for_timestamp(ms) for p, ms in times_ms.items()}, least=_NO_RECORD)
         return {p: f.offset if f.offset >= 0 else ends[p].stable_end for p, f in found.items()}
 
     def members(self, group: str) -> Sequence[str]:
@@ -116,7 +117,9 @@ class KafkaLog:
         except KafkaException as raised:
             raise self._error(raised, f"committing the offsets of group {group} on topic {topic}") from raised
 
-    def _offsets(self, topic: str, specs: Mapping[int, OffsetSpec], *, committed: bool = True) -> dict[int, Any]:
+    def _offsets(
+        self, topic: str, specs: Mapping[int, OffsetSpec], *, committed: bool = True, least: int = 0
+    ) -> dict[int, Any]:
         if not specs:
             return {}  # the client calls an empty question an error
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
@@ -126,9 +129,13 @@ class KafkaLog:
             at.partition: self._result(future, f"asking for offsets of topic {topic} partition {at.partition}")
             for at, future in futures.items()
         }
-        missing = sorted(set(specs) - set(answers))
+        # Where a partition has no leader, the client may answer without an error, with an offset that is none.
+        missing = sorted(p for p in specs if p not in answers or answers[p].offset < least)
         if missing:
-            raise Transient(f"no offsets came for topic {topic} partitions {missing}; try again", partitions=missing)
+            raise Transient(
+                f"no offsets came for topic {topic} partitions {missing}; are their leaders up? Try again",
+                partitions=missing,
+            )
         return answers
 
     def _result(self, future: Future[Any], doing: str) -> Any:

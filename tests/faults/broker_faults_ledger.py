@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from confluent_kafka import Message, Producer
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from tests.memory.memory_log import Record
 from wavestitch.producers.chunking import ChunkRecord
@@ -82,10 +82,31 @@ class Ledger:
         return sent
 
     def _settled(self, sent: list[tuple[ChunkRecord, Any]]) -> list[Record]:
-        return [
-            Record(self.topic_id, m.partition(), m.offset(), m.timestamp()[1], c.key, tuple(c.headers), bytes(c.value))
-            for c, m in sent
-        ]
+        taken = {(r.partition, r.offset) for r in self.records} | {(m.partition(), m.offset()) for _, m in sent}
+        settled = []
+        for c, m in sent:
+            # A batch that reached the broker twice is acknowledged without an offset.
+            offset = m.offset() if m.offset() is not None else self._find(c, m.partition(), taken)
+            settled.append(
+                Record(self.topic_id, m.partition(), offset, m.timestamp()[1], c.key, tuple(c.headers), bytes(c.value))
+            )
+        return settled
+
+    def _find(self, chunk: ChunkRecord, partition: int, taken: set[tuple[int, int]]) -> int:
+        """Where the log has this chunk, at an offset that is nobody else's."""
+        consumer = Consumer(
+            {"bootstrap.servers": self.bootstrap, "group.id": "ledger", "isolation.level": "read_uncommitted"}
+        )
+        try:
+            consumer.assign([TopicPartition(self.topic, partition, 0)])
+            while (message := consumer.poll(10)) is not None:
+                at = (partition, message.offset())
+                if message.error() is None and message.value() == bytes(chunk.value) and at not in taken:
+                    taken.add(at)
+                    return int(message.offset())
+        finally:
+            consumer.close()
+        raise AssertionError(f"a chunk that was acknowledged is not in partition {partition} of {self.topic}")
 
 
 class Transaction:

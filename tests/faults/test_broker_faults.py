@@ -5,14 +5,20 @@ Names what it proves: I1 to I8, as far as the fault of the class touches them.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
+from consumers.client_settings import KafkaSettings
+from consumers.log_view import KafkaLog
 from tests.faults.broker_faults import CLASSES
 from tests.faults.cluster import Cluster, start_cluster
 from tests.faults.fault_class import Bench, FaultClass, Need
+from tests.whole import eventually
+from wavestitch.contracts.errors import Transient
 from wavestitch.local.broker import Broker
 
 ON_ONE_BROKER = [(c, s) for c in CLASSES if c.need is Need.BROKER for s in c.quick]
@@ -46,3 +52,22 @@ def test_nothing_is_lost_twice_altered_or_unexplained_whatever_befalls_nodes_or_
 ) -> None:
     counts = fault.run(Bench(tmp_path, cluster.bootstrap, java_home, cluster), seed)
     assert counts.clean, counts
+
+
+def test_a_partition_without_a_leader_has_no_end_instead_of_an_early_one(cluster: Cluster) -> None:
+    """I8: the client's answer for it is -1001, without an error; taken for an offset, all were cut off behind it."""
+    topic, victim = f"alone-{uuid.uuid4().hex[:6]}", 2
+    log = KafkaLog(KafkaSettings(cluster.bootstrap))
+    admin = cluster.admin
+    admin.create_topics([NewTopic(topic, num_partitions=1, replica_assignment=[[victim]])])[topic].result(30)
+    eventually(lambda: cluster.leader(topic, 0) == victim)
+    assert log.ends(topic, [0])[0].high_watermark == 0
+    try:
+        cluster.kill(victim)
+        for _ in range(2):  # by the client that knew the leader, and by one that never did
+            with pytest.raises(Transient):
+                log.ends(topic, [0])
+            log = KafkaLog(KafkaSettings(cluster.bootstrap))
+    finally:
+        cluster.heal()
+    assert log.ends(topic, [0])[0].high_watermark == 0

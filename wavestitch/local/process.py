@@ -111,7 +111,7 @@ def session_members(session: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             stat = _read_stat(int(entry.name))
-            if stat is not None and int(stat[3]) == session and not _is_dead(stat[0]):
+            if stat is not None and int(stat[3]) == session and not _is_dead(stat):
                 members.append(int(entry.name))
     return members
 
@@ -130,7 +130,7 @@ def start_time(pid: int) -> int | None:
     """Clock ticks from boot to the start of this process; None if it is gone, or dead and not yet waited for."""
     _reap(pid)
     stat = _read_stat(pid)
-    return None if stat is None or _is_dead(stat[0]) else int(stat[19])
+    return None if stat is None or _is_dead(stat) else int(stat[19])
 
 
 def _stat(pid: int) -> tuple[str, int]:
@@ -141,7 +141,7 @@ def _stat(pid: int) -> tuple[str, int]:
 
 
 def _read_stat(pid: int) -> list[str] | None:
-    """The fields after the command's name, from the state on: [0] state, [3] session, [19] start time."""
+    """The fields after the command's name, from the state on: [0] state, [3] session, [17] threads, [19] start time."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -149,8 +149,9 @@ def _read_stat(pid: int) -> list[str] | None:
     return text[text.rindex(")") + 2 :].split()  # the name itself may hold spaces and parentheses
 
 
-def _is_dead(state: str) -> bool:
-    return state in {"Z", "X"}
+def _is_dead(stat: list[str]) -> bool:
+    # A killed process looks dead as soon as its first thread is; the others keep its ports and files a moment longer.
+    return stat[0] in {"Z", "X"} and int(stat[17]) <= 1
 
 
 def _reap(pid: int) -> None:

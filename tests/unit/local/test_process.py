@@ -66,3 +66,20 @@ def test_what_cannot_be_started_or_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "d.pid").write_text("17")
     with pytest.raises(BadInput, match=r"d\.pid"):
         running_daemon(tmp_path / "d.pid")
+
+
+FIRST_THREAD_GONE = """
+import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+print("up", flush=True)
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)  # exit, of this thread only
+"""
+
+
+def test_a_process_lives_as_long_as_any_thread_of_it_holds_its_ports(tmp_path: Path) -> None:
+    daemon = start(tmp_path, FIRST_THREAD_GONE)
+    stat = Path(f"/proc/{daemon.pid}/stat")
+    assert wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", seconds=20)
+    assert daemon.alive()
+    assert stop_daemon(tmp_path / "d.pid", with_signal=signal.SIGKILL, patience=10) is True
+    assert not daemon.alive()
