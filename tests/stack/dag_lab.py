@@ -62,6 +62,10 @@ class Lab:
 
     def run(self, conf: dict[str, Any] | None = None, *, before: dict[str, Callable[[Any], None]] | None = None) -> Run:
         """One run as a trigger makes it. `before`: what happens as a task begins."""
+        from airflow import settings  # noqa: PLC0415
+
+        # What an earlier run's death left in this thread's session would not be there in a new scheduler's.
+        settings.Session.remove()
         dag = self.dag()
         for task_id, act in (before or {}).items():
             dag.get_task(task_id)._pre_execute_hook = act
