@@ -8,6 +8,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from tests.domain.table_rows import first_head, published_row, stage
+from wavestitch.tables import heads
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.stream_tables import StreamTables
 from wavestitch.tables.table_state import local_path
@@ -40,3 +41,15 @@ def test_a_stored_file_that_was_never_read_here_is_read(tmp_path: Path) -> None:
     for name in (f"s{n}" for n in range(20)):  # more than are kept
         StreamTables(settings, name).commit(None, first_head(plan_id=name), [])
     assert [StreamTables(settings, f"s{n}").head().plan_id for n in range(20)] == [f"s{n}" for n in range(20)]
+
+
+def test_heads_of_expired_snapshots_are_not_kept(tmp_path: Path) -> None:
+    settings = CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+    tables = StreamTables(settings, "ecg")
+    head = tables.commit(None, first_head(), [])
+    for _ in range(4):
+        head = tables.commit(head, head.next(), [])
+    old = [h.snapshot_id for h in tables.heads()][2:]
+    tables.waveforms().maintenance.expire_snapshots().by_ids(old).commit()
+    assert [h.sequence for h in tables.heads()] == [5, 4]
+    assert set(heads._heads_of[tables.waveforms().metadata.table_uuid]) == {h.snapshot_id for h in tables.heads()}

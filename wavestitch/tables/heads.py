@@ -7,6 +7,7 @@ Snapshots of maintenance carry none of our keys and are passed over. Keeps I7.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import UUID
 
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -15,13 +16,16 @@ from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.position import Head, head_from_properties
 
 # Of a table, by snapshot: a snapshot never changes, and a long history is walked several times for each batch.
-_heads_of: dict[str, dict[int, Head | None]] = {}
+_heads_of: dict[UUID, dict[int, Head | None]] = {}
 
 
 def walk_heads(table: Table) -> Iterator[Head]:
     """Newest first. Raises `Refused` where there is history but no head left in it."""
-    known = _heads_of.setdefault(str(table.metadata.table_uuid), {})
     snapshots = {s.snapshot_id: s for s in table.metadata.snapshots}
+    known = _heads_of.setdefault(table.metadata.table_uuid, {})
+    if len(known) > len(snapshots):  # some have been expired; a new dict, since another walk may be in the old one
+        known = {i: head for i, head in list(known.items()) if i in snapshots}
+        _heads_of[table.metadata.table_uuid] = known
     current = table.metadata.current_snapshot_id
     found = current is None
     while current is not None and current in snapshots:  # a parent may have been expired
