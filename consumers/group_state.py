@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.position import GroupOffset, Position
 
 _FIRST_PATIENCE = 1.0
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.01
 _HAS_MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS)
 _NOT_CLASSIC = "Dead"
 """What a broker says to the older question of a group that is there, and speaks the newer protocol."""

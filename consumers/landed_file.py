@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, LANDING_FORMAT
-from wavestitch.write_once import digest_file
+from wavestitch.mapped_file import map_sparsely
 
 _FORMAT_KEY = b"wavestitch.landing-format"
 
@@ -22,40 +24,59 @@ def open_landing(path: Path) -> pa.Table:
     return _read(path)
 
 
-def read_index(path: Path) -> pa.Table:
-    """All rows, `INDEX_COLUMNS` only; no page of payload is touched."""
+def read_index(folder: Path, landed: LandedSlice) -> pa.Table:
+    """All rows of a slice, `INDEX_COLUMNS` only, after comparing them with its receipt; raises `Altered`.
+
+    No page of payload is touched: its CRCs are in the index, and whoever takes a payload compares it with its own.
+    """
+    if landed.file is None:
+        return LANDING.empty_table().select(list(INDEX_COLUMNS))
+    path = folder / landed.file
+    _check_place(path, landed)
+    table = _read(path)
+    seen = xxhash.xxh3_128()
+    for batch in table.to_batches():
+        seen.update(besides_payload(batch))
+    if seen.hexdigest() != landed.index_digest:
+        raise Altered(
+            f"{path}: what it says of its records has XXH3-128 {seen.hexdigest()}, written was {landed.index_digest}. "
+            "Delete it and run the batch's read step again",
+            file=str(path),
+        )
     # Arrow's own `included_fields` copies what it leaves out into memory; dropping mapped columns costs nothing.
-    index = _read(path).select(list(INDEX_COLUMNS))
+    index = table.select(list(INDEX_COLUMNS))
     try:
         # What lies on disk becomes addresses: unchecked, a damaged length would end the process.
         index.validate(full=True)
     except pa.ArrowException as error:
         raise _damaged(path, error) from error
+    _check_rows(landed, index)
     return index
 
 
-def verify_landed(folder: Path, landed: LandedSlice) -> None:
-    """Compare a landing file with its receipt, byte for byte; raises `Altered`."""
-    if landed.file is None:
-        return
-    path = folder / landed.file
+def besides_payload(batch: pa.RecordBatch) -> Any:
+    """What a record batch says of its records beside their payload, as bytes: the same before and after the disk."""
+    return batch.drop_columns(["payload"]).serialize()
+
+
+def _check_place(path: Path, landed: LandedSlice) -> None:
     try:
-        # A link would lead out of the folder, and reading a pipe need never end.
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise Altered(f"{path} is no plain file; delete it and run the batch's read step again", file=str(path))
-        seen_bytes, seen_digest = digest_file(path)
+        found = path.lstat()
     except FileNotFoundError:
         raise Altered(f"{path} is gone; run the batch's read step again", file=str(path)) from None
-    if (seen_bytes, seen_digest) != (landed.file_bytes, landed.digest):
+    # A link would lead out of the folder, and reading a pipe need never end.
+    if not stat.S_ISREG(found.st_mode):
+        raise Altered(f"{path} is no plain file; delete it and run the batch's read step again", file=str(path))
+    if found.st_size != landed.file_bytes:
         raise Altered(
-            f"{path} has {seen_bytes} bytes and XXH3-128 {seen_digest}; written were {landed.file_bytes} bytes with "
-            f"{landed.digest}. Delete it and run the batch's read step again",
+            f"{path} has {found.st_size} bytes, written were {landed.file_bytes}. Delete it and run the batch's read "
+            "step again",
             file=str(path),
         )
 
 
-def verify_rows(landed: LandedSlice, index: pa.Table) -> None:
-    """Compare the rows of a landing file with its receipt: as many, of this slice, in order. Raises `Altered`."""
+def _check_rows(landed: LandedSlice, index: pa.Table) -> None:
+    """As many rows as the receipt says, of this slice, in order."""
     offsets = index.column("offset").to_numpy()
     partitions = index.column("partition").to_numpy()
     inside = bool(np.all((partitions == landed.partition) & (offsets >= landed.start) & (offsets < landed.end)))
@@ -70,10 +91,9 @@ def verify_rows(landed: LandedSlice, index: pa.Table) -> None:
 
 def _read(path: Path) -> pa.Table:
     try:
-        with pa.memory_map(str(path)) as mapped:
-            reader = pa.ipc.open_file(mapped)
-            _check_schema(path, reader.schema)
-            return reader.read_all()
+        reader = pa.ipc.open_file(map_sparsely(path))
+        _check_schema(path, reader.schema)
+        return reader.read_all()
     except FileNotFoundError:
         raise Altered(f"{path} is gone; run the batch's read step again", file=str(path)) from None
     except (pa.ArrowException, OSError) as error:

@@ -14,8 +14,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
+import xxhash
 
-from consumers.landed_file import open_landing, read_index, verify_landed
+from consumers.landed_file import besides_payload
 from consumers.pending_rows import PendingRows, RawHeaders
 from wavestitch.contracts.chunk_header import Chunk, Rejection
 from wavestitch.contracts.errors import Terminal, Transient
@@ -24,8 +25,6 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.rows import LANDING
 from wavestitch.write_once import DigestingFile
-
-__all__ = ["LandingWriter", "open_landing", "read_index", "verify_landed"]
 
 _DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 _WRONG_FOLDER = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR)
@@ -46,6 +45,7 @@ class LandingWriter:
         self._records = 0
         self._payload_bytes = 0
         self._seen_ms: int | None = None
+        self._index = xxhash.xxh3_128()
         self._file: DigestingFile | None = None
         self._ipc: Any = None
 
@@ -84,6 +84,7 @@ class LandingWriter:
             file=name,
             file_bytes=size,
             digest=digest,
+            index_digest=self._index.hexdigest() if name else "",
             records=self._records,
             payload_bytes=self._payload_bytes,
             seen_ms=self._seen_ms,
@@ -101,10 +102,12 @@ class LandingWriter:
     def _flush(self) -> DigestingFile:
         try:
             if self._file is None:
-                self._file = DigestingFile(self._folder, self._name)
+                self._file = DigestingFile(self._folder)
                 self._ipc = pa.ipc.new_file(self._file, LANDING)
             if len(self._pending):
-                self._ipc.write_batch(self._pending.to_batch())
+                batch = self._pending.to_batch()
+                self._index.update(besides_payload(batch))
+                self._ipc.write_batch(batch)
         except OSError as error:
             raise self._explain(error) from error
         self._pending.clear()

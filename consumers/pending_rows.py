@@ -16,7 +16,7 @@ from consumers.arrow_columns import ends_to_offsets, to_column, validity_of
 from wavestitch.contracts.chunk_header import Chunk, Rejection, crc32
 from wavestitch.contracts.rows import LANDING
 
-BATCH_BYTES = 16 << 20
+BATCH_BYTES = 4 << 20
 BATCH_ROWS = 1 << 16
 """Records without payload must not pile up, either."""
 

@@ -1,13 +1,16 @@
 """Several units read side by side, each in a process of its own: one Python process cannot keep up with two.
 
-The children tell their progress, their receipt or their error; the first error ends all of them. Which process died
-how is said in the error: killed from outside (out of memory?) may be tried again, a crash of our own may not.
+The children tell their progress, their receipt or their error; the first error ends all of them. One that is done waits
+for the next unit, of this batch or of the next one, since starting it takes as long as reading some hundred MiB. Which
+process died how is said in the error: killed from outside (out of memory?) may be tried again, a crash of our own may
+not.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -24,27 +27,33 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 
 _ARGV = (sys.executable, "-P", "-m", "consumers.unit_process")  # -P: nothing is imported from the working directory
+# The client has threads of its own for each slice. With a heap for each of them, too, freed memory stays in pieces.
+_FEW_HEAPS = {"MALLOC_ARENA_MAX": "2"}
 
 OnProgress = Callable[[int, int, int], None]
 """Called with a unit and the records and bytes of it that were read so far."""
 
 
-class Word(NamedTuple):
+class _Word(NamedTuple):
     """What a child said: `words` is one JSON line, None when it has ended."""
 
-    unit: int
+    child: _Child
     words: dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Child:
+    """A process and who listens to it. `unit`: what it reads."""
+
     process: subprocess.Popen[bytes]
-    listener: threading.Thread
+    unit: int
+    listener: threading.Thread | None = None
 
     def end(self) -> int:
         """Wait for it; returns its exit code. The listener ends with the child's output."""
         code = self.process.wait()
-        self.listener.join()
+        if self.listener is not None:
+            self.listener.join()
         # What a child that died at once did not take is flushed by closing, and has nowhere to go.
         with contextlib.suppress(BrokenPipeError):
             if self.process.stdin is not None:
@@ -56,77 +65,101 @@ class _Child:
 
 @dataclass
 class UnitProcesses:
-    """The running children. Use as a context manager: leaving it ends those that still run."""
+    """The children that read and those that wait. Use as a context manager: leaving it ends them."""
 
-    plan: Plan
-    kafka: KafkaSettings
-    folder: Path
-    _children: dict[int, _Child] = field(default_factory=dict)
-    _spoken: SimpleQueue[Word] = field(default_factory=SimpleQueue)
+    _reading: set[_Child] = field(default_factory=set)
+    _idle: list[_Child] = field(default_factory=list)
+    _spoken: SimpleQueue[_Word] = field(default_factory=SimpleQueue)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for child in self._children.values():
-            child.process.kill()
-            child.end()
-        self._children.clear()
+        self._end()
 
     def read(
-        self, units: Sequence[int], *, at_once: int, on_progress: Callable[[int, int, int], None]
+        self,
+        plan: Plan,
+        units: Sequence[int],
+        *,
+        kafka: KafkaSettings,
+        folder: Path,
+        at_once: int,
+        on_progress: Callable[[int, int, int], None],
     ) -> dict[int, Receipt]:
         """All receipts by unit. `on_progress(unit, records, bytes)`: sums of one unit so far."""
+        job = {
+            "plan": plan.to_json(),
+            "bootstrap": kafka.bootstrap,
+            "options": dict(kafka.options),
+            "folder": str(folder.absolute()),
+        }
         waiting, receipts = list(units), dict[int, Receipt]()
-        while waiting or self._children:
-            while waiting and len(self._children) < at_once:
-                self._start(waiting.pop(0))
-            unit, words = self._spoken.get()
-            if words is None:
-                self._bury(unit, receipts)
-            elif "progress" in words:
-                on_progress(unit, *words["progress"])
-            elif "receipt" in words:
-                receipts[unit] = receipt_from_json(words["receipt"])
-            else:
-                raise error_from_json(words["error"])
+        try:
+            while waiting or self._reading:
+                while waiting and len(self._reading) < at_once:
+                    self._give({**job, "unit": waiting.pop(0)})
+                child, words = self._spoken.get()
+                if words is None:
+                    self._bury(child, plan)
+                elif "progress" in words:
+                    on_progress(child.unit, *words["progress"])
+                elif "receipt" in words:
+                    receipts[child.unit] = receipt_from_json(words["receipt"])
+                    self._reading.remove(child)
+                    self._idle.append(child)
+                else:
+                    raise error_from_json(words["error"])
+        except BaseException:
+            self._end()
+            raise
         return receipts
 
-    def _start(self, unit: int) -> None:
-        child = subprocess.Popen(_ARGV, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        listener = threading.Thread(target=self._listen, args=(unit, child), daemon=True)
-        self._children[unit] = _Child(child, listener)
-        listener.start()
-        job = {
-            "plan": self.plan.to_json(),
-            "unit": unit,
-            "bootstrap": self.kafka.bootstrap,
-            "options": dict(self.kafka.options),
-            "folder": str(self.folder.absolute()),
-        }
-        if child.stdin is None:
+    def _give(self, job: dict[str, Any]) -> None:
+        """Have a child read a unit: one that waits, or a new one."""
+        self._idle = [c for c in self._idle if c.process.poll() is None]  # one that died had done its work
+        if self._idle:
+            child = self._idle.pop()
+            child.unit = job["unit"]
+        else:
+            process = subprocess.Popen(
+                _ARGV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**_FEW_HEAPS, **os.environ}
+            )
+            child = _Child(process, job["unit"])
+            child.listener = threading.Thread(target=self._listen, args=(child,), daemon=True)
+            child.listener.start()
+        self._reading.add(child)
+        if child.process.stdin is None:
             raise AssertionError("a child without the pipe that was asked for")
-        try:
-            # The pipe stays open behind the job: the child takes its end for our death.
-            child.stdin.write(json.dumps(job).encode() + b"\n")
-            child.stdin.flush()
-        except BrokenPipeError:
-            return  # it died at once; its end is told like any other's
+        # A child that died is told like any other's end. The pipe stays open: its end is our death.
+        with contextlib.suppress(BrokenPipeError):
+            child.process.stdin.write(json.dumps(job).encode() + b"\n")
+            child.process.stdin.flush()
 
-    def _listen(self, unit: int, child: subprocess.Popen[bytes]) -> None:
-        for line in child.stdout or ():
-            self._spoken.put(Word(unit, json.loads(line)))
-        self._spoken.put(Word(unit, None))
+    def _listen(self, child: _Child) -> None:
+        for line in child.process.stdout or ():
+            self._spoken.put(_Word(child, json.loads(line)))
+        self._spoken.put(_Word(child, None))
 
-    def _bury(self, unit: int, receipts: dict[int, Receipt]) -> None:
-        code = self._children.pop(unit).end()
-        if code == 0 and unit in receipts:
+    def _bury(self, child: _Child, plan: Plan) -> None:
+        code = child.end()
+        if child not in self._reading:
             return
-        what = f"the process that read unit {unit} of plan {self.plan.plan_id[:16]}"
+        what = f"the process that read unit {child.unit} of plan {plan.plan_id[:16]}"
         if code < 0:
             raise Transient(
                 f"{what} was killed by signal {-code}; is there enough memory (about 300 MiB a reader)? Try again",
-                unit=unit,
+                unit=child.unit,
                 signal=-code,
             )
-        raise Terminal(f"{what} ended with exit code {code}; its own words are in the log above", unit=unit, code=code)
+        raise Terminal(
+            f"{what} ended with exit code {code}; its own words are in the log above", unit=child.unit, code=code
+        )
+
+    def _end(self) -> None:
+        for child in (*self._reading, *self._idle):
+            child.process.kill()
+            child.end()
+        self._reading.clear()
+        self._idle.clear()
+        self._spoken = SimpleQueue()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
-from wavestitch.write_once import DigestingFile, disk_errors
+from wavestitch.write_once import disk_errors, write_digested
 
 Progress = Callable[[int, int], None]
 """Called with the records and the payload bytes that were read so far."""
@@ -103,11 +104,12 @@ def read_units(
     units: Sequence[int] | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
+    children: UnitProcesses | None = None,
 ) -> list[Receipt]:
     """Read several units (all of the plan unless given), at most `processes` at once (else the stream's workers).
 
     Receipts in the order of `units`, not written. The first error of a child is raised, and the others are ended; all
-    end when this process does.
+    end when this process does. `children`: those that read, and then wait for the next plan; else they end, too.
     """
     wanted = list(range(len(plan.units))) if units is None else list(units)
     meter = ProgressMeter(progress)
@@ -118,8 +120,15 @@ def read_units(
         told[unit] = (records, size)
         meter.add(records - before[0], size - before[1])
 
-    with UnitProcesses(plan=plan, kafka=kafka, folder=folder) as children:
-        receipts = children.read(wanted, at_once=processes or plan.stream.reading.workers, on_progress=add_up)
+    with nullcontext(children) if children is not None else UnitProcesses() as readers:
+        receipts = readers.read(
+            plan,
+            wanted,
+            kafka=kafka,
+            folder=folder,
+            at_once=processes or plan.stream.reading.workers,
+            on_progress=add_up,
+        )
     meter.close()
     return [receipts[unit] for unit in wanted]
 
@@ -127,12 +136,9 @@ def read_units(
 @disk_errors("writing a receipt")
 def write_receipt(folder: Path, receipt: Receipt) -> Path:
     """Write the receipt once, under the digest of its content."""
-    file = DigestingFile(folder, f"receipt-u{receipt.unit:03d}")
-    try:
-        file.write(receipt.to_json().encode())
-        return file.keep_as(f"receipt-u{receipt.unit:03d}-{file.hexdigest()}.json")
-    finally:
-        file.discard()
+    stem, text = f"receipt-u{receipt.unit:03d}", receipt.to_json().encode()
+    name, _, _ = write_digested(folder, lambda digest: f"{stem}-{digest}.json", lambda file: file.write(text))
+    return folder / str(name)
 
 
 def _start_epoch(plan: Plan, slice_: OffsetRange) -> int | None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wavestitch.contracts.errors import Altered, BadInput
-from wavestitch.write_once import write_digested
+from wavestitch.write_once import DigestingFile, write_digested
 
 if TYPE_CHECKING:
     # Only for annotations: see `stitch_job`.
@@ -88,8 +88,8 @@ def write_assignment(folder: Path, assemblies: Sequence[Assembly]) -> str:
         schema=ASSIGNMENT,
     )
 
-    def fill(scratch: Path) -> None:
-        with pa.ipc.new_file(str(scratch), ASSIGNMENT) as writer:
+    def fill(file: DigestingFile) -> None:
+        with pa.ipc.new_file(file, ASSIGNMENT) as writer:
             writer.write_batch(batch)
 
     return str(write_digested(folder, lambda digest: f"assignment-{digest}.arrow", fill)[0])

@@ -1,65 +1,128 @@
-"""Where payload bytes lie in the landing files, which are mapped and never read as a whole.
+"""Where payload bytes lie in the landing files, and how they get into memory: read where they are wanted, once.
 
-Turns (file, row) into (buffer, begin, end) for all pieces of an assignment at once. Whatever does not fit what the
-index said is `Altered`: a claim on disk is checked before it becomes an address.
+Turns (file, row) into bytes `[begin, begin + length)` of a file for all pieces of an assignment at once. Whatever does
+not fit what the index said is `Altered`: a claim on disk is checked before it becomes an address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from spark_apps.assignment import Assignment, Ints
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.rows import LANDING, LANDING_FORMAT
+from wavestitch.mapped_file import map_sparsely
+
+_MOST_PARTS = 1024
+"""So many places in memory one call fills (IOV_MAX of Linux)."""
+_RUN_BYTES = 4 << 20
+"""About so much is taken at once. Its pages go back before the next are taken, which the kernel fetches ahead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
-    """Every piece of an assignment, in its order: bytes `[begin, end)` of `buffers[buffer]` (one per record batch)."""
+@dataclass(slots=True)
+class _Run:
+    """Pieces that lie one behind the other in a file: bytes `[begin, end)`. `parts` says where in memory they go, one
+    after another, as (begin, end)."""
 
-    buffers: list[Any]
-    buffer: Ints
+    file: int
+    begin: int
+    end: int
+    parts: list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class LandedPayload:
+    """The payload of an assignment's pieces: piece i is `length[i]` bytes from `begin[i]` on of file `file[i]`. Use as
+    a context manager."""
+
+    files: Sequence[Path]
+    file: Ints
     begin: Ints
-    end: Ints
+    length: Ints
+    _open: dict[int, int] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def read(self, pieces: slice, into: memoryview) -> None:
+        """Fill `into` with these pieces, one behind the other. Raises `Altered` where a file ends before."""
+        for run in self._runs(pieces):
+            file, at = self._descriptor(run.file), run.begin
+            waiting = [into[a:b] for a, b in run.parts]
+            while waiting:
+                seen = os.preadv(file, waiting[:_MOST_PARTS], at)
+                if not seen:
+                    raise _altered_file(self.files[run.file], f"it ends at byte {at}, within a payload of its index")
+                at += seen
+                waiting = _behind(waiting, seen)
+            # It is read once, and by nobody else: its pages serve what is read next.
+            os.posix_fadvise(file, run.begin, run.end - run.begin, os.POSIX_FADV_DONTNEED)
+
+    def _runs(self, pieces: slice) -> Iterator[_Run]:
+        file, begin, length = self.file[pieces], self.begin[pieces], self.length[pieces]
+        order = np.lexsort((begin, file))
+        columns = (file, begin, length, np.cumsum(length) - length)
+        run = _Run(-1, 0, 0, [])
+        for f, b, n, to in zip(*(c[order].tolist() for c in columns), strict=True):
+            if (f, b) != (run.file, run.end) or run.end - run.begin >= _RUN_BYTES:
+                if run.parts:
+                    yield run
+                run = _Run(f, b, b, [])
+            run.end += n
+            if run.parts and run.parts[-1][1] == to:
+                run.parts[-1] = (run.parts[-1][0], to + n)
+            elif n:
+                run.parts.append((to, to + n))
+        if run.parts:
+            yield run
+
+    def _descriptor(self, file: int) -> int:
+        if file not in self._open:
+            try:
+                self._open[file] = os.open(self.files[file], os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError as error:
+                raise _gone(self.files[file]) from error
+        return self._open[file]
 
 
-def locate_pieces(assignment: Assignment, files: Sequence[Path]) -> Located:
-    """Map the landing files that the assignment names. Raises `Altered` by file and row, `BadInput` by format."""
+def locate_pieces(assignment: Assignment, files: Sequence[Path]) -> LandedPayload:
+    """Look up the pieces of an assignment. Raises `Altered` by file and row, `BadInput` by format."""
     number, row, length = (assignment.pieces[n] for n in ("file", "row", "length"))
-    buffers: list[Any] = []
-    buffer, begin, end = (np.zeros(len(row), np.int64) for _ in range(3))
+    begin, end = np.zeros(len(row), np.int64), np.zeros(len(row), np.int64)
     for n in np.unique(number).tolist():
         if not 0 <= n < len(files):
             raise BadInput(f"an assignment names landing file number {n}; the job has {len(files)}")
         mine = np.flatnonzero(number == n)
         rows = row[mine]
-        batches = _map(files[n])
-        ends = np.cumsum([len(b) for b in batches])
+        batches = _payload_places(files[n])
+        ends = np.cumsum([len(b) - 1 for b in batches])
         beyond = np.flatnonzero((rows < 0) | (rows >= (ends[-1] if len(ends) else 0)))
         if len(beyond):
             raise altered(files[n], int(rows[beyond[0]]), "the file has no such row")
         at = np.searchsorted(ends, rows, side="right")
         for i in np.unique(at).tolist():
             here = at == i
-            offsets, data = _buffers(batches[i])
-            local = rows[here] - (ends[i] - len(batches[i]))
-            buffer[mine[here]] = len(buffers)
-            begin[mine[here]], end[mine[here]] = offsets[local], offsets[local + 1]
-            buffers.append(data)
-    sizes = np.array([len(b) for b in buffers], np.int64)
-    wrong = np.flatnonzero((begin < 0) | (end - begin != length) | (end > sizes[buffer]))
+            local = rows[here] - (ends[i] - (len(batches[i]) - 1))
+            begin[mine[here]], end[mine[here]] = batches[i][local], batches[i][local + 1]
+    wrong = np.flatnonzero((begin < 0) | (end - begin != length))
     if len(wrong):
         i = int(wrong[0])
         raise altered(
             files[int(number[i])], int(row[i]), f"its payload has {end[i] - begin[i]} bytes, the index says {length[i]}"
         )
-    return Located(buffers, buffer, begin, end)
+    return LandedPayload(files, number.astype(np.int64), begin, length.astype(np.int64))
 
 
 def altered(file: Path, row: int, what: str) -> Altered:
@@ -72,31 +135,45 @@ def altered(file: Path, row: int, what: str) -> Altered:
     )
 
 
-def _map(path: Path) -> list[Any]:
-    """The payload column of every record batch, on mapped memory."""
+def _behind(parts: list[memoryview], seen: int) -> list[memoryview]:
+    """What is left of `parts` to fill after the first `seen` bytes."""
+    for n, part in enumerate(parts):
+        if seen < len(part):
+            return [part[seen:], *parts[n + 1 :]]
+        seen -= len(part)
+    return []
+
+
+def _payload_places(path: Path) -> list[npt.NDArray[np.int64]]:
+    """For every record batch, where in the file its payloads begin, and last where the last one ends."""
     try:
+        mapped = map_sparsely(path)
         # All columns: reading a selection of them would copy the payload out of the mapping.
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        reader = pa.ipc.open_file(mapped)
         seen = (reader.schema.metadata or {}).get(b"wavestitch.landing-format")
         if seen != LANDING_FORMAT:
             raise BadInput(f"landing file {path} has format {seen!r}; this version reads {LANDING_FORMAT!r}")
         if not reader.schema.equals(LANDING):
-            raise Altered(
-                f"landing file {path} has columns that a landing file does not have; run the batch's read step again",
-                file=str(path),
-            )
-        return [reader.get_batch(i).column("payload") for i in range(reader.num_record_batches)]
+            raise _altered_file(path, "it has columns that a landing file does not have")
+        batches = [reader.get_batch(i).column("payload") for i in range(reader.num_record_batches)]
     except FileNotFoundError as error:
-        raise Altered(f"landing file {path} is gone; run the batch's read step again", file=str(path)) from error
+        raise _gone(path) from error
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise Altered(
-            f"landing file {path} is damaged ({error}); run the batch's read step again", file=str(path)
-        ) from error
+        raise _altered_file(path, f"it is damaged ({error})") from error
+    return [_places(payload, mapped.address) for payload in batches]
 
 
-def _buffers(payload: Any) -> tuple[Any, memoryview]:
+def _places(payload: Any, origin: int) -> npt.NDArray[np.int64]:
     _, offsets, data = payload.buffers()
-    found = np.frombuffer(offsets, np.int32)[payload.offset : payload.offset + len(payload) + 1]
-    return found, memoryview(data).cast("B") if data is not None else memoryview(b"")
+    found = np.frombuffer(offsets, np.int32)[payload.offset : payload.offset + len(payload) + 1].astype(np.int64)
+    return found + (data.address - origin if data is not None else 0)
+
+
+def _gone(path: Path) -> Altered:
+    return Altered(f"landing file {path} is gone; run the batch's read step again", file=str(path))
+
+
+def _altered_file(path: Path, what: str) -> Altered:
+    return Altered(f"landing file {path}: {what}; run the batch's read step again", file=str(path))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_apps.assignment import Assignment
-from spark_apps.gathering import Group, Segment
+from spark_apps.gathering import Group
 from spark_apps.sample_metrics import SampleMetrics, physical_range
 from wavestitch.contracts.chunk_header import Metadata, parse_metadata
 from wavestitch.contracts.errors import Altered
@@ -49,7 +49,7 @@ def published_rows(
     waves: Waveforms, group: Group, metrics: dict[int, SampleMetrics], *, topic_id: str, plan_id: str
 ) -> pa.Table:
     """The proven waveforms of a group, in order, as `PUBLISHED`."""
-    kept = [w for s in group.segments for w in s.waveforms]
+    kept = group.waveforms
     about = [waves.metadata[w] for w in kept]
     measured = [metrics[w] for w in kept]
     counts = [waves.sample_counts[w] for w in kept]
@@ -67,9 +67,9 @@ def published_rows(
         "units": [m.units for m in about],
         "adc_gain": [m.adc_gain for m in about],
         "baseline": [m.baseline for m in about],
-        "samples": pa.chunked_array([_binary(s) for s in group.segments], pa.binary()),
+        "samples": _binary(group),
         "meta": [waves.assignment.metas[w] for w in kept],
-        "digest": [group.digests[w] for w in kept],
+        "digest": group.digests,
         "sample_min": [m.least for m in measured],
         "sample_max": [m.greatest for m in measured],
         "nonfinite_count": [m.nonfinite for m in measured],
@@ -145,9 +145,9 @@ def _table(columns: dict[str, Any], schema: Any) -> pa.Table:
     )
 
 
-def _binary(segment: Segment) -> Any:
-    offsets = pa.py_buffer(segment.bounds.astype(np.int32))
-    return pa.BinaryArray.from_buffers(pa.binary(), len(segment.waveforms), [None, offsets, pa.py_buffer(segment.data)])
+def _binary(group: Group) -> Any:
+    offsets = pa.py_buffer(group.bounds.astype(np.int32))
+    return pa.BinaryArray.from_buffers(pa.binary(), len(group.waveforms), [None, offsets, pa.py_buffer(group.data)])
 
 
 def _chunks(assignment: Assignment, kept: Sequence[int]) -> Any:

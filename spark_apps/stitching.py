@@ -19,9 +19,9 @@ from spark_apps.sample_metrics import SampleMetrics, measure_samples
 from spark_apps.stitched_rows import describe_waveforms, published_rows, stitched_rows
 from wavestitch.contracts.rows import PUBLISHED, STITCHED
 from wavestitch.contracts.stitch_job import StitchJob, StitchResult
-from wavestitch.write_once import write_digested
+from wavestitch.write_once import DigestingFile, write_digested
 
-GROUP_BYTES = 64 << 20
+GROUP_BYTES = 32 << 20
 """Payload per Parquet row group."""
 _PAGE_BYTES = 1 << 20
 _REPEATING = ["source", "channel", "sample_format", "units", "topic_id", "plan_id"]
@@ -47,7 +47,6 @@ def stitch_assignment(job: StitchJob, assignment: str) -> StitchResult:
         refused=len(task.refused),
         chunks=len(task.assignment.pieces["row"]),
         payload_bytes=int(task.assignment.sizes.sum()),
-        copied_bytes=task.copied_bytes,
     )
 
 
@@ -61,7 +60,6 @@ class _Task:
         self.metrics: dict[int, SampleMetrics] = {}
         self.rows: dict[int, int] = {}
         self.refused: dict[int, str] = {}
-        self.copied_bytes = 0
 
     def write_waveforms(self, assignment: str) -> tuple[str | None, int, str]:
         """Name, bytes and digest of the Parquet file; no name where no waveform was to be written."""
@@ -73,38 +71,39 @@ class _Task:
         name, size, digest = write_digested(
             output,
             lambda digest: f"{stem}-{digest}.parquet" if self.rows else None,
-            lambda scratch: self._write_groups(gatherer, scratch),
+            lambda staged: self._write_groups(gatherer, staged),
         )
         return (name, size, digest) if name is not None else (None, 0, "")
 
     def write_results(self, folder: Path, assignment: str, file: str | None) -> str:
         table = stitched_rows(self.waves, self.metrics, rows=self.rows, refused=self.refused, file=file)
 
-        def fill(scratch: Path) -> None:
-            with pa.ipc.new_file(str(scratch), STITCHED) as writer:
+        def fill(results: DigestingFile) -> None:
+            with pa.ipc.new_file(results, STITCHED) as writer:
                 writer.write_table(table)
 
         return str(write_digested(folder, lambda digest: f"stitched-{_short(assignment)}-{digest}.arrow", fill)[0])
 
-    def _write_groups(self, gatherer: Gatherer, scratch: Path) -> None:
-        with _parquet_writer(scratch, self.job.codec, largest=int(self.assignment.sizes.max(initial=1))) as writer:
+    def _write_groups(self, gatherer: Gatherer, staged: DigestingFile) -> None:
+        largest = int(self.assignment.sizes.max(initial=1))
+        with _parquet_writer(staged.path, self.job.codec, largest=largest) as writer:
             for group in gatherer.groups():
                 self._take(group)
-                if group.segments:
+                if group.waveforms:
                     table = published_rows(
                         self.waves, group, self.metrics, topic_id=self.job.topic_id, plan_id=self.job.plan_id
                     )
                     # As a table and not as batches: those would be kept in memory until the row group is closed.
                     writer.write_table(table, row_group_size=table.num_rows)
+                    staged.follow()
+        staged.follow()
 
     def _take(self, group: Group) -> None:
         self.refused |= group.refused
-        self.copied_bytes += group.copied_bytes
-        for s in group.segments:
-            formats = [self.waves.metadata[w].sample_format for w in s.waveforms]
-            self.metrics.update(zip(s.waveforms, measure_samples(s.data, s.bounds, formats), strict=True))
-            for w in s.waveforms:
-                self.rows[w] = len(self.rows)
+        formats = [self.waves.metadata[w].sample_format for w in group.waveforms]
+        self.metrics.update(zip(group.waveforms, measure_samples(group.data, group.bounds, formats), strict=True))
+        for w in group.waveforms:
+            self.rows[w] = len(self.rows)
 
 
 def _parquet_writer(path: Path, codec: str, *, largest: int) -> Any:
@@ -114,6 +113,8 @@ def _parquet_writer(path: Path, codec: str, *, largest: int) -> Any:
         PUBLISHED,
         compression=codec,
         compression_level=1 if codec == "zstd" else None,
+        # A page of the older kind is put together once more before it is compressed: a large waveform, once more.
+        data_page_version="2.0",
         use_dictionary=_REPEATING,
         write_statistics=[n for n in PUBLISHED.names if n not in _NOT_COMPARED],
         # A page's size is looked at once per write batch: with large values the default makes pages of gigabytes.

@@ -20,21 +20,26 @@ from wavestitch.contracts.errors import Altered, BadInput, Transient
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _BLOCK = 1 << 20
-_AHEAD_BYTES = 8 << 20
-"""So much is handed to the disk at a time while the rest is still being written: `fsync` then has little left to do."""
+_BEHIND_BYTES = 8 << 20
+"""Of a large file, about so much is in memory at a time: what lies behind is handed to the disk and let go."""
 
 
 class DigestingFile:
-    """A file to be in `folder`; `size` in bytes, `hexdigest` XXH3-128 of all of them."""
+    """A file to be in `folder`; `size` in bytes, `hexdigest` XXH3-128 of all of them. What writers of files take; one
+    that writes to a path, because it would hand a file a copy of all it writes, takes `path`, and `follow` is called.
 
-    def __init__(self, folder: Path, title: str) -> None:
+    A large file leaves the page cache while it grows: whoever reads it next is another process, later, and the memory
+    for all of it would be taken from others (and, on a virtual machine, fetched anew from its host).
+    """
+
+    def __init__(self, folder: Path) -> None:
         self.size = 0
-        self._handed_over = 0
+        self._behind = 0
         self._folder = folder
-        self._path = folder / f".{title}-{uuid.uuid4().hex}.tmp"
+        self.path = folder / f".{uuid.uuid4().hex}.tmp"
         self.closed = False
         self._hash = xxhash.xxh3_128()
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o640)
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -44,11 +49,15 @@ class DigestingFile:
             written = os.write(self._fd, view)
             self.size += written
             view = view[written:]
-        if self.size - self._handed_over >= _AHEAD_BYTES:
-            # Linux begins to write dirty pages out when told that they will not be needed; it keeps them until then.
-            os.posix_fadvise(self._fd, self._handed_over, self.size - self._handed_over, os.POSIX_FADV_DONTNEED)
-            self._handed_over = self.size
+        self._leave_behind()
         return whole
+
+    def follow(self) -> None:
+        """Take in what was appended to `path`."""
+        while block := os.pread(self._fd, _BLOCK, self.size):
+            self._hash.update(block)
+            self.size += len(block)
+            self._leave_behind()
 
     def writable(self) -> bool:
         return True
@@ -62,12 +71,21 @@ class DigestingFile:
     def hexdigest(self) -> str:
         return self._hash.hexdigest()
 
+    def _leave_behind(self) -> None:
+        if self.size - self._behind >= _BEHIND_BYTES:
+            # Of pages that will not be needed Linux begins to write out those that are dirty, and lets go of those that
+            # were written since the last time: hence from the beginning.
+            os.posix_fadvise(self._fd, 0, self.size, os.POSIX_FADV_DONTNEED)
+            self._behind = self.size
+
     def keep_as(self, name: str) -> Path:
         """Make it durable under this name. A file that has the name already stays: it must have the same bytes."""
         os.fsync(self._fd)
+        if self._behind:
+            os.posix_fadvise(self._fd, 0, self.size, os.POSIX_FADV_DONTNEED)
         path = self._folder / name
         try:
-            os.link(self._path, path)
+            os.link(self.path, path)
         except FileExistsError:
             _compare(path, self.size, self.hexdigest())
         except OSError as error:
@@ -85,7 +103,7 @@ class DigestingFile:
         if not self.closed:
             self.closed = True
             os.close(self._fd)
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
 
 
 def _compare(path: Path, size: int, digest: str) -> None:
@@ -100,12 +118,16 @@ def _compare(path: Path, size: int, digest: str) -> None:
 
 
 def digest_file(path: Path) -> tuple[int, str]:
-    """Bytes and XXH3-128 of a file."""
-    seen, size = xxhash.xxh3_128(), 0
+    """Bytes and XXH3-128 of a file. What was read of a large one leaves the page cache, as it did when written."""
+    seen, size, behind = xxhash.xxh3_128(), 0, 0
+    block = memoryview(bytearray(_BLOCK))
     with path.open("rb", buffering=0) as file:
-        while block := file.read(_BLOCK):
-            seen.update(block)
-            size += len(block)
+        while count := file.readinto(block):
+            seen.update(block[:count])
+            size += count
+            if size - behind >= _BEHIND_BYTES:
+                os.posix_fadvise(file.fileno(), behind, size - behind, os.POSIX_FADV_DONTNEED)
+                behind = size
     return size, seen.hexdigest()
 
 
@@ -119,20 +141,24 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def write_digested(
-    folder: Path, name: Callable[[str], str | None], fill: Callable[[Path], None]
+    folder: Path, name: Callable[[str], str | None], fill: Callable[[DigestingFile], Any]
 ) -> tuple[str | None, int, str]:
     """Let `fill` write a new file, then give it the name that `name` makes of its digest: name, bytes and digest.
 
-    By path, for writers that would hand a Python file a copy of all they write. Where `name` gives None the file turned
-    out to be needless. Raises `Altered` where that name exists with other bytes; `OSError` as the file system gave it.
+    Where `name` gives None the file turned out to be needless. Raises `Altered` where that name exists with other
+    bytes; `OSError` as the file system gave it.
     """
-    with scratch_file(folder) as scratch:
-        fill(scratch)
-        size, digest = digest_file(scratch)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = DigestingFile(folder)
+    try:
+        fill(file)
+        digest = file.hexdigest()
         final = name(digest)
-        if final is not None and not place_once(scratch, folder / final):
-            _compare(folder / final, size, digest)
-    return final, size, digest
+        if final is not None:
+            file.keep_as(final)
+    finally:
+        file.discard()
+    return final, file.size, digest
 
 
 @contextmanager

@@ -16,11 +16,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from consumers.client_settings import KafkaSettings
-from consumers.landing import open_landing, verify_landed
+from consumers.landed_file import open_landing, read_index
 from consumers.log_view import KafkaLog
 from consumers.unit_reader import read_unit
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Position
@@ -138,11 +139,12 @@ def landed_rows(folder: Path, plan: Plan, receipts: Sequence[Receipt]) -> list[d
     rows: list[dict[str, Any]] = []
     for receipt in receipts:
         for landed in receipt.slices:
-            verify_landed(folder, landed)
             if landed.file is not None:
                 table = open_landing(folder / landed.file)
                 table.validate(full=True)
-                assert table.num_rows == landed.records
+                assert table.num_rows == landed.records == read_index(folder, landed).num_rows
+                for batch in table.to_batches():
+                    check_payloads(landed.file, batch)
                 rows += table.to_pylist()
     return sorted(rows, key=lambda r: (r["partition"], r["offset"]))
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from consumers.client_settings import KafkaSettings
+from consumers.unit_processes import UnitProcesses
 from consumers.unit_reader import read_units
 from tests.broker.reading_rig import (
     Rig,
@@ -111,6 +112,37 @@ def test_a_child_that_is_killed_is_a_transient_error_and_ends_the_others(
     with pytest.raises(Transient, match="was killed by signal 9"):
         read_units(plan=plan, kafka=rig.kafka, folder=rig.folder)
     killer.join()
+    assert readers_of(tmp_path) == []
+
+
+def test_children_wait_for_the_next_plan_and_those_that_died_meanwhile_are_replaced(
+    rig: Rig, topic_factory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_factory(partitions=3)
+    sent = [v for p in range(3) for v in rig.sender(topic).send(30, partition=p)]
+    monkeypatch.chdir(tmp_path)
+
+    def read(units: list[list[tuple[int, int, int]]]) -> list[bytes]:
+        plan = rig.plan(topic, units)
+        receipts = read_units(plan=plan, kafka=rig.kafka, folder=rig.folder, processes=2, children=children)
+        return payloads(landed_rows(rig.folder, plan, receipts))
+
+    with UnitProcesses() as children:
+        assert read([[(0, 0, 30)], [(1, 0, 30)], [(2, 0, 30)]]) == sent
+        first = set(readers_of(tmp_path))
+        assert len(first) == 2
+        assert read([[(0, 0, 10)], [(1, 5, 30)]]) == sent[:10] + sent[35:60]
+        assert set(readers_of(tmp_path)) == first
+        killed = first.pop()
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: killed not in readers_of(tmp_path))
+        assert read([[(0, 0, 30)], [(1, 0, 30)]]) == sent[:60]
+        assert first < set(readers_of(tmp_path))
+        delete_before(rig.bootstrap, topic, 4, partition=1)
+        with pytest.raises(DataLost):
+            read([[(0, 0, 30)], [(1, 0, 30)]])
+        assert readers_of(tmp_path) == []
+        assert read([[(2, 0, 30)]]) == sent[60:]
     assert readers_of(tmp_path) == []
 
 

@@ -18,11 +18,13 @@ from wavestitch.contracts.ports import HeldRow, StagedFile
 from wavestitch.contracts.position import Head, HeadKind, Position
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING, PUBLISHED
-from wavestitch.tables.staged_files import file_digest
+from wavestitch.write_once import digest_file
 
 TOPIC_ID = "q8m1Xs2VRdOAnzy9Hh7Z5Q"
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+META = b'{"source": "bench"}'
 
 Landed = list[tuple[int, int, bytes | None]]
 
@@ -63,7 +65,7 @@ def stage(folder: Path, name: str, rows: Sequence[dict[str, Any]], *, row_group_
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.parquet"
     pq.write_table(pa.Table.from_pylist(list(rows), schema=PUBLISHED), path, row_group_size=row_group_size)
-    return StagedFile(str(path), path.stat().st_size, file_digest(path), len(rows))
+    return StagedFile(str(path), *digest_file(path), len(rows))
 
 
 def first_head(**changes: Any) -> Head:
@@ -104,9 +106,9 @@ def facts(
         waveform_id=f"w{partition}",
         seq=offset,
         count=None,
-        crc=0xFFFF_FFF0 + partition,  # beyond what a signed 32-bit integer holds
+        crc=zlib.crc32(payload or b"", 0 if reason else zlib.crc32(b"w%d\0%d\0%s\0" % (partition, offset, META))),
         length=len(payload or b""),
-        meta='{"source": "bench"}',
+        meta=META.decode(),
         digest=None,
         reason=reason,
         evidence="seen" if reason else None,

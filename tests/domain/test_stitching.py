@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import resource
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,6 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
+from spark_apps import stitching
+from spark_apps.assignment import read_assignment
+from spark_apps.landed_payload import locate_pieces
 from spark_apps.outcome import read_outcomes, run_task
 from spark_apps.stitching import stitch_assignment
 from tests.domain.landed_corpus import LAYOUTS, LETTERS, NOON_NS, Sent, land, random_waveform
@@ -68,14 +73,33 @@ def test_the_slim_row_says_where_the_waveform_is_and_what_its_samples_are(tmp_pa
         assert there.column(0)[row["row"]].as_py() == s.waveform_id
 
 
-def test_bytes_that_lie_together_are_not_copied_and_scattered_ones_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("group_bytes", [1 << 20, 32 << 20])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_waveforms_of_many_groups_and_reads_come_out_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, group_bytes: int
+) -> None:
+    """More than a group holds, one waveform larger than a group, and more pieces in a row than one call takes."""
+    monkeypatch.setattr(stitching, "GROUP_BYTES", group_bytes)
+    rng = random.Random(SEED)
+    sent = [Sent(f"w{n}", [float(n)] * 60_000, [60] * 1_000, "f64le") for n in range(4)]
+    sent.insert(2, Sent("large", [0.5] * 200_000, [50_000] * 4, "f64le"))
+    landed = land_corpus(tmp_path, rng, sent, layout=layout, files=2)
+    job = make_job(tmp_path, [landed], codec="zstd")
+    assert staged(job, stitch(job)) == landed.expected()
+
+
+def test_only_the_payload_that_is_asked_for_is_read(tmp_path: Path) -> None:
     together = [Sent(f"w{n}", [1.0] * 50_000, [10_000] * 5, "f64le") for n in range(3)]
-    landed = land_corpus(tmp_path / "a", random.Random(SEED), together, layout="sticky", files=1, quiet=True)
-    [result] = stitch(make_job(tmp_path / "a", [landed]))
-    assert result.copied_bytes == 0
-    scattered = Sent("scattered", [1.0] * 50_000, [10_000] * 5, "f64le")
-    [result] = stitch(one(tmp_path / "b", scattered, layout="round robin", files=3))
-    assert result.copied_bytes == len(scattered.raw)
+    landed = land_corpus(tmp_path, random.Random(SEED), together, layout="sticky", files=1, quiet=True)
+    job = make_job(tmp_path, [landed])
+    [path] = landed.files
+    with locate_pieces(read_assignment(tmp_path / job.assignments[0]), landed.files) as payload:
+        into = bytearray(5 * 80_000)
+        payload.read(slice(5, 10), memoryview(into))
+        os.truncate(path, int(payload.begin[12]) + 7)
+        with pytest.raises(Altered, match="it ends at byte"):
+            payload.read(slice(10, 15), memoryview(into))
+    assert bytes(into[:8]) == struct.pack("<d", 1.0)
 
 
 @pytest.mark.parametrize("sample_format", ["f32le", "f64le"])
@@ -223,7 +247,7 @@ def test_payload_is_written_in_row_groups_of_bounded_size(tmp_path: Path) -> Non
     [result] = stitch(job)
     assert result.file is not None
     found = pq.ParquetFile(Path(job.output_folder, result.file)).metadata
-    assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [6, 2]
+    assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [3, 3, 2]
     samples = found.row_group(0).column(found.schema.names.index("samples"))
     assert not samples.is_stats_set
     assert "RLE_DICTIONARY" not in samples.encodings

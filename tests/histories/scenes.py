@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from consumers.client_settings import KafkaSettings
-from consumers.landing import open_landing
+from consumers.landed_file import open_landing
 from consumers.log_view import KafkaLog
 from consumers.range_scan import Source
 from consumers.slice_reader import read_slice as read_slice_really

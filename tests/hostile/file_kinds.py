@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import xxhash
 
-from consumers.landing import open_landing
+from consumers.landed_file import besides_payload, open_landing
 from wavestitch.contracts.errors import Altered, BadInput, DataLost, WavestitchError
 from wavestitch.contracts.rows import LANDING
 
@@ -66,6 +67,11 @@ class Bed:
 
         def agree(found: Json) -> None:
             found["slices"][0] |= {"file": name, "digest": digest, "file_bytes": len(content)}
+            with suppress(WavestitchError):  # what is no landing file has no index
+                seen = xxhash.xxh3_128()
+                for batch in open_landing(self.folder / name).to_batches():
+                    seen.update(besides_payload(batch))
+                found["slices"][0]["index_digest"] = seen.hexdigest()
 
         self.say(agree)
 
@@ -94,30 +100,42 @@ def _flip(part: float) -> Callable[[Bed], None]:
 
 
 def _landing_bytes() -> list[FileKind]:
-    def damaged(name: str, wrong: str, do: Callable[[Bed], Any]) -> FileKind:
-        return FileKind(f"a landing file {name}", wrong, do, Altered, "written were")
+    def damaged(name: str, wrong: str, do: Callable[[Bed], Any], says: str = "written were") -> FileKind:
+        return FileKind(f"a landing file {name}", wrong, do, Altered, says)
 
-    parts = {
-        "magic": 0.0,
-        "schema": 0.02,
-        "first batch's header": 0.3,
-        "middle": 0.5,
-        "last bytes": 0.9,
-        "end magic": 1.0,
-    }
+    def flipped(where: str, part: float, says: str) -> FileKind:
+        return damaged(f"with a flipped bit in the {where}", "not what was written", _flip(part), says)
+
+    no_file, other_index, other_payload = "no whole landing file", "written was", "was landed with CRC"
     return [
-        *(damaged(f"with a flipped bit in the {n}", "not what was written", _flip(at)) for n, at in parts.items()),
+        flipped("first batch's header", 0.3, other_index),
+        flipped("middle", 0.5, other_index),
+        flipped("last bytes", 0.9, no_file),
+        flipped("end magic", 1.0, no_file),
+        damaged("with a flipped bit in a payload", "not what was written", _flip_a_payload, other_payload),
+        damaged("with payloads moved by a byte", "not what was written", _move_payloads, other_payload),
         damaged("cut by a byte", "not whole", lambda b: b.damage(lambda c: c[:-1])),
         damaged("cut in half", "not whole", lambda b: b.damage(lambda c: c[: len(c) // 2])),
         damaged("cut to its magic", "not whole", lambda b: b.damage(lambda c: c[:8])),
         damaged("of no bytes", "not whole", lambda b: b.damage(lambda _: b"")),
         damaged("with bytes behind it", "more than was written", lambda b: b.damage(lambda c: c + b"x")),
         damaged("twice in a row", "more than was written", lambda b: b.damage(lambda c: c + c)),
-        damaged("of zeros", "the disk lost it", lambda b: b.damage(lambda c: bytes(len(c)))),
+        damaged("of zeros", "the disk lost it", lambda b: b.damage(lambda c: bytes(len(c))), no_file),
         damaged("with a row more", "invented", lambda b: b.rewrite(lambda t: pa.concat_tables([t, t.slice(0, 1)]))),
         damaged("with a row less", "lost", lambda b: b.rewrite(lambda t: t.slice(1))),
-        damaged("with its rows turned round", "reordered", lambda b: b.rewrite(_turned)),
+        damaged("with its rows turned round", "reordered", lambda b: b.rewrite(_turned), other_index),
     ]
+
+
+def _flip_a_payload(bed: Bed) -> None:
+    payload = open_landing(bed.landing)["payload"][3].as_py()
+    changed = bytes([payload[0] ^ 1]) + payload[1:]
+    bed.damage(lambda content: content.replace(payload, changed, 1))
+
+
+def _move_payloads(bed: Bed) -> None:
+    payload = open_landing(bed.landing)["payload"][0].as_py()
+    bed.damage(lambda content: content.replace(payload, payload[1:] + payload[:1]))
 
 
 def _turned(table: pa.Table) -> pa.Table:
@@ -158,7 +176,7 @@ def _landing_places() -> list[FileKind]:
         FileKind("a pipe in its place", "reading it would never end", piped, Altered, "no plain file"),
         FileKind("a folder in its place", "no file", foldered, Altered, "no plain file"),
         FileKind("landing files exchanged between two plans", "another plan's", exchanged, Altered, "written were"),
-        FileKind("landing files exchanged in one plan", "another slice's", among_themselves, Altered, "written were"),
+        FileKind("landing files exchanged in one plan", "another slice's", among_themselves, Altered, "written was"),
     ]
 
 
@@ -243,7 +261,7 @@ def _receipt_texts() -> list[FileKind]:
         text("8,000 brackets", "[" * 8000),
         text("a list", "[]", "unknown format"),
         text("null", "null", "unknown format"),
-        says("of format 2", lambda f: f.update(format=2), BadInput, "unknown format"),
+        says("of format 1", lambda f: f.update(format=1), BadInput, "unknown format"),
         says("with slices that are null", lambda f: {**f, "slices": None}, BadInput, kind),
         says("with slices that are a text", lambda f: f.update(slices="all"), BadInput, kind),
         says("with slices that are numbers", lambda f: f.update(slices=[1, 2]), BadInput, kind),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from consumers.landed_file import open_landing
 from tests.hostile.file_kinds import Bed
 from tests.hostile.kind import chunked
 from tests.hostile.landed_site import MemorySite, land_plan, make_landed_site
@@ -13,6 +14,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.reassemble import Landed, load_landed
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.plan import plan_from_json
 from wavestitch.contracts.receipt import receipt_from_json
 
@@ -39,9 +41,14 @@ def make_bed(landing: Path, to: Path) -> Bed:
 
 
 def load_bed(bed: Bed) -> Landed:
+    """Load what was landed, and look at each payload as those do who take it."""
     folder = WorkFolder(bed.folder.parents[1], STREAM, bed.folder.name)
     plan = folder.plan()
-    return load_landed(plan, [receipt_from_json(folder.read_digested(name)) for name in bed.receipts], folder)
+    landed = load_landed(plan, [receipt_from_json(folder.read_digested(name)) for name in bed.receipts], folder)
+    for name in landed.files:
+        for batch in open_landing(folder.path / name).to_batches():
+            check_payloads(name, batch)
+    return landed
 
 
 def _receipts(folder: Path) -> list[str]:

@@ -110,7 +110,7 @@ def _land(bench: Bench, plan: Plan) -> reassemble_step.Landed:
         landed.holes[p] = landed.holes.get(p, 0) + sum(b - a for a, b in holes)
         if records:
             landed.seen_ms[p] = records[-1].timestamp_ms
-        slices.append(LandedSlice(*wanted, f"{file}", 0, "", len(records), 0, landed.seen_ms.get(p), holes))
+        slices.append(LandedSlice(*wanted, f"{file}", 0, "", "", len(records), 0, landed.seen_ms.get(p), holes))
     check_coverage(plan, [Receipt(plan.plan_id, 0, slices, 0.0)])
     return landed
 

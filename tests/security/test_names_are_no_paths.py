@@ -15,7 +15,7 @@ from tests.stack.airflow_home import write_settings
 from wavestitch.batch.site import Site
 from wavestitch.cli import app
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
-from wavestitch.contracts.receipt import receipt_from_json
+from wavestitch.contracts.receipt import RECEIPT_FORMAT, receipt_from_json
 from wavestitch.contracts.stream import parse_stream
 from wavestitch.settings import load_settings, load_stream
 from wavestitch.ui.docs_files import find_page
@@ -113,9 +113,17 @@ def test_a_whole_landing_may_be_a_link_because_its_owner_says_where_it_is(site: 
 
 @pytest.mark.parametrize("name", PATHS, ids=_short)
 def test_a_receipt_names_its_landing_file_and_no_other(name: str) -> None:
-    slice_ = {"partition": 0, "start": 0, "end": 1, "file": name, "file_bytes": 1, "digest": "0" * 32}
+    slice_ = {
+        "partition": 0,
+        "start": 0,
+        "end": 1,
+        "file": name,
+        "file_bytes": 1,
+        "digest": "0" * 32,
+        "index_digest": "0" * 32,
+    }
     slice_ |= {"records": 1, "payload_bytes": 1, "seen_ms": 0, "holes": []}
-    receipt = {"format": 1, "plan_id": PLAN, "unit": 0, "slices": [slice_], "seconds": 0.1}
+    receipt = {"format": RECEIPT_FORMAT, "plan_id": PLAN, "unit": 0, "slices": [slice_], "seconds": 0.1}
     with pytest.raises(BadInput, match="is not the name of its landing file"):
         receipt_from_json(json.dumps(receipt))
 

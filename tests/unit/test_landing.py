@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import ctypes
 import json
+import mmap
 import os
 import resource
 import subprocess
@@ -12,16 +14,19 @@ import textwrap
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import xxhash
 
-from consumers.landing import LandingWriter, open_landing, read_index, verify_landed
+from consumers.landed_file import open_landing, read_index
+from consumers.landing import LandingWriter
 from consumers.pending_rows import BATCH_BYTES
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
 from wavestitch.contracts.errors import Altered, Terminal, Transient
+from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice
@@ -109,7 +114,8 @@ def test_a_slice_without_records_has_no_file(tmp_path: Path) -> None:
     landed = land(tmp_path, [])
     assert (landed.file, landed.file_bytes, landed.digest, landed.seen_ms) == (None, 0, "", None)
     assert list(tmp_path.iterdir()) == []
-    verify_landed(tmp_path, landed)
+    index = read_index(tmp_path, landed)
+    assert (tuple(index.column_names), index.num_rows) == (INDEX_COLUMNS, 0)
 
 
 def test_the_name_carries_the_digest_of_the_bytes_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -139,11 +145,53 @@ def test_a_file_that_was_altered_under_its_name_is_not_taken_for_ours(tmp_path: 
     path.write_bytes(content)
     with pytest.raises(Altered, match="move it away"):
         land(tmp_path, [b"ab"])
-    with pytest.raises(Altered, match="Delete it and run the batch's read step again"):
-        verify_landed(tmp_path, landed)
     path.unlink()
     with pytest.raises(Altered, match="is gone"):
-        verify_landed(tmp_path, landed)
+        read_index(tmp_path, landed)
+
+
+@pytest.mark.parametrize("column", [n for n in LANDING.names if n != "payload"])
+def test_what_a_file_says_of_its_records_is_what_was_landed(tmp_path: Path, column: str) -> None:
+    landed = land(tmp_path, [b"ab", b"cd"])
+    path = tmp_path / str(landed.file)
+    rows = open_landing(path).to_pylist()
+    kind = LANDING.field(column).type
+    rows[1][column] = "7" if kind == pa.string() else b"7" if kind == pa.binary() else 7
+    with pa.ipc.new_file(str(path), LANDING) as out:
+        out.write_table(pa.Table.from_pylist(rows, schema=LANDING))
+    # The size alone must not be what gives it away.
+    with pytest.raises(Altered, match="Delete it and run the batch's read step again"):
+        read_index(tmp_path, replace(landed, file_bytes=path.stat().st_size))
+
+
+def test_payload_that_changed_is_found_where_it_is_taken(tmp_path: Path) -> None:
+    with LandingWriter(tmp_path, SLICE) as writer:
+        writer.add_chunk(100, 1, chunk(0, b"first bytes!"), b"first bytes!")
+        writer.add_rejection(101, 1, Rejection(Reason.CORRUPT, "x"), key=None, headers=None, value=b"other bytes")
+        writer.add_rejection(102, 1, Rejection(Reason.NULL_VALUE, "x"), key=None, headers=None, value=None)
+        landed = writer.finish([])
+    path = tmp_path / str(landed.file)
+    content = path.read_bytes()
+    [batch] = open_landing(path).to_batches()
+    check_payloads("l", batch)
+    for offset, payload in ((100, b"first"), (101, b"other")):
+        path.unlink()
+        path.write_bytes(content.replace(payload, b"FOUND"))
+        assert read_index(tmp_path, landed).num_rows == 3
+        [batch] = open_landing(path).to_batches()
+        with pytest.raises(Altered, match=f"the record of offset {offset} was landed with CRC"):
+            check_payloads("l", batch)
+
+
+def test_a_large_file_leaves_the_page_cache(tmp_path: Path) -> None:
+    landed = land(tmp_path, [os.urandom(1 << 20) for _ in range(64)])
+    with (tmp_path / str(landed.file)).open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    pages = -(-len(mapped) // mmap.PAGESIZE)
+    in_memory = (ctypes.c_ubyte * pages)()
+    address = ctypes.c_void_p(pa.py_buffer(mapped).address)
+    assert ctypes.CDLL(None).mincore(address, ctypes.c_size_t(len(mapped)), in_memory) == 0
+    assert sum(page & 1 for page in in_memory) < pages // 4
 
 
 def test_an_attempt_that_fails_leaves_nothing(tmp_path: Path) -> None:
@@ -187,16 +235,16 @@ def test_a_folder_that_is_not_there_is_a_terminal_error(tmp_path: Path) -> None:
         land(tmp_path / "none", [b"ab"])
 
 
-def test_record_batches_hold_about_16_mib_and_one_huge_record_has_its_own(tmp_path: Path) -> None:
-    values = [bytes(1 << 20)] * 20 + [bytes(50 << 20)] + [bytes(1 << 20)] * 3
+def test_record_batches_hold_about_4_mib_and_one_huge_record_has_its_own(tmp_path: Path) -> None:
+    values = [bytes(1 << 20)] * 6 + [bytes(50 << 20)] + [bytes(1 << 20)] * 3
     landed = land(tmp_path, values)
     with pa.memory_map(str(tmp_path / str(landed.file))) as mapped:
         reader = pa.ipc.open_file(mapped)
         sizes = [
             sum(len(v.as_py()) for v in reader.get_batch(i).column("payload")) for i in range(reader.num_record_batches)
         ]
-    assert sizes == [16 << 20, 54 << 20, 3 << 20]
-    assert BATCH_BYTES == 16 << 20
+    assert sizes == [4 << 20, 52 << 20, 3 << 20]
+    assert BATCH_BYTES == 4 << 20
 
 
 def test_records_without_payload_do_not_pile_up(tmp_path: Path) -> None:
@@ -217,14 +265,14 @@ def test_large_headers_of_rejected_records_count_towards_the_batch(tmp_path: Pat
             )
         landed = writer.finish([])
     with pa.memory_map(str(tmp_path / str(landed.file))) as mapped:
-        assert pa.ipc.open_file(mapped).num_record_batches == 4
+        assert pa.ipc.open_file(mapped).num_record_batches == 14
 
 
 def test_opening_maps_the_payload_and_the_index_leaves_it_out(tmp_path: Path) -> None:
-    landed = land(tmp_path, [os.urandom(1 << 20) for _ in range(64)])
+    landed = land(tmp_path, [os.urandom(1 << 20) for _ in range(64)], OffsetRange(4, 100, 200))
     before = pa.total_allocated_bytes()
     table = open_landing(tmp_path / str(landed.file))
-    index = read_index(tmp_path / str(landed.file))
+    index = read_index(tmp_path, landed)
     assert pa.total_allocated_bytes() - before < 1 << 20
     assert table.schema.equals(LANDING)
     assert tuple(index.column_names) == INDEX_COLUMNS
@@ -235,7 +283,8 @@ def test_landing_does_not_import_pandas(tmp_path: Path) -> None:
     program = f"""
         import sys
         from pathlib import Path
-        from consumers.landing import LandingWriter, open_landing
+        from consumers.landed_file import open_landing
+        from consumers.landing import LandingWriter
         from wavestitch.contracts.chunk_header import Chunk
         from wavestitch.contracts.offset_range import OffsetRange
         folder = Path({str(tmp_path)!r})
@@ -270,8 +319,9 @@ def test_a_file_that_is_no_landing_file_is_refused(tmp_path: Path, damage: str) 
         write(table.replace_schema_metadata({"wavestitch.landing-format": "2"}))
     else:
         write(table.replace_schema_metadata({}))
-    for read in (open_landing, read_index):
-        with pytest.raises(Altered, match="read step"):
-            read(other)
+    with pytest.raises(Altered, match="read step"):
+        open_landing(other)
+    with pytest.raises(Altered, match="read step"):
+        read_index(tmp_path, replace(landed, file=other.name, file_bytes=other.stat().st_size))
     with pytest.raises(Altered, match="is gone"):
         open_landing(tmp_path / "none.arrow")

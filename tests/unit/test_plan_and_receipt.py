@@ -44,7 +44,9 @@ def make_plan(**changes: object) -> Plan:
 
 
 def landed(start: int, end: int, **changes: object) -> LandedSlice:
-    found = LandedSlice(0, start, end, f"slice-p0-{start}-{end}-{DIGEST}.arrow", 10, DIGEST, end - start, 8, 1, [])
+    found = LandedSlice(
+        0, start, end, f"slice-p0-{start}-{end}-{DIGEST}.arrow", 10, DIGEST, DIGEST, end - start, 8, 1, []
+    )
     return replace(found, **changes)  # type: ignore[arg-type]
 
 

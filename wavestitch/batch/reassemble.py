@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from consumers.landed_file import read_index, verify_landed, verify_rows
+from consumers.landed_file import read_index
 from spark_apps.assignment import write_assignment
 from wavestitch.batch.standing import Standing, look
 from wavestitch.batch.work_folder import WorkFolder
@@ -77,10 +77,7 @@ def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> 
         if s.seen_ms is not None:
             seen[s.partition] = s.seen_ms
         if s.file is not None:
-            verify_landed(folder.path, s)
-            index = read_index(folder.path / s.file)
-            verify_rows(s, index)
-            chunks += index_facts(index, len(files))
+            chunks += index_facts(read_index(folder.path, s), len(files))
             files.append(s.file)
     return Landed(
         files,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from consumers.client_settings import KafkaSettings
+from consumers.unit_processes import UnitProcesses
 from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
 from wavestitch.batch.plan import PlanRequest
@@ -128,11 +130,12 @@ def run_batch(
 
 def catch_up(site: Site, stream: str, options: RunOptions, *, watcher: Watcher) -> Iterator[dict[str, Any]]:
     """Batch after batch, until one of them takes all there is to its planning's end of the log, or nothing is left."""
-    while True:
-        found = run_batch(site, stream, options, watcher=watcher)
-        yield found
-        if "nothing" in found or not found["plan"]["left"]:
-            return
+    with UnitProcesses() as children:
+        while True:
+            found = run_batch(site, stream, options, watcher=watcher, read=partial(read_units, children=children))
+            yield found
+            if "nothing" in found or not found["plan"]["left"]:
+                return
 
 
 def submit_locally(site: Site, say: Callable[[str], None]) -> Callable[[Path, Path], None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.ports import StagedFile
 from wavestitch.contracts.stitch_job import StitchReport
 from wavestitch.tables.staged_files import check_staged, make_durable, rewrite_without
+
+_CHECKED_AT_ONCE = 4
 
 
 class DiskStaging:
@@ -42,18 +45,23 @@ class DiskStaging:
         ):
             if name is not None:
                 self._ids_by_file[name].append(waveform_id)
+        # They are read from the disk, which needs no interpreter: meanwhile it is decided what of them is published.
+        pool = ThreadPoolExecutor(_CHECKED_AT_ONCE)
+        self._checks = {name: pool.submit(check_staged, Path(s.path), s) for name, s in self._staged.items()}
+        pool.shutdown(wait=False)
 
     def files_for(self, publish: Sequence[str]) -> list[StagedFile]:
         wanted = set(publish)
-        files = []
-        for name, ids in sorted(self._ids_by_file.items()):
-            dropped = [i for i in ids if i not in wanted]
-            if len(dropped) == len(ids):
-                continue
-            staged = self._staged[name]
-            path = Path(staged.path)
-            check_staged(path, staged)
-            files.append(rewrite_without(path, dropped, self._data_folder) if dropped else staged)
+        dropped = {name: [i for i in ids if i not in wanted] for name, ids in self._ids_by_file.items()}
+        names = sorted(name for name, ids in self._ids_by_file.items() if len(dropped[name]) < len(ids))
+        for name in names:
+            self._checks[name].result()
+        files = [
+            rewrite_without(Path(self._staged[name].path), dropped[name], self._data_folder)
+            if dropped[name]
+            else self._staged[name]
+            for name in names
+        ]
         make_durable([Path(f.path) for f in files])
         return files
 

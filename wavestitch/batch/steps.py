@@ -9,10 +9,12 @@ counts: what fits XCom). Each can be carried through again: a committed plan is 
 from __future__ import annotations
 
 import functools
+import gc
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ParamSpec, cast
@@ -44,6 +46,19 @@ Submit = Callable[[Path, Path], None]
 """Runs the stitching app on a job file (first path) so that it leaves its result (second path)."""
 
 _DISK_FACTOR = 2.5  # landing, staged files, and room for what the estimate missed
+
+
+@contextmanager
+def many_small_objects() -> Iterator[None]:
+    """Around work that makes an object a chunk, and no cycles: looking for some, over and over and through all that was
+    imported, takes about as long as the work."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def gives_way(finished: Json) -> Callable[[Callable[P, Json]], Callable[P, Json]]:
@@ -144,6 +159,7 @@ def step_read(
 
 @gives_way({"finished": True})
 @disk_errors("reassembling")
+@many_small_objects()
 def step_reassemble(
     site: Site, stream: str, plan_id: str, receipts: Sequence[str], *, submit: Submit, say: Say = lambda _: None
 ) -> Json:
@@ -207,6 +223,7 @@ def step_validate(
 
 @gives_way({"again": True})
 @disk_errors("publishing")
+@many_small_objects()
 def step_publish(
     site: Site,
     stream: str,

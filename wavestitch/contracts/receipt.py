@@ -12,15 +12,16 @@ from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 
-RECEIPT_FORMAT = 1
+RECEIPT_FORMAT = 2
 _FILE = re.compile(r"slice-p[0-9]+-[0-9]+-[0-9]+-[0-9a-f]{32}\.arrow")
 
 
 @dataclass(frozen=True, slots=True)
 class LandedSlice:
-    """One slice as it lies on disk. `file` is a name in the plan's folder, `digest` XXH3-128 of it; None where the
-    slice had no record. `holes`: half-open offset intervals without a record, explained as `transaction (inferred)`.
-    `seen_ms`: record time of the last record. `payload_bytes`: of all records. `seconds`: what reading it took."""
+    """One slice as it lies on disk. `file` is a name in the plan's folder, None where the slice had no record.
+    `digest`: XXH3-128 of it; `index_digest`: of all that it says of its records, which includes a CRC of each payload.
+    `holes`: half-open offset intervals without a record, explained as `transaction (inferred)`. `seen_ms`: record time
+    of the last record. `payload_bytes`: of all records. `seconds`: what reading it took."""
 
     partition: int
     start: int
@@ -28,6 +29,7 @@ class LandedSlice:
     file: str | None
     file_bytes: int
     digest: str
+    index_digest: str
     records: int
     payload_bytes: int
     seen_ms: int | None

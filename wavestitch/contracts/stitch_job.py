@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     # Only for annotations: every Spark worker imports this module, and the model behind `Assembly` is slow to load.
     from wavestitch.contracts.assembly import Assembly
 
-STITCH_JOB_FORMAT = 1
+STITCH_JOB_FORMAT = 2
 _DAY_NS = 86_400 * 10**9
 
 Codec = Literal["zstd", "none"]
@@ -47,7 +47,7 @@ class StitchResult:
 
     `stitched`: name of its `STITCHED` file in the job's folder. `file`: name of the Parquet file in the output folder,
     None where no row was written; `file_digest`: XXH3-128 of it. `rows` were written, `refused` were not (each has its
-    reason in `stitched`). `copied_bytes`: payload that was not contiguous on disk.
+    reason in `stitched`).
     """
 
     assignment: str
@@ -59,7 +59,6 @@ class StitchResult:
     refused: int
     chunks: int
     payload_bytes: int
-    copied_bytes: int
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)

@@ -16,6 +16,7 @@ from pyiceberg.table import Table
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.held import HeldChunk
+from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.file_scans import read_rows
@@ -50,7 +51,7 @@ def absent_rows(table: Table, rows: Sequence[HeldRow]) -> list[HeldRow]:
 def held_batches(rows: Iterable[HeldRow], *, plan_id: str) -> Iterator[pa.RecordBatch]:
     """Record batches in the held table's columns. Rows with bytes come file by file, in the landing file's order.
 
-    Raises `Altered` where a landing file does not have the record that a row names.
+    Raises `Altered` where a landing file does not have the record that a row names, or not with its bytes.
     """
     bare: list[HeldRow] = []
     by_file: dict[str, list[HeldRow]] = defaultdict(list)
@@ -78,6 +79,7 @@ def _with_bytes(landing: str, rows: list[HeldRow], plan_id: str) -> Iterator[pa.
             if here:
                 taken = landed.take(pa.array([r.row - start for r in here], pa.int64()))
                 _check_places(landing, taken, here)
+                check_payloads(landing, taken)
                 yield _batch(here, taken, plan_id)
             start = end
     if waiting:

@@ -12,22 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import xxhash
 
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.ports import StagedFile
-from wavestitch.write_once import place_once, scratch_file, sync_file, sync_folder
-
-_READ_BYTES = 4 << 20
-
-
-def file_digest(path: Path) -> str:
-    """XXH3-128 of the file's bytes, 32 lower-case hex digits."""
-    state = xxhash.xxh3_128()
-    with path.open("rb") as handle:
-        while block := handle.read(_READ_BYTES):
-            state.update(block)
-    return state.hexdigest()
+from wavestitch.write_once import digest_file, place_once, scratch_file, sync_file, sync_folder
 
 
 def check_staged(path: Path, staged: StagedFile) -> None:
@@ -41,7 +29,7 @@ def check_staged(path: Path, staged: StagedFile) -> None:
             f"staged file {path} has {size} bytes, {staged.bytes} were written; run the batch's reassemble step again",
             file=str(path),
         )
-    digest = file_digest(path)
+    _, digest = digest_file(path)
     if digest != staged.digest:
         raise Altered(
             f"staged file {path} has digest {digest}, {staged.digest} was written; run the batch's reassemble step "
@@ -71,9 +59,9 @@ def rewrite_without(path: Path, drop_ids: Collection[str], folder: Path) -> Stag
                         rows += kept.num_rows
         if not rows:
             raise BadInput(f"nothing is left of staged file {path} without {len(drop)} waveforms; leave the file out")
-        digest = file_digest(scratch)
+        size, digest = digest_file(scratch)
         target = folder / f"{path.stem}-{digest[:16]}.parquet"
-        staged = StagedFile(str(target), scratch.stat().st_size, digest, rows)
+        staged = StagedFile(str(target), size, digest, rows)
         if not place_once(scratch, target):
             check_staged(target, staged)
     return staged

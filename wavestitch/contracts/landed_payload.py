@@ -1,0 +1,25 @@
+"""Payload that was landed, proven again where it is taken, by the CRC beside it; that one the receipt covers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from wavestitch.contracts.chunk_header import chunk_crc, crc32
+from wavestitch.contracts.errors import Altered
+
+
+def check_payloads(landing: str, rows: pa.RecordBatch) -> None:
+    """Compare payloads of landing file `landing` with the CRCs that they were landed with; raises `Altered`."""
+    names = ("reason", "waveform_id", "seq", "meta", "crc", "payload", "offset")
+    for reason, waveform_id, seq, meta, crc, payload, offset in zip(*(rows[n] for n in names), strict=True):
+        value = payload.as_buffer() or b""
+        if reason.as_py() is None:
+            seen = chunk_crc(waveform_id.as_py().encode(), b"%d" % seq.as_py(), meta.as_py().encode(), value)
+        else:
+            seen = crc32(value) & 0xFFFFFFFF
+        if seen != crc.as_py():
+            raise Altered(
+                f"{landing}: the record of offset {offset.as_py()} was landed with CRC {crc.as_py():08x} and now has "
+                f"{seen:08x}; delete the file and run the batch's read step again",
+                file=landing,
+            )
