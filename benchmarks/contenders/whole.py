@@ -1,13 +1,14 @@
-"""Ours, whole: batches from plan to moved offsets in one process that keeps its Spark session.
+"""Ours, whole: batches from plan to moved offsets in one process that keeps its Spark session and its readers.
 
-`spark`: "warm" (the session of this process) or "submit" (spark-submit, as the command line does it). Each step's wall
-and CPU seconds are told, and Spark's own apart from what surrounds it.
+`spark`: "warm" (the session of this process, and its readers) or "submit" (all anew, as the command line does it). Each
+step's wall and CPU seconds are told, and Spark's own apart from what surrounds it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.children import serve
 from benchmarks.stopwatch import Stopwatch
+from consumers.unit_processes import UnitProcesses
+from consumers.unit_reader import read_units
 from spark_apps.reassemble import stitch_on_spark
 from spark_apps.submit import spark_conf
 from wavestitch.batch.run import RunOptions, run_batch, submit_locally
@@ -34,12 +37,15 @@ class Contender:
             builder = builder.config(name, value)
         self.spark = builder.getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")
+        self.children = UnitProcesses()
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
         site = Site(load_settings(job["config"]))
         watch = Stopwatch()
-        submit = submit_locally(site, watch.say) if job["spark"] == "submit" else self._stitch
-        done = run_batch(site, job["stream"], RunOptions(), watcher=watch, submit=watch.timed("Spark", submit))
+        warm = job["spark"] == "warm"
+        submit = watch.timed("Spark", self._stitch if warm else submit_locally(site, watch.say))
+        read = partial(read_units, children=self.children if warm else None)
+        done = run_batch(site, job["stream"], RunOptions(), watcher=watch, submit=submit, read=read)
         watch.begin("done")
         if "nothing" in done:
             raise RuntimeError(f"there was nothing to do: {done['nothing']}")
