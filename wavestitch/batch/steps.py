@@ -50,8 +50,8 @@ _DISK_FACTOR = 2.5  # landing, staged files, and room for what the estimate miss
 
 @contextmanager
 def many_small_objects() -> Iterator[None]:
-    """Around work that makes an object a chunk, and no cycles: looking for some, over and over and through all that was
-    imported, takes about as long as the work."""
+    """Around work that makes an object a chunk or a snapshot, and no cycles: looking for some, over and over and
+    through all that was imported, takes about as long as the work."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -82,6 +82,7 @@ def gives_way(finished: Json) -> Callable[[Callable[P, Json]], Callable[P, Json]
 
 
 @disk_errors("planning")
+@many_small_objects()
 def step_plan(site: Site, stream: str, request: PlanRequest, *, apply: bool = True) -> Json:
     """Pin the inputs of the next batch. `{"nothing": why}` where there is nothing to do."""
     definition = site.stream(stream)
