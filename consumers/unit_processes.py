@@ -110,9 +110,9 @@ class UnitProcesses:
                     self._idle.append(child)
                 else:
                     raise error_from_json(words["error"])
-        except BaseException:
-            self._end()
-            raise
+        finally:
+            if self._reading:
+                self._end()
         return receipts
 
     def _give(self, job: dict[str, Any]) -> None:
