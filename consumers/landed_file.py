@@ -1,4 +1,4 @@
-"""Landing files, read: mapped, not loaded, and checked before a byte is believed."""
+"""Landing files, read: mapped, not loaded, and compared with their receipt before what they say is believed."""
 
 from __future__ import annotations
 

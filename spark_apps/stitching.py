@@ -1,6 +1,6 @@
 """The work of one Spark task: an assignment in, one Parquet file and one slim result file out. Runs without Spark.
 
-Decides nothing about which chunks belong together; that is in the assignment. Never holds more than one group of
+Decides nothing about which chunks belong together; that is in the assignment. Never holds more than two groups of
 payload, and one large waveform about three times. The same assignment gives the same bytes under the same names,
 so that a retried or speculated task is harmless (I3, I6).
 """

@@ -162,4 +162,4 @@ def wait_until(condition: Callable[[], bool], otherwise: str) -> None:
     deadline = time.monotonic() + 120  # a bound on a busy machine, not a wait
     while not condition():
         assert time.monotonic() < deadline, otherwise
-        time.sleep(0.05)
+        time.sleep(0.05)  # between two looks at a condition
