@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.children import Child
-from benchmarks.ground import Say
+from benchmarks.test_bed import Say
 from wavestitch.local.jars import PARALLEL_CONSUMER, cached_jars
 from wavestitch.local.stack import CACHE
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from benchmarks.children import end_in_order
 from benchmarks.figures import compare, headline
-from benchmarks.ground import open_ground
 from benchmarks.options import Options
 from benchmarks.parts import contest
 from benchmarks.side_by_side import RESULTS, say
+from benchmarks.test_bed import open_test_bed
 
 _OPTIONS = Options(mib=256, rounds=2, layouts=("sticky",), extras=False)
 _CONTENDERS = (
@@ -33,9 +33,9 @@ def main() -> int:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="wavestitch-bench-") as folder,
-            open_ground(Path(folder), say) as ground,
+            open_test_bed(Path(folder), say) as bed,
         ):
-            found = contest.measure(ground, _OPTIONS, say, only=_CONTENDERS)
+            found = contest.measure(bed, _OPTIONS, say, only=_CONTENDERS)
     except Exception as error:  # told, and no more: see above
         print(f"nothing was measured: {type(error).__name__}: {error}")
         return 0

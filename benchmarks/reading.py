@@ -6,39 +6,37 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ground import Ground, Topic
+from benchmarks.test_bed import TestBed, Topic
 from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 
 
-def raw_jobs(ground: Ground, topic: Topic, processes: int) -> list[dict[str, Any]]:
+def raw_jobs(bed: TestBed, topic: Topic, processes: int) -> list[dict[str, Any]]:
     ranges = topic.ranges()
-    return [
-        {"bootstrap": ground.bootstrap, "topic": topic.name, "ranges": ranges[n::processes]} for n in range(processes)
-    ]
+    return [{"bootstrap": bed.bootstrap, "topic": topic.name, "ranges": ranges[n::processes]} for n in range(processes)]
 
 
-def landing_jobs(ground: Ground, topic: Topic, processes: int, folder: Path) -> list[dict[str, Any]]:
-    plan = plan_of(ground, topic, processes=processes, ranges=topic.ranges())
+def landing_jobs(bed: TestBed, topic: Topic, processes: int, folder: Path) -> list[dict[str, Any]]:
+    plan = plan_of(bed, topic, processes=processes, ranges=topic.ranges())
     if len(plan.units) != processes:
         raise RuntimeError(f"{len(plan.units)} units were planned for {processes} processes")
     return [
-        {"bootstrap": ground.bootstrap, "plan": plan.to_json(), "unit": unit, "folder": str(folder)}
+        {"bootstrap": bed.bootstrap, "plan": plan.to_json(), "unit": unit, "folder": str(folder)}
         for unit in range(processes)
     ]
 
 
-def plan_of(ground: Ground, topic: Topic, *, processes: int, ranges: list[list[int]]) -> Plan:
+def plan_of(bed: TestBed, topic: Topic, *, processes: int, ranges: list[list[int]]) -> Plan:
     """A plan over these ranges, as planning makes it, without touching anything."""
     name = f"read{processes}"
-    ground.declare(name, topic.name, more=f"reading: {{workers: {processes}}}\n")
-    site = ground.site()
+    bed.declare(name, topic.name, more=f"reading: {{workers: {processes}}}\n")
+    deployment = bed.deployment()
     plan = plan_batch(
-        site.stream(name),
+        deployment.stream(name),
         PlanRequest(kind=PlanKind.MANUAL, ranges=tuple(OffsetRange(*r) for r in ranges)),
-        log=site.log,
-        tables=site.tables(name),
+        log=deployment.log,
+        tables=deployment.tables(name),
         clock_ms=time.time_ns() // 1_000_000,
         nonce="",
         code_version="benchmarks",

@@ -22,9 +22,9 @@ from typing import Any
 
 from benchmarks.children import end_in_order
 from benchmarks.figures import headline
-from benchmarks.ground import Ground, open_ground
 from benchmarks.options import Options
 from benchmarks.table import render, replace_between
+from benchmarks.test_bed import TestBed, open_test_bed
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_name("results") / "latest.json"
@@ -62,9 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     target = RESULTS if asked.into is None else asked.into
     with (
         tempfile.TemporaryDirectory(prefix="wavestitch-bench-", dir=asked.folder) as folder,
-        open_ground(Path(folder), say) as ground,
+        open_test_bed(Path(folder), say) as bed,
     ):
-        failed = [name for name in asked.parts.split(",") if not _measure(name, ground, options, target)]
+        failed = [name for name in asked.parts.split(",") if not _measure(name, bed, options, target)]
     if target == RESULTS:
         page = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(replace_between(page, render(json.loads(target.read_text()))), encoding="utf-8")
@@ -95,12 +95,12 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return found
 
 
-def _measure(name: str, ground: Ground, options: Options, target: Path) -> bool:
+def _measure(name: str, bed: TestBed, options: Options, target: Path) -> bool:
     """Measure one part and write it down; whether it was measured."""
     say(f"== {name}")
     began = time.monotonic()
     try:
-        part: dict[str, Any] = importlib.import_module(PARTS[name]).measure(ground, options, say)
+        part: dict[str, Any] = importlib.import_module(PARTS[name]).measure(bed, options, say)
     except Exception as error:  # of one part: the others go on
         traceback.print_exc()
         part = {"failed": f"{type(error).__name__}: {error}"[:800]}

@@ -70,13 +70,13 @@ def scan_range(
 
     `start_epoch`: with it the client asks the broker first whether its log still is the one that was read up to here.
     """
-    ear = _Ear(slice_.partition)
+    events = _ClientEvents(slice_.partition)
     rule = StopRule(slice_, idle_seconds=source.idle_seconds, now=clock())
     holes = HoleFinder(slice_.start)
     at = [TopicPartition(source.topic, slice_.partition, slice_.start)]
     if start_epoch is not None:
         at = [TopicPartition(source.topic, slice_.partition, slice_.start, leader_epoch=start_epoch)]
-    consumer = Consumer(consumer_config(settings, group=source.group, isolation=isolation, on_error=ear.remember))
+    consumer = Consumer(consumer_config(settings, group=source.group, isolation=isolation, on_error=events.remember))
     ruling = rule.judge(position=None, now=clock())
     records = size = 0
     wanted = _FIRST_RECORDS
@@ -85,32 +85,34 @@ def scan_range(
         while ruling.state is State.CONTINUE:
             # More than the range can still hold would only be waited for.
             messages = consumer.consume(min(wanted, slice_.end - rule.position), _PATIENCE)
-            batch_records, batch_size = _hand_out(messages, rule, holes, ear, take)
+            batch_records, batch_size = _hand_out(messages, rule, holes, events, take)
             if batch_records:
                 records += batch_records
                 size += batch_size
                 wanted = max(1, min(_MOST_RECORDS, _BATCH_BYTES * records // max(size, 1)))
                 if on_batch is not None:
                     on_batch(batch_records, batch_size)
-            if ear.complaint is not None and is_refused_login(ear.complaint):
+            if events.complaint is not None and is_refused_login(events.complaint):
                 rule.fail(Why.LOG_ERROR)
-            ruling = rule.judge(position=max(ear.end_seen, consumer.position(at)[0].offset), now=clock())
+            ruling = rule.judge(position=max(events.end_seen, consumer.position(at)[0].offset), now=clock())
     except KafkaException as raised:
         raise ScanFailed(Why.LOG_ERROR, rule.reached, kafka_error(raised)) from raised
     finally:
         consumer.close()
     if ruling.state is State.FAILED:
-        raise ScanFailed(ruling.why or Why.LOG_ERROR, rule.reached, ear.complaint)
+        raise ScanFailed(ruling.why or Why.LOG_ERROR, rule.reached, events.complaint)
     return holes.close(slice_.end)
 
 
-def _hand_out(messages: list[Any], rule: StopRule, holes: HoleFinder, ear: _Ear, take: Take) -> tuple[int, int]:
+def _hand_out(
+    messages: list[Any], rule: StopRule, holes: HoleFinder, events: _ClientEvents, take: Take
+) -> tuple[int, int]:
     """Give the records of the range to `take`; returns how many, and their bytes."""
     records = size = 0
     for message in messages:
         error = message.error()
         if error is not None:
-            ear.hear(error, message, rule)
+            events.hear(error, message, rule)
             continue
         offset = message.offset()
         if rule.admit(offset):
@@ -120,7 +122,7 @@ def _hand_out(messages: list[Any], rule: StopRule, holes: HoleFinder, ear: _Ear,
     return records, size
 
 
-class _Ear:
+class _ClientEvents:
     """What the client says beside records. `end_seen`: the offset up to which it has handed out everything, or -1."""
 
     def __init__(self, partition: int) -> None:

@@ -49,13 +49,13 @@ def read_slice(
     place of what was planned. Raises `DataLost`, `Refused`, `Transient` or `Terminal`; then nothing is kept.
     """
     with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
-        desk = _Desk(writer)
+        sink = _RecordSink(writer)
         try:
             holes = scan_range(
                 slice_,
                 settings=settings,
                 source=source,
-                take=desk.land,
+                take=sink.land,
                 start_epoch=start_epoch,
                 on_batch=on_batch,
             )
@@ -63,7 +63,7 @@ def read_slice(
         except ScanFailed as failed:
             raise explain_failure(log, source, slice_, failed) from failed
         check_topic(log, source)
-        _check_epoch(source, slice_, seen=desk.epoch, newest=newest_epoch)
+        _check_epoch(source, slice_, seen=sink.epoch, newest=newest_epoch)
         explained = explain_holes(
             holes,
             topic=source.topic,
@@ -75,7 +75,7 @@ def read_slice(
         return writer.finish([(a, b) for a, b in explained])
 
 
-class _Desk:
+class _RecordSink:
     """Where a message becomes a row."""
 
     __slots__ = ("_last", "_writer")

@@ -103,7 +103,7 @@ def plan(stream: str) -> list[dict[str, Any]]:
     Its XComs: `return_value`, the units of work; `plan`, the whole. Where there is nothing to do, everything after it
     is skipped and the run succeeds; `nothing` says why.
     """
-    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.steps import describe_plan, step_plan  # noqa: PLC0415
 
     context = get_current_context()
@@ -113,8 +113,10 @@ def plan(stream: str) -> list[dict[str, Any]]:
     run_type = str(getattr(run.run_type, "value", run.run_type))
     earlier = earlier_plan(run_type, params)
     request = plan_request(run_type, interval, params)
-    site = Site()
-    planned = describe_plan(site.folder(stream, earlier).plan()) if earlier else step_plan(site, stream, request)
+    deployment = Deployment()
+    planned = (
+        describe_plan(deployment.folder(stream, earlier).plan()) if earlier else step_plan(deployment, stream, request)
+    )
     if "nothing" in planned:
         log.info(planned["nothing"])
         context["ti"].xcom_push(key="nothing", value=planned["nothing"])
@@ -132,26 +134,26 @@ def plan(stream: str) -> list[dict[str, Any]]:
 @task(doc_md=READ_DOC, map_index_template="{{ slices }}", execution_timeout=timedelta(hours=3))
 def read(stream: str, plan_id: str, work: dict[str, Any]) -> dict[str, Any]:
     """One unit of work into the landing."""
-    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.steps import step_read  # noqa: PLC0415
 
     get_current_context()["slices"] = work["slices"][:_SHOWN]
-    return {} if work["unit"] is None else step_read(Site(), stream, plan_id, work["unit"])
+    return {} if work["unit"] is None else step_read(Deployment(), stream, plan_id, work["unit"])
 
 
 @task(execution_timeout=timedelta(hours=3))
 def reassemble(stream: str, plan_id: str, reads: list[dict[str, Any]]) -> dict[str, Any]:
     """**Stitches what is whole**, by Spark, through Airflow's `spark` connection of the settings."""
-    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.steps import step_reassemble  # noqa: PLC0415
 
-    site = Site()
+    deployment = Deployment()
     receipts = [r["receipt"] for r in reads if "receipt" in r]
 
     def submit(job: Path, outcome: Path) -> None:
-        submit_through_connection(site.settings, job, outcome)
+        submit_through_connection(deployment.settings, job, outcome)
 
-    return step_reassemble(site, stream, plan_id, receipts, submit=submit, say=log.info)
+    return step_reassemble(deployment, stream, plan_id, receipts, submit=submit, say=log.info)
 
 
 @task(execution_timeout=timedelta(hours=1))
@@ -160,23 +162,23 @@ def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str
 
     Where it closes, trigger the DAG again with this plan's id as *earlier plan* and gate *accept* or *park*.
     """
-    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.steps import step_validate  # noqa: PLC0415
 
     context = get_current_context()
     gate, why = check_gate(context["params"]["gate"], context["params"]["why"])
     who = context["dag_run"].triggering_user_name
-    return step_validate(Site(), stream, plan_id, reassembled, gate=gate, why=f"{why} ({who})" if who else why)
+    return step_validate(Deployment(), stream, plan_id, reassembled, gate=gate, why=f"{why} ({who})" if who else why)
 
 
 @result
 @task(execution_timeout=timedelta(hours=1))
 def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
     """**Decides and commits**, in one atomic snapshot of the stream's table. Until then nothing counts."""
-    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.steps import step_publish  # noqa: PLC0415
 
-    return step_publish(Site(), stream, plan_id, reassembled, validated, say=log.info)
+    return step_publish(Deployment(), stream, plan_id, reassembled, validated, say=log.info)
 
 
 @task.short_circuit(execution_timeout=timedelta(minutes=15))
@@ -185,11 +187,11 @@ def commit_offsets(stream: str, plan_id: str) -> bool:
 
     Its XComs: `committed`, what was done; `return_value`, whether the batch's limits left records behind it.
     """
-    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.steps import step_commit_offsets  # noqa: PLC0415
 
     ti = get_current_context()["ti"]
-    ti.xcom_push(key="committed", value=step_commit_offsets(Site(), stream, plan_id))
+    ti.xcom_push(key="committed", value=step_commit_offsets(Deployment(), stream, plan_id))
     return bool(ti.xcom_pull(task_ids="plan", key="plan")["left"])
 
 
@@ -308,7 +310,7 @@ intervals: both leave the positions alone. To read data again, rewind with the D
 Retry or clear a task to carry the same plan on; clear `plan` for a new one. Nothing is published twice.
 
 A batch has at most {limits.max_batch_records} records and {limits.max_batch_bytes >> 20} MiB, a waveform
-{limits.max_waveform_bytes >> 20} MiB. An incomplete waveform waits {stream.patience} s.
+{limits.max_waveform_bytes >> 20} MiB. An incomplete waveform waits {stream.allowed_lateness} s.
 
 Expectations:{expected or " none."}
 """

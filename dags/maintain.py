@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 @task(execution_timeout=timedelta(hours=3), trigger_rule=TriggerRule.ALL_DONE)
 def maintain(stream: str) -> dict[str, Any]:
     """**Maintains one stream**: shows what may go, and lets it go on schedule or where `apply` was chosen."""
-    from wavestitch.batch.site import Site  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.maintain.run import maintain_stream  # noqa: PLC0415
 
     class Logged:
@@ -57,7 +57,7 @@ def maintain(stream: str) -> dict[str, Any]:
     context = get_current_context()
     run_type = str(getattr(context["dag_run"].run_type, "value", context["dag_run"].run_type))
     apply = run_type == "scheduled" or context["params"]["mode"] == APPLY
-    report = maintain_stream(Site(), stream, apply=apply, watcher=Logged())
+    report = maintain_stream(Deployment(), stream, apply=apply, watcher=Logged())
     for action in report.actions:
         log.info("%s: %s %s %s", action.action, action.count, action.unit, "went" if apply else "would go")
         for line in action.kept:

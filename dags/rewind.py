@@ -35,21 +35,21 @@ log = logging.getLogger(__name__)
 @task(execution_timeout=timedelta(minutes=15))
 def rewind() -> dict[str, Any]:
     """**Shows what would move**, per partition, and moves it where `apply` was chosen. Never tried again by itself."""
-    from wavestitch.batch.site import Site  # noqa: PLC0415 - loads the clients of Kafka and the tables
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415 - loads the clients of Kafka and the tables
 
     context = get_current_context()
     params = context["params"]
     why = (params["why"] or "").strip()
     if params["apply"] and not why:
         raise BadInput("apply needs a reason (why): it is recorded with the rewind")
-    site = Site()
-    stream, tables = site.stream(params["stream"]), site.tables(params["stream"])
+    deployment = Deployment()
+    stream, tables = deployment.stream(params["stream"]), deployment.tables(params["stream"])
     who = context["dag_run"].triggering_user_name or "Airflow"
-    found = plan_rewind(stream, rewind_target(params["to"]), log=site.log, tables=tables, who=who, why=why or "-")
+    found = plan_rewind(stream, rewind_target(params["to"]), log=deployment.log, tables=tables, who=who, why=why or "-")
     for partition, (old, new) in sorted(found.moves.items()):
         log.info("partition %s: %s -> %s", partition, old, new)
     if params["apply"]:
-        apply_rewind(stream, found, accept_skip=params["accept_skip"], log=site.log, tables=tables)
+        apply_rewind(stream, found, accept_skip=params["accept_skip"], log=deployment.log, tables=tables)
     log.info("applied" if params["apply"] else "a dry run: nothing was moved")
     return {
         "applied": params["apply"],

@@ -112,9 +112,9 @@ def submit_app(
         properties.write_text(spark_properties(spark_conf(master, conf)), encoding="latin-1")
         argv = [str(spark_submit()), "--master", master, "--properties-file", str(properties)]
         argv += ["--load-spark-defaults", str(application), "--job", str(job_path), "--result", str(result_path)]
-        leash = [sys.executable, str(Path(__file__).with_name("leash.py")), str(os.getpid())]
+        bound = [sys.executable, str(Path(__file__).with_name("end_with_parent.py")), str(os.getpid())]
         child = subprocess.Popen(
-            leash + argv,
+            bound + argv,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -16,7 +16,7 @@ from typing import Protocol
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.whole import eventually
+from tests.deployment_rig import eventually
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, SPARK_TABLES, cached_jars
 from wavestitch.local.java import find_java

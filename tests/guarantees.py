@@ -61,7 +61,7 @@ class Sight:
     held: Sequence[HeldRow]
     history: Sequence[Any]
     plans: Mapping[str, Any] = field(default_factory=dict)
-    patience_ms: int = 0
+    allowed_lateness_ms: int = 0
 
 
 def effective(held: Iterable[HeldRow], committed: frozenset[str], published: Iterable[Row]) -> list[HeldRow]:
@@ -273,7 +273,7 @@ def _carried(sight: Sight, sequence: int, touched: set[str]) -> int:
     total = 0
     for waveform_id, rows in by_id.items():
         waiting = [r for r in rows if r.reason == "open"]
-        alive = bool(waiting) and max(r.time_ms for r in waiting) + sight.patience_ms >= watermark
+        alive = bool(waiting) and max(r.time_ms for r in waiting) + sight.allowed_lateness_ms >= watermark
         if not alive and waveform_id not in touched:
             continue
         settled = waveform_id in {w.id for w in published} or "conflict" in {r.reason for r in rows}

@@ -18,15 +18,15 @@ from typing import Annotated, Any
 import typer
 
 from wavestitch import console
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.publish import find_committed
 from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request, rewind_target
 from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent, catch_up, run_batch
-from wavestitch.batch.site import Site
-from wavestitch.batch.standing import look
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import (
     BadInput,
     DataLost,
@@ -95,8 +95,8 @@ def down() -> None:
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Where every stream stands: head, backlog, open and quarantined chunks."""
-    site = Site()
-    found = [_standing(stream_facts(site, name)) for name in stream_names(site.settings)]
+    deployment = Deployment()
+    found = [_status_of(stream_facts(deployment, name)) for name in stream_names(deployment.settings)]
     _show(found, as_json, lambda: console.show_status(found))
 
 
@@ -106,11 +106,11 @@ def check(as_json: AsJson = False) -> None:
     from wavestitch.validation.gate import check_expectations  # noqa: PLC0415 - takes seconds to import
 
     settings = load_settings()
-    site = Site(settings)
+    deployment = Deployment(settings)
     problems = []
     for name in stream_names(settings):
         try:
-            problems += [f"streams/{name}.yaml: {p}" for p in check_expectations(site.stream(name).expectations)]
+            problems += [f"streams/{name}.yaml: {p}" for p in check_expectations(deployment.stream(name).expectations)]
         except BadInput as error:
             problems.append(error.message)
     found = {"settings": settings.redacted(), "streams": stream_names(settings), "problems": problems}
@@ -135,11 +135,11 @@ def produce(
     """Cut recordings into chunks and send them to the stream's topic."""
     from wavestitch.producers.produce import produce_files  # noqa: PLC0415
 
-    site = Site()
+    deployment = Deployment()
     report = produce_files(
-        site.stream(stream),
+        deployment.stream(stream),
         files,
-        settings=site.producer_settings(),
+        settings=deployment.producer_settings(),
         chunk_bytes=chunk,
         seconds=seconds,
         strategy=strategy,
@@ -152,7 +152,7 @@ def produce(
 @app.command()
 def plan(stream: StreamName, as_json: AsJson = False) -> None:
     """What the next batch would read, why it starts there, and what it would cost. Touches nothing."""
-    found = step_plan(Site(), stream, PlanRequest(), apply=False)
+    found = step_plan(Deployment(), stream, PlanRequest(), apply=False)
     _show(found, as_json, lambda: console.show_plan(found))
 
 
@@ -183,24 +183,24 @@ def run(
     )
     with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
         if not chain:
-            found = [run_batch(Site(), stream, options, watcher=watcher)]
+            found = [run_batch(Deployment(), stream, options, watcher=watcher)]
         else:
-            found = list(catch_up(Site(), stream, options, watcher=watcher))
+            found = list(catch_up(Deployment(), stream, options, watcher=watcher))
     _show(found if chain else found[0], as_json, lambda: console.show_all_published(found))
 
 
 @app.command()
 def batches(stream: StreamName, as_json: AsJson = False) -> None:
     """The history of a stream, newest first."""
-    rows = Site().tables(stream).batches()
+    rows = Deployment().tables(stream).batches()
     _show([asdict(r) for r in rows], as_json, lambda: console.show_batches(rows))
 
 
 @app.command()
 def show(batch: Annotated[str, typer.Argument(help="A plan id, or its beginning")], as_json: AsJson = False) -> None:
     """One batch: ranges, fates, audit identity, seconds and MB/s per step."""
-    site = Site()
-    rows = [r for name in stream_names(site.settings) for r in site.tables(name).batches()]
+    deployment = Deployment()
+    rows = [r for name in stream_names(deployment.settings) for r in deployment.tables(name).batches()]
     found = [r for r in rows if batch and r.plan_id.startswith(batch)]
     if len(found) != 1:
         raise BadInput(f"{len(found)} batches begin with {batch!r}; `wavestitch batches STREAM` lists a stream's")
@@ -210,10 +210,12 @@ def show(batch: Annotated[str, typer.Argument(help="A plan id, or its beginning"
 @app.command()
 def held(stream: StreamName, as_json: AsJson = False) -> None:
     """What is not published: open and quarantined chunks, with their reasons."""
-    site = Site()
-    definition = site.stream(stream)
-    now = look(site.tables(stream), topic_id="")
-    states = held_states(now.held, watermark_ms=now.head.watermark_ms, patience_ms=definition.patience * 1000)
+    deployment = Deployment()
+    definition = deployment.stream(stream)
+    now = load_state(deployment.tables(stream), topic_id="")
+    states = held_states(
+        now.held, watermark_ms=now.head.watermark_ms, allowed_lateness_ms=definition.allowed_lateness * 1000
+    )
     rows = [
         {**h.chunk._asdict(), "state": states[i], "why": h.evidence, "decision": h.decision}
         for i, h in enumerate(now.held)
@@ -233,13 +235,13 @@ def rewind(
     """Move the stream's positions on purpose. A dry run by default; undo it with `--to previous`."""
     import getpass  # noqa: PLC0415
 
-    site = Site()
-    definition, tables = site.stream(stream), site.tables(stream)
+    deployment = Deployment()
+    definition, tables = deployment.stream(stream), deployment.tables(stream)
     found = plan_rewind(
-        definition, rewind_target(to), log=site.log, tables=tables, who=getpass.getuser(), why=why or "-"
+        definition, rewind_target(to), log=deployment.log, tables=tables, who=getpass.getuser(), why=why or "-"
     )
     if apply:
-        apply_rewind(definition, found, accept_skip=accept_skip, log=site.log, tables=tables)
+        apply_rewind(definition, found, accept_skip=accept_skip, log=deployment.log, tables=tables)
     moves = {str(p): list(move) for p, move in found.moves.items()}
     report = {"applied": apply, "moves": moves, "skipped": [list(r) for r in found.skipped]}
     _show(report, as_json, lambda: console.show_rewind(found, applied=apply))
@@ -256,20 +258,20 @@ def maintain(
     from wavestitch import console_maintain  # noqa: PLC0415
     from wavestitch.maintain.run import maintain_stream  # noqa: PLC0415
 
-    site = Site()
+    deployment = Deployment()
     chosen = [a.strip() for a in only.split(",") if a.strip()]
     found, failed = [], []
-    for name in [stream] if stream else stream_names(site.settings):
+    for name in [stream] if stream else stream_names(deployment.settings):
         try:
             with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
-                found.append(maintain_stream(site, name, apply=apply, only=chosen, watcher=watcher))
+                found.append(maintain_stream(deployment, name, apply=apply, only=chosen, watcher=watcher))
         except WavestitchError as error:
             if stream:
                 raise
             # One stream's trouble must not keep the others' disks full.
             failed.append(error)
             console.err.print(f"{name}: {error.message}", markup=False, highlight=False)
-    _show([asdict(r) for r in found], as_json, lambda: console_maintain.show_upkeep(found))
+    _show([asdict(r) for r in found], as_json, lambda: console_maintain.show_maintenance(found))
     if failed:
         raise failed[0]
 
@@ -283,13 +285,15 @@ def abandon(
     """Give a batch under way up for good: it ends fenced from now on, and maintenance may remove what it has."""
     import getpass  # noqa: PLC0415
 
-    site = Site()
+    deployment = Deployment()
     if not why.strip():
         raise BadInput("say why this batch is abandoned (--why …): it is kept with it")
-    site.stream(stream)
-    if find_committed(site.tables(stream), plan_id) is not None:
+    deployment.stream(stream)
+    if find_committed(deployment.tables(stream), plan_id) is not None:
         raise Refused(f"batch {plan_id[:16]} of stream {stream} is committed: there is nothing left to abandon")
-    site.folder(stream, plan_id).abandon(who=getpass.getuser(), why=why.strip(), at_ms=time.time_ns() // 1_000_000)
+    deployment.folder(stream, plan_id).abandon(
+        who=getpass.getuser(), why=why.strip(), at_ms=time.time_ns() // 1_000_000
+    )
     console.out.print(f"batch {plan_id[:16]} is abandoned; the next one reads its offsets anew", markup=False)
 
 
@@ -304,7 +308,7 @@ def _show(found: Any, as_json: bool, pretty: Callable[[], None]) -> None:
         pretty()
 
 
-def _standing(facts: StreamFacts) -> dict[str, Any]:
+def _status_of(facts: StreamFacts) -> dict[str, Any]:
     found: dict[str, Any] = {"stream": facts.name}
     if facts.problem:
         found["problem"] = facts.problem

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from rich.table import Table
 
 from wavestitch.console import MIB, out
-from wavestitch.contracts.upkeep import Footprint, UpkeepReport
+from wavestitch.contracts.maintenance import Footprint, MaintenanceReport
 
 
-def show_upkeep(reports: Sequence[UpkeepReport]) -> None:
+def show_maintenance(reports: Sequence[MaintenanceReport]) -> None:
     for report in reports:
         _show_actions(report)
         _show_footprint(report)
@@ -20,7 +20,7 @@ def show_upkeep(reports: Sequence[UpkeepReport]) -> None:
         out.print("Nothing was changed. Add --apply to do it.")
 
 
-def _show_actions(report: UpkeepReport) -> None:
+def _show_actions(report: MaintenanceReport) -> None:
     table = Table(title=report.stream + ("" if report.applied else " (dry run)"), title_justify="left")
     table.add_column("action")
     table.add_column("went" if report.applied else "would go", justify="right")
@@ -36,7 +36,7 @@ def _show_actions(report: UpkeepReport) -> None:
             out.print(f"  {a.action}: {line}", markup=False, highlight=False, style="dim")
 
 
-def _show_footprint(report: UpkeepReport) -> None:
+def _show_footprint(report: MaintenanceReport) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("")
     for name in ("before", *(["after"] if report.applied else [])):

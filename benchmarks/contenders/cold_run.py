@@ -9,16 +9,16 @@ import json
 import sys
 
 from benchmarks.stopwatch import Stopwatch
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import RunOptions, run_batch, submit_locally
-from wavestitch.batch.site import Site
 from wavestitch.settings import load_settings
 
 
 def main(job: dict[str, object]) -> None:
-    site = Site(load_settings(job["config"]))  # type: ignore[arg-type]
+    deployment = Deployment(load_settings(job["config"]))  # type: ignore[arg-type]
     watch = Stopwatch()
-    submit = watch.timed("Spark", submit_locally(site, watch.say))
-    done = run_batch(site, str(job["stream"]), RunOptions(), watcher=watch, submit=submit)
+    submit = watch.timed("Spark", submit_locally(deployment, watch.say))
+    done = run_batch(deployment, str(job["stream"]), RunOptions(), watcher=watch, submit=submit)
     watch.begin("done")
     print(
         json.dumps(

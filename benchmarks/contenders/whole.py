@@ -20,15 +20,15 @@ from consumers.unit_processes import UnitProcesses
 from consumers.unit_reader import read_units
 from spark_apps.reassemble import stitch_on_spark
 from spark_apps.submit import spark_conf
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import RunOptions, run_batch, submit_locally
-from wavestitch.batch.site import Site
 from wavestitch.contracts.stitch_job import stitch_job_from_json
 from wavestitch.settings import load_settings
 from wavestitch.write_once import write_first
 
 
 class Contender:
-    """One session, a site for each codec."""
+    """One session, a deployment for each codec."""
 
     def __init__(self) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -40,12 +40,12 @@ class Contender:
         self.children = UnitProcesses()
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
-        site = Site(load_settings(job["config"]))
+        deployment = Deployment(load_settings(job["config"]))
         watch = Stopwatch()
         warm = job["spark"] == "warm"
-        submit = watch.timed("Spark", self._stitch if warm else submit_locally(site, watch.say))
+        submit = watch.timed("Spark", self._stitch if warm else submit_locally(deployment, watch.say))
         read = partial(read_units, children=self.children if warm else None)
-        done = run_batch(site, job["stream"], RunOptions(), watcher=watch, submit=submit, read=read)
+        done = run_batch(deployment, job["stream"], RunOptions(), watcher=watch, submit=submit, read=read)
         watch.begin("done")
         if "nothing" in done:
             raise RuntimeError(f"there was nothing to do: {done['nothing']}")

@@ -1,1 +1,1 @@
-"""Measurements that the one command includes by name; each has `measure(ground, options, say)`."""
+"""Measurements that the one command includes by name; each has `measure(bed, options, say)`."""

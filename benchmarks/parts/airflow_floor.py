@@ -14,9 +14,9 @@ from typing import Any
 
 from benchmarks.children import ROOT, Json
 from benchmarks.figures import ratio
-from benchmarks.ground import Ground, Say, make_topic
 from benchmarks.options import Options
 from benchmarks.parts.small_batch import EMPTY, PARTITIONS, send_small, submit_empty
+from benchmarks.test_bed import Say, TestBed, make_topic
 from wavestitch.local.airflow_api import AirflowApi
 from wavestitch.local.airflow_stack import start_airflow, stop_airflow
 
@@ -51,17 +51,17 @@ with DAG("empty", schedule=None) as dag:
 _DAG = "ingest_airflow_small"
 
 
-def measure(ground: Ground, options: Options, say: Say) -> Json:
-    topic = make_topic(ground, partitions=PARTITIONS, prefix="airflow")
-    ground.declare("airflow_small", topic)
-    home = ground.folder / "airflow"
-    dags = ground.folder / "dags"
+def measure(bed: TestBed, options: Options, say: Say) -> Json:
+    topic = make_topic(bed, partitions=PARTITIONS, prefix="airflow")
+    bed.declare("airflow_small", topic)
+    home = bed.folder / "airflow"
+    dags = bed.folder / "dags"
     dags.mkdir()
     shutil.copy(ROOT / "dags" / "ingest.py", dags)
     (dags / "empty.py").write_text(_EMPTY)
     env = {
-        **ground.config(),
-        "JAVA_HOME": str(ground.java_home),
+        **bed.config(),
+        "JAVA_HOME": str(bed.java_home),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
             {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": "spark-submit"}}
         ),
@@ -71,17 +71,17 @@ def measure(ground: Ground, options: Options, say: Say) -> Json:
         with airflow.login() as api:
             for dag in (_DAG, "empty"):
                 api.wait_for_dag(dag)
-            runs = [_round(ground, api, topic, n, say) for n in range(options.rounds + 1)][1:]
+            runs = [_round(bed, api, topic, n, say) for n in range(options.rounds + 1)][1:]
     finally:
         stop_airflow(home)
     return _summary(runs)
 
 
-def _round(ground: Ground, api: AirflowApi, topic: str, number: int, say: Say) -> dict[str, dict[str, float]]:
-    send_small(ground, topic, 1000 + number)
+def _round(bed: TestBed, api: AirflowApi, topic: str, number: int, say: Say) -> dict[str, dict[str, float]]:
+    send_small(bed, topic, 1000 + number)
     found = {"batch": _follow(api, _DAG), "empty": _follow(api, "empty")}
-    _check_moved(ground, topic)
-    found["spark"] = {EMPTY: submit_empty(ground, {}, []).cost.wall}
+    _check_moved(bed, topic)
+    found["spark"] = {EMPTY: submit_empty(bed, {}, []).cost.wall}
     say(f"batch {found['batch']['whole']:.1f} s, empty DAG {found['empty']['whole']:.1f} s, Spark {found['spark']}")
     return found
 
@@ -106,12 +106,12 @@ def _between(about: dict[str, Any], first: str, last: str) -> float:
     return (datetime.fromisoformat(about[last]) - datetime.fromisoformat(about[first])).total_seconds()
 
 
-def _check_moved(ground: Ground, topic: str) -> None:
+def _check_moved(bed: TestBed, topic: str) -> None:
     """The group stands at the end of the topic: the batch did what it is timed for."""
-    site = ground.site()
+    deployment = bed.deployment()
     partitions = list(range(PARTITIONS))
-    ends = {p: e.stable_end for p, e in site.log.ends(topic, partitions).items()}
-    found = site.log.group_offsets("airflow_small", topic, partitions)
+    ends = {p: e.stable_end for p, e in deployment.log.ends(topic, partitions).items()}
+    found = deployment.log.group_offsets("airflow_small", topic, partitions)
     group = {p: g.offset for p, g in found.items() if g is not None}
     if group != ends:
         raise RuntimeError(f"the group stands at {group}, the topic ends at {ends}")

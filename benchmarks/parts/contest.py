@@ -16,10 +16,10 @@ from typing import Any
 
 from benchmarks.children import Child, Json, race, start
 from benchmarks.figures import Cost, Run, median_costs, summarise
-from benchmarks.ground import Ground, Say, Topic, check_samples
 from benchmarks.options import Options
 from benchmarks.parallel_consumer import start_parallel_consumer
 from benchmarks.reading import landing_jobs, raw_jobs
+from benchmarks.test_bed import Say, TestBed, Topic, check_samples
 from benchmarks.whole_runs import steps_of, whole_run
 from wavestitch.local.jars import SPARK_KAFKA, cached_jars
 from wavestitch.local.stack import CACHE
@@ -29,10 +29,10 @@ _ONLY_IN_FULL = ("raw, 1 process", "Parallel Consumer", "ours: read + land, 1 pr
 ONCE = "ours: end to end, with Spark's start"
 
 
-def measure(ground: Ground, options: Options, say: Say, *, only: Collection[str] = ()) -> Json:
+def measure(bed: TestBed, options: Options, say: Say, *, only: Collection[str] = ()) -> Json:
     """`only`: names of contenders; none: all."""
     with ExitStack() as stack:
-        contest = _Contest(ground, options, say, stack, frozenset(only))
+        contest = _Contest(bed, options, say, stack, frozenset(only))
         found: Json = {"codec": "zstd-1", "chunk_kib": 64, "waveform_kib": 1024, "partitions": 4}
         for layout in options.layouts:
             found[layout] = contest.layout(layout)
@@ -41,7 +41,7 @@ def measure(ground: Ground, options: Options, say: Say, *, only: Collection[str]
 
 @dataclass
 class _Contest:
-    ground: Ground
+    bed: TestBed
     options: Options
     say: Say
     stack: ExitStack
@@ -49,7 +49,7 @@ class _Contest:
     children: dict[str, Child] = field(default_factory=dict)
 
     def layout(self, layout: str) -> Json:
-        topic = self.ground.topic(mib=self.options.mib, layout=layout, say=self.say)
+        topic = self.bed.topic(mib=self.options.mib, layout=layout, say=self.say)
         entries = self._entries(topic, full=layout == "sticky" and self.options.extras)
         runs: dict[str, list[Run]] = {name: [] for name in entries}
         failed: dict[str, str] = {}
@@ -107,24 +107,24 @@ class _Contest:
         return found
 
     def _start(self, name: str) -> Child:
-        folder = self.ground.folder
+        folder = self.bed.folder
         if name == "parallel":
-            return start_parallel_consumer(folder, self.ground.java_home, say=self.say)
-        env = {"JAVA_HOME": str(self.ground.java_home)}
+            return start_parallel_consumer(folder, self.bed.java_home, say=self.say)
+        env = {"JAVA_HOME": str(self.bed.java_home)}
         if name == "spark_kafka":
-            jars = cached_jars(SPARK_KAFKA, cache_dir=CACHE, java_home=self.ground.java_home, say=self.say)
+            jars = cached_jars(SPARK_KAFKA, cache_dir=CACHE, java_home=self.bed.java_home, say=self.say)
             env["BENCH_JARS"] = ",".join(str(j) for j in sorted(jars.glob("*.jar")))
         return start(f"benchmarks.contenders.{name.partition('#')[0]}", folder=folder, env=env)
 
     def _raw(self, topic: Topic, processes: int) -> Run:
         children = [self._child(f"raw#{n}") for n in range(processes)]
-        return race(children, raw_jobs(self.ground, topic, processes), size=topic.bytes, check=_all_of(topic))
+        return race(children, raw_jobs(self.bed, topic, processes), size=topic.bytes, check=_all_of(topic))
 
     def _land(self, topic: Topic, processes: int) -> Run:
         folder = self._landed(topic) if processes == 2 else self._scratch("landed")
         shutil.rmtree(folder, ignore_errors=True)
         children = [self._child(f"landing#{n}") for n in range(processes)]
-        jobs = landing_jobs(self.ground, topic, processes, folder)
+        jobs = landing_jobs(self.bed, topic, processes, folder)
         run = race(children, jobs, size=topic.bytes, check=_all_of(topic))
         if processes == 1:
             shutil.rmtree(folder)
@@ -132,7 +132,7 @@ class _Contest:
 
     def _parallel(self, topic: Topic) -> Run:
         output = self._scratch("parallel")
-        job = {"bootstrap": self.ground.bootstrap, "topic": topic.name, "output": str(output)}
+        job = {"bootstrap": self.bed.bootstrap, "topic": topic.name, "output": str(output)}
         job |= {"records": str(sum(topic.ends)), "partitions": str(len(topic.ends))}
         try:
             run = race([self._child("parallel")], [job], size=topic.bytes)
@@ -157,7 +157,7 @@ class _Contest:
 
     def _spark(self, topic: Topic, codec: str, how: str) -> Run:
         output = self._scratch("spark")
-        job: Json = {"bootstrap": self.ground.bootstrap, "topic": topic.name, "output": str(output)}
+        job: Json = {"bootstrap": self.bed.bootstrap, "topic": topic.name, "output": str(output)}
         job |= {"starts": topic.starts, "ends": topic.ends, "codec": codec, "how": how}
         try:
             run = race([self._child("spark_kafka")], [job], size=topic.bytes)
@@ -167,13 +167,13 @@ class _Contest:
             shutil.rmtree(output, ignore_errors=True)
 
     def _whole(self, topic: Topic, codec: str, spark: str) -> Run:
-        return whole_run(self.ground, self._child("whole"), topic, codec=codec, spark=spark)
+        return whole_run(self.bed, self._child("whole"), topic, codec=codec, spark=spark)
 
     def _landed(self, topic: Topic) -> Path:
-        return self.ground.folder / f"landed-{topic.name}"
+        return self.bed.folder / f"landed-{topic.name}"
 
     def _scratch(self, name: str) -> Path:
-        return self.ground.folder / f"{name}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        return self.bed.folder / f"{name}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
 
 
 def _fetch(files: Sequence[str]) -> None:

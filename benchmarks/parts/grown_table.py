@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from benchmarks.children import Child, Json, race, start
 from benchmarks.figures import Cost, median_costs, ratio
-from benchmarks.ground import Ground, Say, make_topic, send, waveforms
 from benchmarks.grown_history import lengthen
 from benchmarks.options import Options
 from benchmarks.synthetic_rows import DAY_US, published_table, write_published
+from benchmarks.test_bed import Say, TestBed, make_topic, send, waveforms
 from benchmarks.whole_runs import job_of, steps_of
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
@@ -22,22 +22,22 @@ _WAVEFORMS, _BYTES = 16, 64 << 10
 _STREAMS = ("grown", "fresh")
 
 
-def measure(ground: Ground, options: Options, say: Say) -> Json:
-    topic = make_topic(ground, partitions=4, prefix="grown")
+def measure(bed: TestBed, options: Options, say: Say) -> Json:
+    topic = make_topic(bed, partitions=4, prefix="grown")
     for stream in _STREAMS:
-        ground.declare(stream, topic)
-        step_plan(ground.site(), stream, PlanRequest())  # nothing is there to read; the first head is
-    tables = ground.site().tables("grown")
-    lengthen(ground, "grown", tables, options.grown_snapshots)
+        bed.declare(stream, topic)
+        step_plan(bed.deployment(), stream, PlanRequest())  # nothing is there to read; the first head is
+    tables = bed.deployment().tables("grown")
+    lengthen(bed, "grown", tables, options.grown_snapshots)
     say(f"{options.grown_snapshots} snapshots are there")
     _grow(tables, options.grown_rows, say)
     rounds: dict[str, list[dict[str, Cost]]] = {stream: [] for stream in _STREAMS}
-    with start("benchmarks.contenders.whole", folder=ground.folder, env={"JAVA_HOME": str(ground.java_home)}) as child:
+    with start("benchmarks.contenders.whole", folder=bed.folder, env={"JAVA_HOME": str(bed.java_home)}) as child:
         for round_ in range(options.rounds + 1):
             part = waveforms(_WAVEFORMS, size=_BYTES, prefix=f"new-{round_}", seed=round_)
-            send(ground, topic, [part], chunk=16 << 10)
+            send(bed, topic, [part], chunk=16 << 10)
             for stream in _STREAMS:
-                costs = _batch(ground, child, stream)
+                costs = _batch(bed, child, stream)
                 say(f"{stream}: plan {costs['plan'].wall:.2f} s, publish {costs['publish'].wall:.2f} s")
                 rounds[stream].append(costs)
     return _summary(rounds, options)
@@ -57,8 +57,8 @@ def _grow(tables: StreamTables, rows: int, say: Say) -> None:
     say(f"{rows} published ids are there, in {len(paths)} files")
 
 
-def _batch(ground: Ground, child: Child, stream: str) -> dict[str, Cost]:
-    run = race([child], [job_of(ground, stream)], size=_WAVEFORMS * _BYTES)
+def _batch(bed: TestBed, child: Child, stream: str) -> dict[str, Cost]:
+    run = race([child], [job_of(bed, stream)], size=_WAVEFORMS * _BYTES)
     if run.facts["waveforms"]["published"] != _WAVEFORMS:
         raise RuntimeError(f"{stream}: {run.facts}")
     steps = steps_of(run)

@@ -1,27 +1,27 @@
 """Time per GiB as batches grow, and one partition in slices against four partitions. Spark's heap is 1 GiB throughout.
 
-Whole batches, warm, one after another in turns; larger batches than 4 GiB are measured once.
+DeploymentRig batches, warm, one after another in turns; larger batches than 4 GiB are measured once.
 """
 
 from __future__ import annotations
 
 from benchmarks.children import Child, Json, start
 from benchmarks.figures import GIB, Run, ratio, summarise
-from benchmarks.ground import Ground, Say
 from benchmarks.options import Options
 from benchmarks.parts.reader_memory import big_topic, first_part
+from benchmarks.test_bed import Say, TestBed
 from benchmarks.whole_runs import whole_run
 
 _MANY_ROUNDS_UP_TO = 4.0
 _TOPIC_LANDING_AND_TABLE = 3.5
 
 
-def measure(ground: Ground, options: Options, say: Say) -> Json:
-    ground.need(int(max(options.sizes) * GIB * _TOPIC_LANDING_AND_TABLE), "growth")
+def measure(bed: TestBed, options: Options, say: Say) -> Json:
+    bed.need(int(max(options.sizes) * GIB * _TOPIC_LANDING_AND_TABLE), "growth")
     runs: dict[str, list[Run]] = {}
-    with start("benchmarks.contenders.whole", folder=ground.folder, env={"JAVA_HOME": str(ground.java_home)}) as child:
-        _sizes(ground, options, say, child, runs)
-        _partitions(ground, options, say, child, runs)
+    with start("benchmarks.contenders.whole", folder=bed.folder, env={"JAVA_HOME": str(bed.java_home)}) as child:
+        _sizes(bed, options, say, child, runs)
+        _partitions(bed, options, say, child, runs)
     rows = {name: summarise(mine) for name, mine in runs.items()}
     small, large = (f"{f(options.sizes):g} GiB" for f in (min, max))
     head = ["batch", "wall s", "s per GiB", "CPU s per GiB", "JVM private MiB", "Spark worker MiB", "reader MiB"]
@@ -33,8 +33,8 @@ def measure(ground: Ground, options: Options, say: Say) -> Json:
     }
 
 
-def _sizes(ground: Ground, options: Options, say: Say, child: Child, runs: dict[str, list[Run]]) -> None:
-    topic = big_topic(ground, options, say)
+def _sizes(bed: TestBed, options: Options, say: Say, child: Child, runs: dict[str, list[Run]]) -> None:
+    topic = big_topic(bed, options, say)
     for round_ in range(options.rounds + 1):
         for size in sorted(options.sizes):
             if size > _MANY_ROUNDS_UP_TO and round_ != 1:
@@ -43,21 +43,21 @@ def _sizes(ground: Ground, options: Options, say: Say, child: Child, runs: dict[
                 continue  # one of them warms the session up for all
             part = first_part(topic, size)
             most = None if part.records == topic.records else part.records
-            run = whole_run(ground, child, topic, most=most, check=False)
+            run = whole_run(bed, child, topic, most=most, check=False)
             say(f"{size:g} GiB: {run.cost.wall:.1f} s, {run.cost.cpu:.1f} CPU s{' (warm-up)' if not round_ else ''}")
             if round_ > 0:
                 runs.setdefault(f"{size:g} GiB", []).append(run)
 
 
-def _partitions(ground: Ground, options: Options, say: Say, child: Child, runs: dict[str, list[Run]]) -> None:
+def _partitions(bed: TestBed, options: Options, say: Say, child: Child, runs: dict[str, list[Run]]) -> None:
     mib = int(min(options.sizes) * 1024)
     topics = {
-        "four partitions": ground.topic(mib=mib, layout="sticky", partitions=4, say=say),
-        "one partition, two slices": ground.topic(mib=mib, layout="sticky", partitions=1, say=say),
+        "four partitions": bed.topic(mib=mib, layout="sticky", partitions=4, say=say),
+        "one partition, two slices": bed.topic(mib=mib, layout="sticky", partitions=1, say=say),
     }
     for _ in range(options.rounds):
         for name, topic in topics.items():
-            run = whole_run(ground, child, topic, check=False)
+            run = whole_run(bed, child, topic, check=False)
             say(f"{name}: {run.cost.wall:.1f} s, {run.cost.cpu:.1f} CPU s")
             runs.setdefault(name, []).append(run)
 

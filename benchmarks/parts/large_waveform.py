@@ -8,24 +8,22 @@ import json
 
 from benchmarks.children import Child, Json, race, start
 from benchmarks.figures import Run, ratio, summarise
-from benchmarks.ground import Ground, Say, Topic
 from benchmarks.options import Options
+from benchmarks.test_bed import Say, TestBed, Topic
 from benchmarks.whole_runs import fresh_stream, job_of, steps_of, whole_run
 
 _MIB = (64, 128, 256)
 _LIMIT_MIB = 255
 
 
-def measure(ground: Ground, options: Options, say: Say) -> Json:
-    topics = {
-        mib: ground.topic(mib=mib, layout="sticky", partitions=1, waveform_kib=mib << 10, say=say) for mib in _MIB
-    }
+def measure(bed: TestBed, options: Options, say: Say) -> Json:
+    topics = {mib: bed.topic(mib=mib, layout="sticky", partitions=1, waveform_kib=mib << 10, say=say) for mib in _MIB}
     runs: dict[int, list[Run]] = {mib: [] for mib in _MIB}
     workers: dict[int, float] = {}
-    with start("benchmarks.contenders.whole", folder=ground.folder, env={"JAVA_HOME": str(ground.java_home)}) as child:
+    with start("benchmarks.contenders.whole", folder=bed.folder, env={"JAVA_HOME": str(bed.java_home)}) as child:
         for round_ in range(options.rounds + 1):
             for mib, topic in topics.items():
-                run = whole_run(ground, child, topic)
+                run = whole_run(bed, child, topic)
                 spark = steps_of(run)["Spark"]
                 say(f"{mib} MiB: stitched in {spark.wall:.2f} s, {spark.cpu:.2f} CPU s")
                 if round_ == 0:
@@ -33,7 +31,7 @@ def measure(ground: Ground, options: Options, say: Say) -> Json:
                     workers[mib] = run.peak_mib.get("spark worker", 0.0)
                 else:
                     runs[mib].append(Run(spark, run.size))
-        refused = _over_the_limit(ground, child, topics[max(_MIB)])
+        refused = _over_the_limit(bed, child, topics[max(_MIB)])
         say(f"over the limit: {refused}")
     rows = {mib: summarise(mine) for mib, mine in runs.items()}
     per_chunk = {mib: row["wall_s"] / (mib * 16) for mib, row in rows.items()}
@@ -58,13 +56,13 @@ def measure(ground: Ground, options: Options, say: Say) -> Json:
     }
 
 
-def _over_the_limit(ground: Ground, child: Child, topic: Topic) -> Json:
+def _over_the_limit(bed: TestBed, child: Child, topic: Topic) -> Json:
     """A batch with a waveform that is too large: it is held, and no stitching task is made."""
-    stream = fresh_stream(ground, child, topic)
-    ground.declare(stream, topic.name, limits=f", max_waveform_bytes: {_LIMIT_MIB} MiB")
+    stream = fresh_stream(bed, child, topic)
+    bed.declare(stream, topic.name, limits=f", max_waveform_bytes: {_LIMIT_MIB} MiB")
     try:
-        run = race([child], [job_of(ground, stream)], size=topic.bytes)
-        work = ground.site().folder(stream, run.facts["plan_id"]).path
+        run = race([child], [job_of(bed, stream)], size=topic.bytes)
+        work = bed.deployment().folder(stream, run.facts["plan_id"]).path
         jobs = [json.loads(p.read_text()) for p in work.glob("job-*.json")]
         tasks = sum(len(j["assignments"]) for j in jobs)
         held = run.facts["reasons"].get("too_large", 0)
@@ -73,4 +71,4 @@ def _over_the_limit(ground: Ground, child: Child, topic: Topic) -> Json:
         what = f"held as too_large, {tasks} stitching tasks"
         return {"what": what, "tasks": tasks, "held_chunks": held}
     finally:
-        ground.forget(stream)
+        bed.forget(stream)

@@ -6,33 +6,33 @@ import shutil
 
 from benchmarks.children import Json, race, start
 from benchmarks.figures import GIB, summarise
-from benchmarks.ground import Ground, Say, Topic
 from benchmarks.options import Options
 from benchmarks.reading import landing_jobs
+from benchmarks.test_bed import Say, TestBed, Topic
 
 _TOPIC_AND_LANDING = 2.2
 
 
-def big_topic(ground: Ground, options: Options, say: Say) -> Topic:
+def big_topic(bed: TestBed, options: Options, say: Say) -> Topic:
     """The topic of the largest size; smaller batches read its first part."""
     largest = max(options.sizes)
     key_size = int(largest * 1024)
-    ground.need(int(largest * GIB * _TOPIC_AND_LANDING), f"a range of {largest:g} GiB")
-    return ground.topic(mib=key_size, layout="sticky", say=say)
+    bed.need(int(largest * GIB * _TOPIC_AND_LANDING), f"a range of {largest:g} GiB")
+    return bed.topic(mib=key_size, layout="sticky", say=say)
 
 
-def measure(ground: Ground, options: Options, say: Say) -> Json:
-    topic = big_topic(ground, options, say)
+def measure(bed: TestBed, options: Options, say: Say) -> Json:
+    topic = big_topic(bed, options, say)
     found: Json = {
         "reader_private_mib": {},
         "table": [["range GiB, two readers", "private MiB a reader", "MB/s", "CPU s"]],
     }
     for size in sorted(options.sizes):
         part = first_part(topic, size)
-        folder = ground.folder / f"memory-{size:g}"
-        children = [start("benchmarks.contenders.landing", folder=ground.folder) for _ in range(2)]
+        folder = bed.folder / f"memory-{size:g}"
+        children = [start("benchmarks.contenders.landing", folder=bed.folder) for _ in range(2)]
         try:
-            run = race(children, landing_jobs(ground, part, 2, folder), size=part.bytes)
+            run = race(children, landing_jobs(bed, part, 2, folder), size=part.bytes)
         finally:
             for child in children:
                 child.close()

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from benchmarks.children import ROOT, Json
 from benchmarks.figures import Cost, Run, median_costs, ratio, summarise
-from benchmarks.ground import Ground, Say, make_topic, send, waveforms
 from benchmarks.meter import Meter
 from benchmarks.options import Options
+from benchmarks.test_bed import Say, TestBed, make_topic, send, waveforms
 from spark_apps.submit import spark_conf, spark_environment, spark_properties
 
 EMPTY_APP = Path(__file__).resolve().parents[1] / "contenders" / "empty_app.py"
@@ -25,21 +25,21 @@ _WAVEFORMS = 4
 _DEADLINE_S = 300
 
 
-def measure(ground: Ground, options: Options, say: Say) -> Json:
-    topic = make_topic(ground, partitions=PARTITIONS, prefix="small")
-    ground.declare("small", topic)
+def measure(bed: TestBed, options: Options, say: Say) -> Json:
+    topic = make_topic(bed, partitions=PARTITIONS, prefix="small")
+    bed.declare("small", topic)
     runs: dict[str, list[Run]] = {}
     steps = []
     for round_ in range(options.rounds + 1):
-        send_small(ground, topic, round_)
-        job = json.dumps({"config": ground.config(), "stream": "small"})
+        send_small(bed, topic, round_)
+        job = json.dumps({"config": bed.config(), "stream": "small"})
         run = run_process([sys.executable, "-m", "benchmarks.contenders.cold_run", job])
         answer = json.loads(str(run.facts["out"]).splitlines()[-1])
         if answer["waveforms"]["published"] != _WAVEFORMS:
             raise RuntimeError(f"{_WAVEFORMS} waveforms were sent, and this came of them: {answer}")
         found = {name: Cost(*spent) for name, spent in answer["steps"].items()}
         rest = run.cost - Cost(*(sum(getattr(c, k) for n, c in found.items() if n != "Spark") for k in ("wall", "cpu")))
-        rows = {"a batch of 1 MB": run, **(empty_apps(ground) if round_ else {})}
+        rows = {"a batch of 1 MB": run, **(empty_apps(bed) if round_ else {})}
         say("; ".join(f"{name} {r.cost.wall:.1f} s" for name, r in rows.items()))
         if round_ > 0:  # the first batch of the stream makes its tables
             steps.append({**found, "interpreter and imports": rest})
@@ -63,23 +63,23 @@ def measure(ground: Ground, options: Options, say: Say) -> Json:
     }
 
 
-def send_small(ground: Ground, topic: str, round_: int) -> None:
+def send_small(bed: TestBed, topic: str, round_: int) -> None:
     part = waveforms(_WAVEFORMS, size=BYTES // _WAVEFORMS, prefix=f"small-{round_}", seed=round_)
-    send(ground, topic, [part], chunk=64 << 10)
+    send(bed, topic, [part], chunk=64 << 10)
 
 
-def empty_apps(ground: Ground) -> dict[str, Run]:
+def empty_apps(bed: TestBed) -> dict[str, Run]:
     ours = spark_conf("local[2]", {})
     return {
-        EMPTY: submit_empty(ground, {}, []),
-        "an empty Spark app, our settings": submit_empty(ground, ours, []),
-        "a Spark app of one Python task, our settings": submit_empty(ground, ours, ["--python"]),
+        EMPTY: submit_empty(bed, {}, []),
+        "an empty Spark app, our settings": submit_empty(bed, ours, []),
+        "a Spark app of one Python task, our settings": submit_empty(bed, ours, ["--python"]),
     }
 
 
-def submit_empty(ground: Ground, conf: Mapping[str, str], arguments: Sequence[str]) -> Run:
-    env = spark_environment(ground.java_home)
-    with tempfile.TemporaryDirectory(dir=ground.folder) as private:
+def submit_empty(bed: TestBed, conf: Mapping[str, str], arguments: Sequence[str]) -> Run:
+    env = spark_environment(bed.java_home)
+    with tempfile.TemporaryDirectory(dir=bed.folder) as private:
         properties = Path(private) / "spark.properties"
         properties.write_text(spark_properties(conf), encoding="latin-1")
         argv = [f"{env['SPARK_HOME']}/bin/spark-submit", "--master", "local[2]", "--properties-file", str(properties)]

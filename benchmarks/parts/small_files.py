@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.children import Json
 from benchmarks.figures import ratio
-from benchmarks.ground import Ground, Say, make_topic
 from benchmarks.options import Options
 from benchmarks.synthetic_rows import DAY, DAY_US, published_table, write_published
+from benchmarks.test_bed import Say, TestBed, make_topic
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
 from wavestitch.maintain.run import maintain_stream
@@ -26,19 +26,19 @@ _SLIM = ["waveform_id", "start_time", "sample_min", "sample_max"]
 _TABLES = ("day_of_small_files", "day_of_one_file")
 
 
-def measure(ground: Ground, options: Options, say: Say) -> Json:
-    topic = make_topic(ground, partitions=1, prefix="days")
+def measure(bed: TestBed, options: Options, say: Say) -> Json:
+    topic = make_topic(bed, partitions=1, prefix="days")
     tables: dict[str, StreamTables] = {}
     for stream in _TABLES:
-        ground.declare(stream, topic)
-        step_plan(ground.site(), stream, PlanRequest())
-        tables[stream] = ground.site().tables(stream)
+        bed.declare(stream, topic)
+        step_plan(bed.deployment(), stream, PlanRequest())
+        tables[stream] = bed.deployment().tables(stream)
     rows = _fill(tables, options.small_files)
     say(f"{options.small_files} files of {_PER_FILE} waveforms are there, and all of them in one file")
     # Three times as many rounds as elsewhere: these queries take fractions of a second.
     found = _ask(tables, rows, options.rounds * 3)
     seconds = {_TABLES[0]: found[_TABLES[0]], _TABLES[1]: found[_TABLES[1]]}
-    note = _compact(ground, say)
+    note = _compact(bed, say)
     if note is None:
         # The next batch's commit: it no longer lists the manifests of files that compaction took out.
         stored = tables[_TABLES[0]].stored()[0]
@@ -106,10 +106,10 @@ def _queries(tables: StreamTables) -> dict[str, Callable[[], int]]:
     }
 
 
-def _compact(ground: Ground, say: Say) -> str | None:
+def _compact(bed: TestBed, say: Say) -> str | None:
     """Put the small files together as maintenance does; why it could not, if so."""
     try:
-        report = maintain_stream(ground.site(), _TABLES[0], apply=True, only=("compact",))
+        report = maintain_stream(bed.deployment(), _TABLES[0], apply=True, only=("compact",))
     except Exception as error:  # the queries without it are still worth having
         say(f"compaction failed: {error}")
         return f"{type(error).__name__}: {error}"[:600]

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.conftest import TopicFactory
-from tests.whole import STREAM, cut, make_whole, recordings
-from wavestitch.batch.standing import look
+from tests.deployment_rig import STREAM, cut, make_deployment_rig, recordings
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.reasons import Reason
 from wavestitch.local.broker import Broker
@@ -92,8 +92,8 @@ def held(
 ) -> dict[tuple[str, str], list[str]]:
     """All bad records in one batch, between good ones: (reason, waveform id) -> evidence."""
     limits = "65536 B"
-    whole = make_whole(
-        tmp_path_factory.mktemp("bad") / "site",
+    whole = make_deployment_rig(
+        tmp_path_factory.mktemp("bad") / "deployment",
         bootstrap=broker.bootstrap,
         topic=topic_factory(partitions=2),
         java_home=java_home,
@@ -114,14 +114,14 @@ def held(
     assert done["counts"]["quarantined"] == sum(len(records) for _, _, records in BAD.values())
 
     found: dict[tuple[str, str], list[str]] = {}
-    standing = look(whole.site.tables(STREAM), topic_id="")
-    for h in standing.held:
+    now = load_state(whole.deployment.tables(STREAM), topic_id="")
+    for h in now.held:
         found.setdefault((h.reason, h.chunk.waveform_id or ""), []).append(h.evidence)
     # Nothing is lost: every held record has its bytes.
-    rows = whole.site.tables(STREAM).held_payloads(
-        [h.chunk.coordinate for h in standing.held], whole.folder / "held.arrow"
+    rows = whole.deployment.tables(STREAM).held_payloads(
+        [h.chunk.coordinate for h in now.held], whole.folder / "held.arrow"
     )
-    assert len(rows) == len(standing.held)
+    assert len(rows) == len(now.held)
     return found
 
 

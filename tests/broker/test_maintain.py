@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from tests.conftest import TopicFactory
-from tests.domain.upkeep_rig import limits, no_spark, went
+from tests.deployment_rig import STREAM, DeploymentRig, cut, make_deployment_rig, recordings
+from tests.domain.maintenance_rig import limits, no_spark, went
 from tests.faults.in_process import run_here
-from tests.whole import STREAM, Whole, cut, make_whole, recordings
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
-from wavestitch.batch.standing import look
 from wavestitch.batch.steps import step_plan
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.maintenance import MaintenanceReport
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.upkeep import UpkeepReport
 from wavestitch.local.broker import Broker
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.tables.stream_tables import StreamTables
@@ -30,39 +30,41 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path) -> Whole:
+def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path) -> DeploymentRig:
     topic = topic_factory(partitions=2)
-    return make_whole(tmp_path / "site", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
+    return make_deployment_rig(tmp_path / "deployment", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
 
 
-def batch(whole: Whole, *, dies_after: str = "", **options: Any) -> dict[str, Any]:
+def batch(whole: DeploymentRig, *, dies_after: str = "", **options: Any) -> dict[str, Any]:
     def after_step(step: str) -> None:
         if step == dies_after:
             raise Killed(step)
 
-    return run_here(whole.site, STREAM, RunOptions(after_step=after_step, **options))
+    return run_here(whole.deployment, STREAM, RunOptions(after_step=after_step, **options))
 
 
-def maintain(whole: Whole, *, now_ms: int | None = None, **changes: Any) -> UpkeepReport:
+def maintain(whole: DeploymentRig, *, now_ms: int | None = None, **changes: Any) -> MaintenanceReport:
     """Everything that may go goes at once."""
-    return maintain_stream(whole.site, STREAM, apply=True, limits=limits(**changes), compact=no_spark, now_ms=now_ms)
+    return maintain_stream(
+        whole.deployment, STREAM, apply=True, limits=limits(**changes), compact=no_spark, now_ms=now_ms
+    )
 
 
-def plans(whole: Whole) -> list[str]:
+def plans(whole: DeploymentRig) -> list[str]:
     return sorted(p.name for p in (whole.folder / "landing" / STREAM).iterdir() if not p.name.startswith("."))
 
 
-def test_the_next_batch_and_a_rewind_find_all_they_need(whole: Whole) -> None:
+def test_the_next_batch_and_a_rewind_find_all_they_need(whole: DeploymentRig) -> None:
     sent = recordings(6)
     expected = {r.waveform_id: bytes(r.samples) for r in sent}
     chunks = cut(sent)
     late = chunks[5]
     whole.send([c for c in chunks[: len(chunks) // 2] if c is not late])
     batch(whole)
-    waiting = look(whole.site.tables(STREAM), topic_id="").held
+    waiting = load_state(whole.deployment.tables(STREAM), topic_id="").held
     assert waiting
     maintain(whole)
-    assert look(whole.site.tables(STREAM), topic_id="").held == waiting
+    assert load_state(whole.deployment.tables(STREAM), topic_id="").held == waiting
     assert plans(whole) == []
 
     # What waited is healed out of the held table, whose files and snapshots have been through maintenance.
@@ -78,9 +80,9 @@ def test_the_next_batch_and_a_rewind_find_all_they_need(whole: Whole) -> None:
     assert report.after.snapshots["waveforms"] == 1
 
     # Everything is read again: all of it is known, piece by piece, and nothing is published twice.
-    stream, tables = whole.site.stream(STREAM), whole.site.tables(STREAM)
-    found = plan_rewind(stream, Target("earliest"), log=whole.site.log, tables=tables, who="test", why="again")
-    apply_rewind(stream, found, accept_skip=False, log=whole.site.log, tables=tables)
+    stream, tables = whole.deployment.stream(STREAM), whole.deployment.tables(STREAM)
+    found = plan_rewind(stream, Target("earliest"), log=whole.deployment.log, tables=tables, who="test", why="again")
+    apply_rewind(stream, found, accept_skip=False, log=whole.deployment.log, tables=tables)
     done = batch(whole)["published"]
     assert done["counts"]["replay"] == len(chunks)
     assert done["waveforms"] == {"published": 0, "open": 0, "quarantined": 0}
@@ -93,7 +95,7 @@ def test_the_next_batch_and_a_rewind_find_all_they_need(whole: Whole) -> None:
 
 
 @pytest.mark.parametrize("step", ["read", "validate"])
-def test_a_batch_that_was_stopped_survives_maintenance_and_is_carried_through(whole: Whole, step: str) -> None:
+def test_a_batch_that_was_stopped_survives_maintenance_and_is_carried_through(whole: DeploymentRig, step: str) -> None:
     sent = recordings(4)
     whole.send(cut(sent))
     with pytest.raises(Killed):
@@ -111,7 +113,7 @@ def test_a_batch_that_was_stopped_survives_maintenance_and_is_carried_through(wh
     assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
 
 
-def test_payload_stays_until_the_offsets_stand_however_the_batch_ended(whole: Whole) -> None:
+def test_payload_stays_until_the_offsets_stand_however_the_batch_ended(whole: DeploymentRig) -> None:
     sent = recordings(3)
     whole.send(cut(sent))
     with pytest.raises(Killed):
@@ -131,7 +133,7 @@ def test_payload_stays_until_the_offsets_stand_however_the_batch_ended(whole: Wh
     assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
 
 
-def test_a_plan_whose_head_was_expired_ends_fenced_and_goes(whole: Whole) -> None:
+def test_a_plan_whose_head_was_expired_ends_fenced_and_goes(whole: DeploymentRig) -> None:
     start_ns = time.time_ns()
     sent = recordings(2, start_ns=start_ns)
     whole.send(cut(sent))
@@ -145,7 +147,7 @@ def test_a_plan_whose_head_was_expired_ends_fenced_and_goes(whole: Whole) -> Non
     maintain(whole)
     assert stopped in plans(whole)
     maintain(whole, now_ms=time.time_ns() // 1_000_000 + 2 * 3_600_000)
-    assert StreamTables.heads(whole.site.tables(STREAM))[-1].sequence > 1
+    assert StreamTables.heads(whole.deployment.tables(STREAM))[-1].sequence > 1
     with pytest.raises(Fenced, match="left the table's history"):
         batch(whole, plan_id=stopped)
     maintain(whole)
@@ -154,11 +156,11 @@ def test_a_plan_whose_head_was_expired_ends_fenced_and_goes(whole: Whole) -> Non
     assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
 
 
-def test_an_abandoned_batch_is_fenced_and_its_offsets_are_read_by_the_next(whole: Whole) -> None:
+def test_an_abandoned_batch_is_fenced_and_its_offsets_are_read_by_the_next(whole: DeploymentRig) -> None:
     sent = recordings(2)
     whole.send(cut(sent))
-    plan_id = step_plan(whole.site, STREAM, PlanRequest())["plan_id"]
-    whole.site.folder(STREAM, plan_id).abandon(who="ops", why="test", at_ms=0)
+    plan_id = step_plan(whole.deployment, STREAM, PlanRequest())["plan_id"]
+    whole.deployment.folder(STREAM, plan_id).abandon(who="ops", why="test", at_ms=0)
     with pytest.raises(Fenced, match="abandoned by ops"):
         batch(whole, plan_id=plan_id)
     maintain(whole)

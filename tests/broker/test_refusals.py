@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.conftest import TopicFactory
-from tests.whole import STREAM, Whole, cut, eventually, make_whole, recordings
+from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_deployment_rig, recordings
 from wavestitch.batch import steps
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -22,25 +22,27 @@ RESET = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
 @pytest.fixture
-def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path) -> Whole:
-    return make_whole(
-        tmp_path / "site", bootstrap=broker.bootstrap, topic=topic_factory(partitions=2), java_home=java_home
+def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path) -> DeploymentRig:
+    return make_deployment_rig(
+        tmp_path / "deployment", bootstrap=broker.bootstrap, topic=topic_factory(partitions=2), java_home=java_home
     )
 
 
-def plan(whole: Whole) -> dict:  # type: ignore[type-arg]
-    return steps.step_plan(whole.site, STREAM, PlanRequest())
+def plan(whole: DeploymentRig) -> dict:  # type: ignore[type-arg]
+    return steps.step_plan(whole.deployment, STREAM, PlanRequest())
 
 
-def rewound(whole: Whole, target: Target, *, accept_skip: bool = False) -> None:
-    tables, log = whole.site.tables(STREAM), whole.site.log
-    stream = whole.site.stream(STREAM)
+def rewound(whole: DeploymentRig, target: Target, *, accept_skip: bool = False) -> None:
+    tables, log = whole.deployment.tables(STREAM), whole.deployment.log
+    stream = whole.deployment.stream(STREAM)
     found = plan_rewind(stream, target, log=log, tables=tables, who="a test", why="to see it")
     apply_rewind(stream, found, accept_skip=accept_skip, log=log, tables=tables)
 
 
 def test_a_missing_topic_is_named(tmp_path: Path, broker: Broker, java_home: Path) -> None:
-    whole = make_whole(tmp_path / "site", bootstrap=broker.bootstrap, topic="nobody-made-it", java_home=java_home)
+    whole = make_deployment_rig(
+        tmp_path / "deployment", bootstrap=broker.bootstrap, topic="nobody-made-it", java_home=java_home
+    )
     with pytest.raises(Refused, match="nobody-made-it"):
         plan(whole)
 
@@ -49,12 +51,12 @@ def test_a_compacted_topic_is_refused(
     tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path
 ) -> None:
     topic = topic_factory(configs={"cleanup.policy": "compact"})
-    whole = make_whole(tmp_path / "site", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
+    whole = make_deployment_rig(tmp_path / "deployment", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
     with pytest.raises(Refused, match=r"cleanup\.policy compact.*set cleanup\.policy=delete"):
         plan(whole)
 
 
-def test_live_members_of_the_group_are_named(whole: Whole, broker: Broker) -> None:
+def test_live_members_of_the_group_are_named(whole: DeploymentRig, broker: Broker) -> None:
     member = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": whole.group, "client.id": "somebody-else"})
     try:
         member.subscribe([whole.topic])
@@ -70,7 +72,7 @@ def test_live_members_of_the_group_are_named(whole: Whole, broker: Broker) -> No
         member.close()
 
 
-def test_a_recreated_topic_is_refused_until_somebody_begins_anew_on_it(whole: Whole, broker: Broker) -> None:
+def test_a_recreated_topic_is_refused_until_somebody_begins_anew_on_it(whole: DeploymentRig, broker: Broker) -> None:
     whole.send(cut(recordings(1)))
     plan(whole)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -85,7 +87,7 @@ def test_a_recreated_topic_is_refused_until_somebody_begins_anew_on_it(whole: Wh
     assert "nothing" in plan(whole)
 
 
-def test_retention_that_overtook_the_position_must_be_accepted_by_name(whole: Whole, broker: Broker) -> None:
+def test_retention_that_overtook_the_position_must_be_accepted_by_name(whole: DeploymentRig, broker: Broker) -> None:
     whole.send(cut(recordings(6)))
     planned = plan(whole)
     p, start, end = planned["ranges"][0]
@@ -98,19 +100,19 @@ def test_retention_that_overtook_the_position_must_be_accepted_by_name(whole: Wh
     rewound(whole, Target(word="earliest"), accept_skip=True)
     again = plan(whole)
     assert [p, start + 3, end] in again["ranges"]
-    head = whole.site.tables(STREAM).head()
+    head = whole.deployment.tables(STREAM).head()
     assert head is not None
     assert head.skipped == (OffsetRange(p, start, start + 3),)
 
 
 def test_a_reset_by_kafkas_own_tool_is_taken_over_as_a_rewind(
-    whole: Whole, broker: Broker, java_home: Path, kafka_jars: Path
+    whole: DeploymentRig, broker: Broker, java_home: Path, kafka_jars: Path
 ) -> None:
     whole.send(cut(recordings(4)))
     plan(whole)  # the first head, at the beginning
     rewound(whole, Target(word="latest"), accept_skip=True)
     assert "nothing" in plan(whole)
-    tables = whole.site.tables(STREAM)
+    tables = whole.deployment.tables(STREAM)
     before = tables.head()
     assert before is not None
     where = ["--bootstrap-server", broker.bootstrap, "--group", whole.group, "--topic", whole.topic]
@@ -124,7 +126,7 @@ def test_a_reset_by_kafkas_own_tool_is_taken_over_as_a_rewind(
 
 
 def test_a_reset_forward_is_not_taken_over_by_itself(
-    whole: Whole, broker: Broker, java_home: Path, kafka_jars: Path
+    whole: DeploymentRig, broker: Broker, java_home: Path, kafka_jars: Path
 ) -> None:
     whole.send(cut(recordings(4)))
     plan(whole)
@@ -136,18 +138,20 @@ def test_a_reset_forward_is_not_taken_over_by_itself(
     assert "nothing" not in plan(whole)
 
 
-def test_expired_group_offsets_are_written_again_from_the_head(whole: Whole, broker: Broker) -> None:
+def test_expired_group_offsets_are_written_again_from_the_head(whole: DeploymentRig, broker: Broker) -> None:
     whole.send(cut(recordings(4)))
     plan(whole)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.delete_consumer_groups([whole.group])[whole.group].result(30)
-    assert whole.site.log.group_offsets(whole.group, whole.topic, [0, 1]) == {0: None, 1: None}
+    assert whole.deployment.log.group_offsets(whole.group, whole.topic, [0, 1]) == {0: None, 1: None}
     planned = plan(whole)
     assert all("expired or was never written" in why for why in planned["why"].values())
-    assert all(found is not None for found in whole.site.log.group_offsets(whole.group, whole.topic, [0, 1]).values())
+    assert all(
+        found is not None for found in whole.deployment.log.group_offsets(whole.group, whole.topic, [0, 1]).values()
+    )
 
 
-def test_a_full_disk_is_found_before_anything_is_read(whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_found_before_anything_is_read(whole: DeploymentRig, monkeypatch: pytest.MonkeyPatch) -> None:
     whole.send(cut(recordings(2)))
     # The disk's answer is the one thing here that a test cannot have for real without a disk of its own.
     monkeypatch.setattr(steps.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1 << 20})())
@@ -155,7 +159,7 @@ def test_a_full_disk_is_found_before_anything_is_read(whole: Whole, monkeypatch:
         plan(whole)
 
 
-def test_a_plan_made_before_a_rewind_ends_fenced(whole: Whole) -> None:
+def test_a_plan_made_before_a_rewind_ends_fenced(whole: DeploymentRig) -> None:
     from wavestitch.contracts.errors import Fenced  # noqa: PLC0415
 
     whole.send(cut(recordings(3)))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TopicFactory
-from tests.whole import STREAM, Whole, cut, eventually, make_whole, recordings
+from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_deployment_rig, recordings
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.standing import look
 from wavestitch.batch.steps import step_plan
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import held_states
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import parse_tag
@@ -20,12 +20,12 @@ from wavestitch.local.broker import Broker
 
 
 @pytest.fixture
-def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path) -> Whole:
+def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path) -> DeploymentRig:
     topic = topic_factory(partitions=3)
-    return make_whole(tmp_path / "site", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
+    return make_deployment_rig(tmp_path / "deployment", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
 
 
-def test_ten_waveforms_arrive_and_the_offsets_move_last(whole: Whole) -> None:
+def test_ten_waveforms_arrive_and_the_offsets_move_last(whole: DeploymentRig) -> None:
     sent = recordings(10)
     whole.send(cut(sent))
     done = whole.run()
@@ -33,8 +33,8 @@ def test_ten_waveforms_arrive_and_the_offsets_move_last(whole: Whole) -> None:
     assert done["published"]["waveforms"] == {"published": 10, "open": 0, "quarantined": 0}
     assert done["published"]["identity_balances"]
 
-    log = whole.site.log
-    head = whole.site.tables(STREAM).head()
+    log = whole.deployment.log
+    head = whole.deployment.tables(STREAM).head()
     assert head is not None
     ends = log.ends(whole.topic, [0, 1, 2])
     group = log.group_offsets(whole.group, whole.topic, [0, 1, 2])
@@ -46,7 +46,7 @@ def test_ten_waveforms_arrive_and_the_offsets_move_last(whole: Whole) -> None:
     assert "nothing" in whole.run()
 
 
-def test_what_a_second_delivery_completes_is_published_then_and_once(whole: Whole) -> None:
+def test_what_a_second_delivery_completes_is_published_then_and_once(whole: DeploymentRig) -> None:
     sent = recordings(4)
     chunks = cut(sent)
     late = [c for i, c in enumerate(chunks) if i % 5 == 2]
@@ -64,12 +64,12 @@ def test_what_a_second_delivery_completes_is_published_then_and_once(whole: Whol
 def test_what_has_waited_too_long_expires_in_a_batch_of_its_own_and_a_late_chunk_still_heals_it(
     tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path
 ) -> None:
-    whole = make_whole(
-        tmp_path / "site",
+    whole = make_deployment_rig(
+        tmp_path / "deployment",
         bootstrap=broker.bootstrap,
         topic=topic_factory(),
         java_home=java_home,
-        stream="patience: 1 s\nidle: 1 s\n",
+        stream="allowed_lateness: 1 s\nidle: 1 s\n",
     )
     sent = recordings(1)
     *early, last = cut(sent)
@@ -82,29 +82,29 @@ def test_what_has_waited_too_long_expires_in_a_batch_of_its_own_and_a_late_chunk
 
     eventually(expired)
     assert "nothing" in whole.run()
-    now = look(whole.site.tables(STREAM), topic_id="")
-    assert held_states(now.held, watermark_ms=now.head.watermark_ms, patience_ms=1000) == [Reason.INCOMPLETE] * len(
-        early
-    )
+    now = load_state(whole.deployment.tables(STREAM), topic_id="")
+    assert held_states(now.held, watermark_ms=now.head.watermark_ms, allowed_lateness_ms=1000) == [
+        Reason.INCOMPLETE
+    ] * len(early)
     whole.send([last])
     whole.run()
     assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
 
 
-def test_a_backfill_publishes_what_starts_in_its_interval_and_moves_nothing(whole: Whole) -> None:
+def test_a_backfill_publishes_what_starts_in_its_interval_and_moves_nothing(whole: DeploymentRig) -> None:
     # Its records are found by their own time, so they must be near the waveforms' start.
     start_ns = time.time_ns()
     sent = recordings(3, start_ns=start_ns)  # an hour apart
     whole.send(cut(sent))
-    step_plan(whole.site, STREAM, PlanRequest())  # the first head; this plan is left
-    before = whole.site.tables(STREAM).head()
+    step_plan(whole.deployment, STREAM, PlanRequest())  # the first head; this plan is left
+    before = whole.deployment.tables(STREAM).head()
     assert before is not None
     hour = 3600 * 1_000_000_000
     scope = Scope(start_ns - 1, start_ns + hour)
     done = whole.run(request=PlanRequest(PlanKind.BACKFILL, scope=scope))["published"]
     assert whole.published() == {sent[0].waveform_id: bytes(sent[0].samples)}
     assert done["counts"]["out_of_scope"] == 2 * len(cut(sent)) // 3
-    after = whole.site.tables(STREAM).head()
+    after = whole.deployment.tables(STREAM).head()
     assert after is not None
     assert (after.positions, after.generation) == (before.positions, before.generation)
     # The ingest that comes there later finds it published.

@@ -93,9 +93,9 @@ class ProtocolMachine(ProducingMachine):
             topic="waves",
             group="waves-batches",
             transactional=True,
-            patience=60,
+            allowed_lateness=60,
             idle=30,
-            lateness=60,
+            search_margin=60,
             on_reset=on_reset,
         )
         for to, odd in first:
@@ -243,7 +243,7 @@ class ProtocolMachine(ProducingMachine):
     # what must hold
 
     def sight(self) -> Sight:
-        return look_around(self.bench, patience_ms=self.stream.patience * 1000)
+        return look_around(self.bench, allowed_lateness_ms=self.stream.allowed_lateness * 1000)
 
     def guard(self, check: Callable[[], None]) -> None:
         try:

@@ -86,7 +86,7 @@ def carry(sent: list[Sending], *, partitions: int, workers: int, most: int = 100
 
 def outcome(bench: Bench) -> tuple[dict[str, bytes], set[object], Counter[bytes | None]]:
     """What was published; which chunks are held, and why; the bytes of what is held and is no chunk."""
-    sight = look_around(bench, patience_ms=3_600_000)
+    sight = look_around(bench, allowed_lateness_ms=3_600_000)
     for guarantee in (NoLoss(), NoDuplicates(), NoInvention(), Balanced()):
         guarantee.check(sight)
     counted = effective(sight.held, sight.remembered, sight.published)

@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.domain.effort import effort
 from tests.domain.protocol_machine import ProtocolMachine
-from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, standing
+from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, stream_state
 from wavestitch.contracts import assembly, decision, held, protocol
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.plan import Plan
@@ -54,7 +54,7 @@ def held_rows_count_without_a_commit(patch: Patch) -> None:
     def wrong(rows: Any, *, committed: Any, published: Any) -> Any:
         return real(rows, committed={r.decision for r in rows}, published=published)
 
-    patch.setattr(standing, "effective_held", wrong)
+    patch.setattr(stream_state, "effective_held", wrong)
 
 
 @mutant

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.domain.maintenance_rig import STREAM, Rig, went
 from tests.domain.table_rows import facts, held_row, published_row, stage, write_landing
-from tests.domain.upkeep_rig import STREAM, Rig, went
-from wavestitch.batch.standing import look
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import BadInput, Fenced, Refused
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.protocol import check_fence
@@ -49,7 +49,7 @@ class TestDryRun:
         assert report.before.snapshots == {"waveforms": 4, "batches": 4}
         assert rig.files() == before
         assert rig.tables.batches() == history
-        assert not (rig.site.settings.landing / STREAM).exists()
+        assert not (rig.deployment.settings.landing / STREAM).exists()
 
     def test_a_stream_that_nobody_wrote_to_has_nothing_to_let_go(self, rig):
         report = rig.maintain()
@@ -60,7 +60,7 @@ class TestDryRun:
         with pytest.raises(BadInput, match="no action 'snapshot'; there are landing, docs, held, compact, snapshots"):
             rig.maintain("snapshot")
         with pytest.raises(BadInput, match="no stream 'eeg'"):
-            maintain_stream(rig.site, "eeg")
+            maintain_stream(rig.deployment, "eeg")
 
 
 class TestSnapshots:
@@ -225,7 +225,7 @@ class TestOrphans:
     def test_a_plan_that_cannot_be_read_protects_its_files_too(self, rig):
         head = rig.publish("a")
         plan = rig.plan(head, clock_ms=now_ms())
-        path = rig.site.folder(STREAM, plan.plan_id).path / "plan.json"
+        path = rig.deployment.folder(STREAM, plan.plan_id).path / "plan.json"
         path.write_text('{"format": 99}')
         staged = stage(rig.tables.data_folder(), f"{plan.plan_id[:16]}-0-00", [published_row("staged")])
         report = rig.maintain("landing", "orphans")
@@ -272,7 +272,7 @@ class TestHeld:
         self.hold(rig, 10, 11, decision="d2", sequence=2)
         rig.publish("b", decision="d2")
         rig.publish("late", decision="d3")
-        assert look(rig.tables, topic_id="").held == []
+        assert load_state(rig.tables, topic_id="").held == []
         # The heads before it are still there: a reader of theirs needs the rows.
         assert went(rig.maintain("held"), "held") == 0
         rig.maintain("snapshots")
@@ -280,7 +280,7 @@ class TestHeld:
         assert went(report, "held") == 2
         assert report.actions[0].examples == ("late",)
         assert rig.tables.held_rows() == []
-        assert look(rig.tables, topic_id="").held == []
+        assert load_state(rig.tables, topic_id="").held == []
 
     def test_open_conflicting_and_uncommitted_rows_stay_with_their_bytes(self, rig):
         rig.publish("a")
@@ -291,10 +291,10 @@ class TestHeld:
         self.hold(rig, 35, decision="d3", sequence=3, wid="late", reason=Reason.CONFLICT)  # no such piece
         rig.publish("c", decision="d3")
         rig.maintain("snapshots")
-        before = list(look(rig.tables, topic_id="").held)
+        before = list(load_state(rig.tables, topic_id="").held)
         assert {h.chunk.offset for h in before} == {20, 25, 35}
         assert went(rig.maintain("held"), "held") == 2
-        assert look(rig.tables, topic_id="").held == before
+        assert load_state(rig.tables, topic_id="").held == before
         to = rig.folder / "out.arrow"
         assert len(rig.tables.held_payloads([h.chunk.coordinate for h in before], to)) == 3
 
@@ -332,7 +332,7 @@ class TestAbandonedBatches:
     def test_an_abandoned_batch_cannot_be_carried_through_and_goes_with_what_it_staged(self, rig):
         head = rig.publish("a")
         plan = rig.plan(head, clock_ms=now_ms())
-        folder = rig.site.folder(STREAM, plan.plan_id)
+        folder = rig.deployment.folder(STREAM, plan.plan_id)
         (folder.path / "slice-0-5-9-aa.arrow").write_bytes(b"x" * 1000)
         staged = stage(rig.tables.data_folder(), f"{plan.plan_id[:16]}-0-00", [published_row("staged")])
         assert went(rig.maintain("landing", "orphans"), "landing") == 0
@@ -352,12 +352,12 @@ class TestAbandonedBatches:
         rewound = rig.publish(generation=2)
         waiting = rig.plan(rewound, clock_ms=now_ms(), nonce="m")
         rig.maintain("landing")
-        assert not rig.site.folder(STREAM, plan.plan_id).path.exists()
-        assert rig.site.folder(STREAM, waiting.plan_id).path.exists()
+        assert not rig.deployment.folder(STREAM, plan.plan_id).path.exists()
+        assert rig.deployment.folder(STREAM, waiting.plan_id).path.exists()
 
     def test_what_is_no_batch_folder_is_not_touched(self, rig):
         rig.publish("a")
-        mine = rig.site.settings.landing / STREAM / "notes"
+        mine = rig.deployment.settings.landing / STREAM / "notes"
         mine.mkdir(parents=True)
         (mine / "text").write_text("?")
         rig.maintain("landing")

@@ -13,10 +13,10 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 
+from tests.deployment_rig import eventually
+from tests.domain.maintenance_rig import STREAM, Rig, limits, went
 from tests.domain.table_rows import NOON, facts, held_row, published_row, stage, write_landing
-from tests.domain.upkeep_rig import STREAM, Rig, limits, went
-from tests.whole import eventually
-from wavestitch.batch.standing import look
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.maintain.compaction import compact_locally
 from wavestitch.maintain.run import maintain_stream
@@ -49,13 +49,13 @@ def many_small_files(rig: Rig) -> None:
 
 def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig, java_home, spark_table_jars):
     many_small_files(rig)
-    site = rig.site
-    spark = site.settings.spark.model_copy(
+    deployment = rig.deployment
+    spark = deployment.settings.spark.model_copy(
         update={"java_home": java_home, "conf": {"spark.jars": ",".join(map(str, spark_table_jars))}}
     )
-    object.__setattr__(site, "settings", site.settings.model_copy(update={"spark": spark}))
+    object.__setattr__(deployment, "settings", deployment.settings.model_copy(update={"spark": spark}))
     before = {r["waveform_id"]: r for r in read_waveforms(rig.tables).to_pylist()}
-    held = look(rig.tables, topic_id="").held
+    held = load_state(rig.tables, topic_id="").held
     assert len(before) == 18
     assert len(held) == 9
     data = rig.folder / "warehouse" / STREAM / "waveforms" / "data"
@@ -68,12 +68,12 @@ def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig, java
     beside = threading.Thread(target=commit_while_spark_writes)
     beside.start()
     report = maintain_stream(
-        site,
+        deployment,
         STREAM,
         apply=True,
         only=["compact"],
         limits=limits(small_files=5),
-        compact=compact_locally(site, say=lambda _: None),
+        compact=compact_locally(deployment, say=lambda _: None),
     )
     beside.join()
     (action,) = report.actions
@@ -90,12 +90,12 @@ def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig, java
     assert len(read_waveforms(rig.tables, columns=["waveform_id"])) == 19
     # The head is found below the snapshots that Spark has made, and what is held is whole.
     assert rig.tables.head() == committed[0]
-    assert look(rig.tables, topic_id="").held == held
+    assert load_state(rig.tables, topic_id="").held == held
     out = rig.folder / "out.arrow"
     assert len(rig.tables.held_payloads([h.chunk.coordinate for h in held], out)) == 9
     assert [b.sequence for b in rig.tables.batches()] == list(range(19, 0, -1))
     # A cache of ids that had not seen the files before they were put together finds them in the new ones.
-    assert set(site.tables(STREAM).published([*before, "meanwhile", "absent"])) == {*before, "meanwhile"}
+    assert set(deployment.tables(STREAM).published([*before, "meanwhile", "absent"])) == {*before, "meanwhile"}
 
     # With the next head the ones before it go, and then the old files.
     rig.publish("next")
@@ -149,7 +149,7 @@ def test_spark_is_not_started_where_there_is_nothing_to_put_together(rig):
 
 def test_an_id_cache_that_lags_behind_a_compaction_does_not_forget_what_it_had_not_seen(rig):
     rig.publish("a")
-    tables = rig.site.tables(STREAM)
+    tables = rig.deployment.tables(STREAM)
     assert set(tables.published(["a", "b"])) == {"a"}
     rig.publish("b")
     replace(rig, published_row("a"), published_row("b"))

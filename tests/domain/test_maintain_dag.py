@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.upkeep_rig import STREAM, Rig
+from tests.domain.maintenance_rig import STREAM, Rig
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
 from tests.stack.dag_lab import Run, outcome_of
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.domain.table_rows import facts, first_head
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform
-from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.upkeep import (
+from wavestitch.contracts.maintenance import (
     BatchFolder,
     BatchState,
     DataFileFacts,
@@ -19,6 +18,7 @@ from wavestitch.contracts.upkeep import (
     StoredFile,
     TableState,
 )
+from wavestitch.contracts.reasons import Reason
 from wavestitch.maintain.what_goes import (
     FolderLimits,
     SnapshotLimits,
@@ -91,24 +91,24 @@ states = st.sampled_from(BatchState)
     given_up=ages,
 )
 def test_of_a_batch_that_may_still_commit_nothing_goes(found, finished, given_up):
-    folders, history, standing = [], set(), set()
+    folders, history, projected = [], set(), set()
     for n, (state, age, recorded, stands, payload) in enumerate(found):
         plan_id = f"{n:032x}"
         folders.append((BatchFolder(plan_id, None, "", False, NOW - age, 5, 100, payload), state))
         history |= {plan_id} if recorded else set()
-        standing |= {plan_id} if stands else set()
+        projected |= {plan_id} if stands else set()
     payload_goes, all_goes = folders_to_clear(
-        folders, limits=FolderLimits(finished, given_up), now_ms=NOW, in_history=history, standing=standing
+        folders, limits=FolderLimits(finished, given_up), now_ms=NOW, in_history=history, projected=projected
     )
     state_of = {f.plan_id: state for f, state in folders}
     for f in payload_goes:
         assert state_of[f.plan_id] is BatchState.COMMITTED
-        assert f.plan_id in standing
+        assert f.plan_id in projected
     for f in all_goes:
         state, age = state_of[f.plan_id], NOW - f.newest_ms
         assert state not in (BatchState.UNDER_WAY, BatchState.UNREADABLE)
         if state is BatchState.COMMITTED:
-            assert f.plan_id in standing & history
+            assert f.plan_id in projected & history
             assert age >= finished
         else:
             assert age >= given_up

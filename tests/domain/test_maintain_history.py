@@ -11,9 +11,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.domain.maintenance_rig import STREAM, Rig
 from tests.domain.table_rows import facts, held_row, published_row, write_landing
-from tests.domain.upkeep_rig import STREAM, Rig
-from wavestitch.batch.standing import look
+from wavestitch.batch.stream_state import load_state
 from wavestitch.tables.read_waveforms import read_waveforms
 
 SOME = st.lists(
@@ -54,7 +54,7 @@ class History:
             clock = 0 if what == "stale" else 10**15
             self.plans.append(self.rig.plan(self.rig.tables.head(), clock_ms=clock, nonce=str(len(self.plans))).plan_id)
         elif what == "abandon" and self.plans:
-            self.rig.site.folder(STREAM, self.plans.pop()).abandon(who="ops", why="?", at_ms=0)
+            self.rig.deployment.folder(STREAM, self.plans.pop()).abandon(who="ops", why="?", at_ms=0)
         elif what == "junk":
             (self.rig.tables.data_folder() / f"junk-{len(self.plans)}.parquet").write_bytes(b"x")
 
@@ -68,7 +68,7 @@ class History:
 
     def seen(self) -> tuple:
         """What a reader and the next batch see."""
-        now = look(self.rig.tables, topic_id="")
+        now = load_state(self.rig.tables, topic_id="")
         rows = sorted(read_waveforms(self.rig.tables).to_pylist(), key=lambda r: r["waveform_id"])
         coordinates = [h.chunk.coordinate for h in now.held]
         out = self.rig.folder / f"payloads-{len(list(self.rig.folder.iterdir()))}.arrow"

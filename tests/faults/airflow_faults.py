@@ -14,14 +14,14 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.deployment_rig import eventually
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.local_faults_batch import make_ledger, stitch_here
 from tests.faults.local_faults_watch import Fault, How, run_watched
 from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
 from tests.stack.dag_lab import STREAM, Lab, Run, answers, waveform
-from tests.whole import eventually
 from wavestitch.batch import steps
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.local.broker import Broker
 from wavestitch.settings import load_settings
@@ -45,7 +45,7 @@ def laboratory(bench: Bench) -> Iterator[Lab]:
     before = os.environ.get("WAVESTITCH_CONFIG")
     os.environ["WAVESTITCH_CONFIG"] = str(config)
     try:
-        lab = Lab(Site(load_settings()), Broker(bench.bootstrap, 0, bench.folder))
+        lab = Lab(Deployment(load_settings()), Broker(bench.bootstrap, 0, bench.folder))
         eventually(lambda: answers(lab), seconds=60)
         yield lab
     finally:
@@ -87,7 +87,7 @@ class Zombie:
         return self.end
 
     def _live(self, inputs: list[Any]) -> None:
-        folder = self._lab.site.settings.landing.parent
+        folder = self._lab.deployment.settings.landing.parent
         hold = Fault(None, self._nth, How.HOLD, release=self.release)
         arguments = [os.environ["WAVESTITCH_CONFIG"], self._task, inputs]
         self.end = str(run_watched(attempt, arguments, folder=folder, fault=hold, seconds=200).result)
@@ -95,14 +95,14 @@ class Zombie:
 
 def attempt(config: str, task: str, inputs: list[Any]) -> str:
     """What the task's body does, and how it ends, in one word."""
-    site = Site(load_settings({"WAVESTITCH_CONFIG": config}))
+    deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": config}))
     bodies: dict[str, Callable[..., Any]] = {
         "reassemble": lambda stream, plan_id, reads: steps.step_reassemble(
-            site, stream, plan_id, [r["receipt"] for r in reads if "receipt" in r], submit=stitch_here
+            deployment, stream, plan_id, [r["receipt"] for r in reads if "receipt" in r], submit=stitch_here
         ),
-        "validate": lambda stream, plan_id, reassembled: steps.step_validate(site, stream, plan_id, reassembled),
-        "publish": lambda *a: steps.step_publish(site, *a),
-        "commit_offsets": lambda *a: steps.step_commit_offsets(site, *a),
+        "validate": lambda stream, plan_id, reassembled: steps.step_validate(deployment, stream, plan_id, reassembled),
+        "publish": lambda *a: steps.step_publish(deployment, *a),
+        "commit_offsets": lambda *a: steps.step_commit_offsets(deployment, *a),
     }
     try:
         bodies[task](*inputs)
@@ -124,11 +124,11 @@ def settle(lab: Lab, expected: set[str], *ends: str) -> Counts:
     last = lab.run()
     assert last.state == "success", last
     assert "stands at the end" in str(lab.run().xcoms["plan.nothing"])
-    rows = read_waveforms(lab.site.tables(_STREAM), columns=["waveform_id", "samples"]).to_pylist()
+    rows = read_waveforms(lab.deployment.tables(_STREAM), columns=["waveform_id", "samples"]).to_pylist()
     sent = {i: b"".join(bytes(c.value) for c in waveform(int(i[1:]))) for i in {*expected, "w9"}}
-    ends_of_log = lab.site.log.ends(lab.site.stream(_STREAM).topic, [0, 1])
+    ends_of_log = lab.deployment.log.ends(lab.deployment.stream(_STREAM).topic, [0, 1])
     assert lab.group() == lab.positions(), "the group does not stand where the head does"
-    history = [b for b in lab.site.tables(_STREAM).batches() if b.partitions]
+    history = [b for b in lab.deployment.tables(_STREAM).batches() if b.partitions]
     assert all(b.identity_balances for b in history)
     assert len({b.plan_id for b in history}) == len(history), "a plan is in the history twice"
     return Counts(

@@ -1,4 +1,4 @@
-"""One case on a real broker: a topic and a site of its own, runs that may fail, healing, and the comparison at the end.
+"""One case on a real broker: a topic and deployment of its own, runs that may fail, healing, then the comparison.
 
 A case strikes with its fault between two steps or at a record; every run must end by the deadline, in a way that has a
 name. Afterwards quiet batches run, doing what refusals say, until nothing is left; then the oracle judges.
@@ -17,11 +17,11 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_deployment_rig, recordings
 from tests.faults.broker_faults_ledger import Ledger, Placed
 from tests.faults.broker_faults_oracle import judge
 from tests.faults.fault_class import Bench, Counts
 from tests.faults.in_process import narrow_fetches, run_here
-from tests.whole import STREAM, Whole, cut, eventually, make_whole, recordings
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
@@ -55,7 +55,7 @@ class Case:
 
     rng: random.Random
     bench: Bench
-    whole: Whole
+    whole: DeploymentRig
     ledger: Ledger
     partitions: int
     one_topic: bool = True
@@ -96,7 +96,7 @@ class Case:
         return cut(sent, chunk_bytes or self.rng.choice((128, 256, 300, 512)))
 
     def lay_out(self, chunks: Sequence[ChunkRecord]) -> list[Placed]:
-        """Whole waveforms in one partition, interleaved, spread over all, or out of order."""
+        """DeploymentRig waveforms in one partition, interleaved, spread over all, or out of order."""
         how = self.rng.choice(("sticky", "sticky", "interleaved", "spread", "shuffled"))
         home = {i: self.rng.randrange(self.partitions) for i in sorted({c.waveform_id for c in chunks})}
         order = list(chunks)
@@ -148,7 +148,7 @@ class Case:
         result: Mapping[str, Any] = {}
         error: WavestitchError | None = None
         try:
-            result = run_here(self.whole.site, STREAM, options, at_record=reached, read=read)
+            result = run_here(self.whole.deployment, STREAM, options, at_record=reached, read=read)
             word = "nothing" if "nothing" in result else "done"
         except WavestitchError as raised:
             error, word = raised, type(raised).__name__
@@ -160,7 +160,7 @@ class Case:
         return Ended(word, error, plan_id or (made[0] if made else ""), result)
 
     def plans_folder(self) -> list[Any]:
-        folder = self.whole.site.settings.landing / STREAM
+        folder = self.whole.deployment.settings.landing / STREAM
         return sorted(folder.iterdir()) if folder.exists() else []
 
     def run_until_done(self) -> Ended:
@@ -179,7 +179,11 @@ class Case:
         return self.rng.choice(tuple(steps))
 
     def rewind(self, target: Target, *, accept_skip: bool = True) -> None:
-        stream, log, tables = self.whole.site.stream(STREAM), self.whole.site.log, self.whole.site.tables(STREAM)
+        stream, log, tables = (
+            self.whole.deployment.stream(STREAM),
+            self.whole.deployment.log,
+            self.whole.deployment.tables(STREAM),
+        )
         found = plan_rewind(stream, target, log=log, tables=tables, who="a test", why="to go on")
         apply_rewind(stream, found, accept_skip=accept_skip, log=log, tables=tables)
 
@@ -211,16 +215,16 @@ class Case:
             self.rewind(Target(offsets={int(error.facts["partition"]): end}))
 
     def stands_at_the_end(self) -> None:
-        site = self.whole.site
-        partitions = site.log.topic(self.whole.topic).partitions
-        ends = site.log.ends(self.whole.topic, partitions)
-        head = site.tables(STREAM).head()
+        deployment = self.whole.deployment
+        partitions = deployment.log.topic(self.whole.topic).partitions
+        ends = deployment.log.ends(self.whole.topic, partitions)
+        head = deployment.tables(STREAM).head()
         assert head is not None
         stands = {p: head.positions[p].next_offset if p in head.positions else 0 for p in partitions}
         assert stands == {p: ends[p].stable_end for p in partitions}, (
             f"the head stands at {stands}, the log ends at {ends}"
         )
-        group = site.log.group_offsets(self.whole.group, self.whole.topic, sorted(head.positions))
+        group = deployment.log.group_offsets(self.whole.group, self.whole.topic, sorted(head.positions))
         assert {p: g.offset if g else None for p, g in group.items()} == {p: stands[p] for p in head.positions}
 
     def counted(self) -> Counts:
@@ -249,7 +253,7 @@ def play(
     client_bootstrap: str = "",
     idle_deadline: int = 5,
 ) -> Counts:
-    """A case from its seed: a topic, a site, the act, and the judgement.
+    """A case from its seed: a topic, a deployment, the act, and the judgement.
 
     `stream`: further lines of its YAML. `client_bootstrap`: what the platform is told instead of the broker's own.
     """
@@ -258,8 +262,8 @@ def play(
     topic = f"f-{seed}-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": bench.bootstrap, "log_level": 0})
     make_topic(admin, topic, count, configs or {}, assignment)
-    whole = make_whole(
-        bench.folder / "site",
+    whole = make_deployment_rig(
+        bench.folder / "deployment",
         bootstrap=client_bootstrap or bench.bootstrap,
         topic=topic,
         java_home=bench.java_home,
@@ -273,21 +277,21 @@ def play(
         return case.counted()
 
 
-def topic_id_of(whole: Whole) -> str:
+def topic_id_of(whole: DeploymentRig) -> str:
     """Once whichever node is asked knows of the topic."""
     found: list[str] = []
 
     def known() -> bool:
         with suppress(Refused):
-            found.append(whole.site.log.topic(whole.topic).topic_id)
+            found.append(whole.deployment.log.topic(whole.topic).topic_id)
         return bool(found)
 
     eventually(known)
     return found[0]
 
 
-def set_reading(whole: Whole, how: str, idle_deadline: int) -> None:
-    """Change how the site's stream is read."""
+def set_reading(whole: DeploymentRig, how: str, idle_deadline: int) -> None:
+    """Change how the deployment's stream is read."""
     path = whole.folder / "streams" / f"{STREAM}.yaml"
     lines = [line for line in path.read_text().splitlines() if not line.startswith("reading:")]
     path.write_text("\n".join([*lines, f"reading: {{{how}, idle_deadline: {idle_deadline} s}}"]) + "\n")

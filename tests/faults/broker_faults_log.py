@@ -12,9 +12,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.deployment_rig import eventually
 from tests.faults.broker_faults_case import BETWEEN, Case, make_topic, play
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
-from tests.whole import eventually
 from wavestitch.contracts.errors import DataLost, Refused, Transient
 
 
@@ -25,7 +25,7 @@ def _delete_before(case: Case, partition: int, offset: int) -> None:
 
 
 def _ends(case: Case) -> dict[int, int]:
-    log = case.whole.site.log
+    log = case.whole.deployment.log
     found = log.ends(case.whole.topic, log.topic(case.whole.topic).partitions)
     return {p: e.stable_end for p, e in found.items()}
 
@@ -90,7 +90,7 @@ def _configure(admin: AdminClient, resource: ConfigResource, **values: str) -> N
 def _set_policy(case: Case, policy: str) -> None:
     admin = case.admin
     _configure(admin, ConfigResource(ResourceType.TOPIC, case.whole.topic), cleanup_policy=policy)
-    eventually(lambda: case.whole.site.log.topic(case.whole.topic).compacted == ("compact" in policy))
+    eventually(lambda: case.whole.deployment.log.topic(case.whole.topic).compacted == ("compact" in policy))
 
 
 def compaction_refused(bench: Bench, seed: int) -> Counts:
@@ -142,7 +142,7 @@ def _make_anew(case: Case) -> None:
     eventually(lambda: topic not in admin.list_topics(timeout=10).topics)
     case.partitions = case.rng.choice((1, 2, 3))
     make_topic(admin, topic, case.partitions, {})
-    case.ledger.topic_id = case.whole.site.log.topic(topic).topic_id
+    case.ledger.topic_id = case.whole.deployment.log.topic(topic).topic_id
     if case.rng.random() < 0.7:
         case.produce(prefix="anew")
 
@@ -164,7 +164,7 @@ def topic_away(bench: Bench, seed: int) -> Counts:
         if step != "commit_offsets":
             assert isinstance(ended.error, (Refused, Transient)), ended
         make_topic(admin, topic, case.partitions, {})
-        case.ledger.topic_id = case.whole.site.log.topic(topic).topic_id
+        case.ledger.topic_id = case.whole.deployment.log.topic(topic).topic_id
         case.produce(prefix="anew")
 
     return play(bench, seed, act)

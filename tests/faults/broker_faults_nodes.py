@@ -7,10 +7,10 @@ from contextlib import suppress
 
 from confluent_kafka import KafkaException
 
+from tests.deployment_rig import eventually
 from tests.faults.broker_faults_case import BETWEEN, Case, Ended, play
 from tests.faults.cluster import NODES, Cluster
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
-from tests.whole import eventually
 
 BEFORE_THE_COMMIT = (*BETWEEN, "mid-read", "mid-read", "mid-read")
 DURABLE = {"min.insync.replicas": "2"}

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.deployment_rig import STREAM, DeploymentRig
 from tests.domain.oracle import truths
 from tests.faults.fault_class import Counts
 from tests.guarantees import (
@@ -26,24 +27,23 @@ from tests.guarantees import (
     furthest,
 )
 from tests.memory.memory_log import Record
-from tests.whole import STREAM, Whole
 from wavestitch.tables.file_scans import read_rows
 from wavestitch.tables.read_waveforms import read_waveforms
 
 _COLUMNS = ["waveform_id", "samples", "chunks", "topic_id", "plan_id"]
-_PATIENCE_MS = 3_600_000
+_ALLOWED_LATENESS_MS = 3_600_000
 
 
-def look_around(whole: Whole, records: Sequence[Record], topic_id: str) -> Sight:
+def look_around(whole: DeploymentRig, records: Sequence[Record], topic_id: str) -> Sight:
     """The stream as seen from outside."""
-    tables = whole.site.tables(STREAM)
+    tables = whole.deployment.tables(STREAM)
     heads = tuple(reversed(tables.heads()))
     history = tuple(sorted(tables.batches(), key=lambda b: b.sequence))
     by_plan = {h.plan_id: h.sequence for h in heads if h.plan_id}
     rows = read_waveforms(tables, columns=_COLUMNS).to_pylist()
     newest = heads[-1]
-    found = whole.site.log.group_offsets(whole.group, whole.topic, sorted(newest.positions))
-    folder = whole.site.settings.landing / STREAM
+    found = whole.deployment.log.group_offsets(whole.group, whole.topic, sorted(newest.positions))
+    folder = whole.deployment.settings.landing / STREAM
     return Sight(
         records=records,
         topic_id=topic_id,
@@ -62,9 +62,11 @@ def look_around(whole: Whole, records: Sequence[Record], topic_id: str) -> Sight
         held=_held(tables),
         history=[_History(b) for b in history],
         plans={
-            p.name: whole.site.folder(STREAM, p.name).plan() for p in folder.glob("*") if (p / "plan.json").exists()
+            p.name: whole.deployment.folder(STREAM, p.name).plan()
+            for p in folder.glob("*")
+            if (p / "plan.json").exists()
         },
-        patience_ms=_PATIENCE_MS,
+        allowed_lateness_ms=_ALLOWED_LATENESS_MS,
     )
 
 
@@ -101,7 +103,7 @@ def _held(tables: Any) -> list[HeldRow]:
 
 
 def judge(
-    whole: Whole,
+    whole: DeploymentRig,
     records: Sequence[Record],
     topic_id: str,
     *,

@@ -8,10 +8,10 @@ from functools import partial
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
+from tests.deployment_rig import STREAM, recordings
 from tests.faults.broker_faults_case import BETWEEN, Case, play
 from tests.faults.broker_faults_killed_reader import read_in_children
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
-from tests.whole import STREAM, recordings
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import Fenced, Terminal, Transient
@@ -33,7 +33,7 @@ def reader_killed(bench: Bench, seed: int) -> Counts:
         assert isinstance(ended.error, Transient), ended
         assert "killed by signal 9" in ended.error.message
         assert case.whole.published() == {}
-        head = case.whole.site.tables(STREAM).head()
+        head = case.whole.deployment.tables(STREAM).head()
         assert head is not None
         assert {at.next_offset for at in head.positions.values()} == {0}
         case.again(ended)
@@ -127,7 +127,7 @@ def rewound_under_a_run(bench: Bench, seed: int) -> Counts:
 
 
 def _stood_elsewhere(case: Case) -> bool:
-    heads = case.whole.site.tables(STREAM).heads()
+    heads = case.whole.deployment.tables(STREAM).heads()
     return len({tuple(sorted(h.positions.items())) for h in heads}) > 1
 
 
@@ -142,7 +142,7 @@ def group_reset_under_a_run(bench: Bench, seed: int) -> Counts:
         step = BETWEEN[seed % len(BETWEEN)]
         case.run(between={step: lambda: _reset(case)})
         case.settle()
-        kinds = [h.kind.value for h in case.whole.site.tables(STREAM).heads()]
+        kinds = [h.kind.value for h in case.whole.deployment.tables(STREAM).heads()]
         assert {"adopted", "rewind"} & set(kinds), f"a reset of the group was overwritten: {kinds}"
 
     return play(bench, seed, act)
@@ -150,7 +150,7 @@ def group_reset_under_a_run(bench: Bench, seed: int) -> Counts:
 
 def _reset(case: Case) -> None:
     """As kafka-consumer-groups.sh --reset-offsets does: an offset without any metadata, on some partitions."""
-    log, topic = case.whole.site.log, case.whole.topic
+    log, topic = case.whole.deployment.log, case.whole.topic
     ends = log.ends(topic, log.topic(topic).partitions)
     chosen = case.rng.sample(sorted(ends), case.rng.randint(1, len(ends)))
     at = [TopicPartition(topic, p, case.rng.randint(0, ends[p].stable_end)) for p in chosen]

@@ -18,8 +18,8 @@ from pathlib import Path
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, PartitionMetadata
 
+from tests.deployment_rig import eventually
 from tests.faults.tcp_proxy import TcpProxy
-from tests.whole import eventually
 from wavestitch.local.broker import new_cluster_id, running_broker, start_broker, stop_broker
 from wavestitch.local.loopback_port import LOOPBACK, free_ports
 from wavestitch.local.process import running_daemon, stop_daemon

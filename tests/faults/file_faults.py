@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.file_faults_aftermath import check_files, settle
-from tests.faults.local_faults_batch import carry, end_of_batch, make_site, plans_of, produce_mixture, quiet
+from tests.faults.local_faults_batch import carry, end_of_batch, make_deployment, plans_of, produce_mixture, quiet
 from tests.faults.local_faults_watch import Fault, How, Watched, Where, run_watched
 
 CASES = 120
@@ -79,14 +79,14 @@ def combinations(calls: Counter[Where]) -> list[Fault]:
 
 
 class Stand:
-    """A site after its first batch, to which it goes back again and again; the second is the one that is disturbed."""
+    """A deployment after its first batch, to which it goes back again and again; the second one is disturbed."""
 
     def __init__(self, bench: Bench) -> None:
         self.produced = produce_mixture(bench.bootstrap)
-        self.folder = bench.folder / "site"
+        self.folder = bench.folder / "deployment"
         self._kept = bench.folder / "kept"
         most = len(self.produced.records) // 2 + 3  # the border cuts waveforms in two
-        make_site(self.folder, bootstrap=bench.bootstrap, topic=self.produced.topic, most=most)
+        make_deployment(self.folder, bootstrap=bench.bootstrap, topic=self.produced.topic, most=most)
         carry(self.folder)
         self.before = set(plans_of(self.folder))
         shutil.copytree(self.folder, self._kept)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from tests.deployment_rig import STREAM
 from tests.faults.broker_faults_oracle import judge
 from tests.faults.fault_class import Counts
-from tests.faults.local_faults_batch import Produced, open_site, whole_at
-from tests.whole import STREAM
-from wavestitch.batch.site import Site
-from wavestitch.batch.standing import look
+from tests.faults.local_faults_batch import Produced, open_deployment, rig_at
+from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.stream_state import load_state
 from wavestitch.tables.read_waveforms import read_waveforms
 from wavestitch.write_once import digest_file
 
@@ -25,7 +25,7 @@ _DIGEST = re.compile(r"-([0-9a-f]{32})\.(?:arrow|parquet)$|^receipt-u\d+-([0-9a-
 
 def check_files(folder: Path, produced: Produced, *, tidy: bool) -> None:
     """Raises where something torn can be seen. `tidy`: the batch ended by itself and must have given its space back."""
-    tables = open_site(folder).tables(STREAM)
+    tables = open_deployment(folder).tables(STREAM)
     for row in read_waveforms(tables, columns=["waveform_id", "samples"]).to_pylist():
         assert produced.whole.get(row["waveform_id"]) == row["samples"], f"{row['waveform_id']} is published altered"
     for path in folder.rglob("*"):
@@ -49,20 +49,20 @@ def _check_no_torn_data(folder: Path) -> None:
                 raise AssertionError(f"the failed batch leaves half a file, {name}/{path.name}: {error}") from error
 
 
-def check_held(site: Site, produced: Produced) -> None:
+def check_held(deployment: Deployment, produced: Produced) -> None:
     """What is held is exactly what cannot be published."""
-    now = look(site.tables(STREAM), topic_id=produced.topic_id)
+    now = load_state(deployment.tables(STREAM), topic_id=produced.topic_id)
     published = {h.chunk.waveform_id for h in now.held} & set(produced.whole)
     assert not published, f"held, although whole: {published}"
 
 
 def settle(folder: Path, produced: Produced, ends: tuple[str, ...]) -> Counts:
-    """What the site came to in the end, against what was produced."""
-    whole = whole_at(folder)
+    """What the deployment came to in the end, against what was produced."""
+    whole = rig_at(folder)
     counts = judge(
         whole, produced.records, produced.topic_id, versions={i: {samples} for i, samples in produced.whole.items()}
     )
     published = whole.published()
     assert published == produced.whole, f"published: {sorted(published)}, to be published: {sorted(produced.whole)}"
-    check_held(open_site(folder), produced)
+    check_held(open_deployment(folder), produced)
     return replace(counts, ends=ends)

@@ -17,7 +17,15 @@ from pathlib import Path
 
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.file_faults_aftermath import check_files, settle
-from tests.faults.local_faults_batch import Produced, carry, end_of_batch, make_site, plans_of, produce_mixture, quiet
+from tests.faults.local_faults_batch import (
+    Produced,
+    carry,
+    end_of_batch,
+    make_deployment,
+    plans_of,
+    produce_mixture,
+    quiet,
+)
 from tests.faults.local_faults_watch import run_alone
 
 _NEW_MOUNTS, _NEW_USER = 0x20000, 0x10000000
@@ -35,16 +43,16 @@ class Order:
     size: int
 
     def begin(self) -> None:
-        """A site and its first batch, which finds room enough."""
+        """A deployment and its first batch, which finds room enough."""
         most = len(self.produced.records) // 2 + 2
-        make_site(self.folder, bootstrap=self.bootstrap, topic=self.produced.topic, most=most)
+        make_deployment(self.folder, bootstrap=self.bootstrap, topic=self.produced.topic, most=most)
         carry(self.folder)
 
 
 def order(bench: Bench, seed: int, sizes: tuple[int, int]) -> Order:
     rng = random.Random(seed)
     produced = produce_mixture(bench.bootstrap, seed=seed)
-    return Order(bench.folder / "site", bench.bootstrap, produced, rng.randrange(*sizes))
+    return Order(bench.folder / "deployment", bench.bootstrap, produced, rng.randrange(*sizes))
 
 
 def after_it_was_full(folder: Path, produced: Produced, end: str) -> Counts:
@@ -56,7 +64,7 @@ def after_it_was_full(folder: Path, produced: Produced, end: str) -> Counts:
 
 
 def small_file_system(bench: Bench, seed: int) -> Counts:
-    """Everything of the site lies on a small file system, on which a foreign file has left next to no room."""
+    """Everything of the deployment lies on a small file system, on which a foreign file has left next to no room."""
     asked = order(bench, seed, (48 << 10, 320 << 10))
     if not run_alone(mount, [bench.folder]):
         counts = small_files(bench, seed)

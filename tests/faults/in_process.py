@@ -17,8 +17,8 @@ from consumers import client_settings, range_scan
 from consumers.client_settings import KafkaSettings
 from consumers.unit_reader import read_unit
 from spark_apps.outcome import read_outcomes, run_task
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import RunOptions, Silent, run_batch
-from wavestitch.batch.site import Site
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
@@ -32,11 +32,11 @@ NARROW_RECORDS = 4
 
 
 def run_here(
-    site: Site, stream: str, options: RunOptions, *, at_record: AtRecord = lambda _: None, read: Any = None
+    deployment: Deployment, stream: str, options: RunOptions, *, at_record: AtRecord = lambda _: None, read: Any = None
 ) -> dict[str, Any]:
     """One batch; as `run_batch`. `read` replaces the reading in this process."""
     return run_batch(
-        site,
+        deployment,
         stream,
         options,
         watcher=Silent(),

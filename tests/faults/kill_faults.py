@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tests.deployment_rig import STREAM
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.file_faults_aftermath import check_files, settle
 from tests.faults.killed_batch import AFTER_STEP, POINTS, die_around_the_commit, die_at_record
@@ -22,14 +23,13 @@ from tests.faults.local_faults_batch import (
     Way,
     carry,
     end_of_batch,
-    make_site,
-    open_site,
+    make_deployment,
+    open_deployment,
     plans_of,
     produce_mixture,
     quiet,
 )
 from tests.faults.local_faults_watch import Fault, How, Where, run_watched
-from tests.whole import STREAM
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 
 _STEP_AFTER = {"plan": "read", "read": "reassemble", "commit_offsets": "after offsets"}
@@ -39,7 +39,7 @@ _TRIES = 12
 
 @dataclass(frozen=True)
 class Scene:
-    """A site, what was produced for it, and the dice of the case."""
+    """A deployment, what was produced for it, and the dice of the case."""
 
     folder: Path
     produced: Produced
@@ -53,12 +53,12 @@ class Scene:
 
 
 def set_scene(bench: Bench, seed: int) -> Scene:
-    """Records of the seed's own, and a site that takes them in one to three batches."""
+    """Records of the seed's own, and a deployment that takes them in one to three batches."""
     rng = random.Random(seed)
     produced = produce_mixture(bench.bootstrap, seed=seed)
     total = len(produced.records)
     most = rng.choice((total, total * 2 // 3, total // 2 + 1))
-    folder = make_site(bench.folder / "site", bootstrap=bench.bootstrap, topic=produced.topic, most=most)
+    folder = make_deployment(bench.folder / "deployment", bootstrap=bench.bootstrap, topic=produced.topic, most=most)
     if most < total and rng.random() < 0.5:
         carry(folder)  # what is killed is then a batch that takes up what the one before it held
     return Scene(folder, produced, rng)
@@ -128,14 +128,14 @@ def rewound(bench: Bench, seed: int) -> Counts:
     """Killed, then rewound: the killed plan is fenced, or finished where it had been committed; nothing comes twice."""
     scene, point = set_scene(bench, seed), POINTS[seed % len(POINTS)]
     kill_at_point(scene, point)
-    site = open_site(scene.folder)
-    stream, tables = site.stream(STREAM), site.tables(STREAM)
+    deployment = open_deployment(scene.folder)
+    stream, tables = deployment.stream(STREAM), deployment.tables(STREAM)
     before = tables.head()
     assert before is not None
     back = {p: scene.rng.randint(0, at.next_offset) for p, at in before.positions.items()}
     target = scene.rng.choice((Target("earliest"), Target(offsets=back)))
-    planned = plan_rewind(stream, target, log=site.log, tables=tables, who="a test", why="in case")
-    head = apply_rewind(stream, planned, accept_skip=False, log=site.log, tables=tables)
+    planned = plan_rewind(stream, target, log=deployment.log, tables=tables, who="a test", why="in case")
+    head = apply_rewind(stream, planned, accept_skip=False, log=deployment.log, tables=tables)
     stale = plans_of(scene.folder)[-1]
     committed = stale in {h.plan_id for h in tables.heads()}
     ended = end_of_batch(scene.folder, stale)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from consumers import slice_reader
-from tests.whole import STREAM
+from tests.deployment_rig import STREAM
 from wavestitch.batch import publish
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import RunOptions, Silent, run_batch
-from wavestitch.batch.site import Site
 from wavestitch.settings import load_settings
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -62,7 +62,7 @@ def die_once_written(folder: Path) -> None:
 
 def die_at_record(nth: int, die: Callable[[], Any]) -> None:
     """Die when the `nth` record (from 0) of this process is about to be landed."""
-    land, seen = slice_reader._Desk.land, [0]
+    land, seen = slice_reader._RecordSink.land, [0]
 
     def killed_land(self: Any, message: Any, offset: int) -> int:
         if seen[0] == nth:
@@ -70,7 +70,7 @@ def die_at_record(nth: int, die: Callable[[], Any]) -> None:
         seen[0] += 1
         return land(self, message, offset)
 
-    slice_reader._Desk.land = killed_land  # type: ignore[method-assign]
+    slice_reader._RecordSink.land = killed_land  # type: ignore[method-assign]
 
 
 def die_around_the_commit(point: str, die: Callable[[], Any]) -> None:
@@ -108,7 +108,7 @@ def run_killed(config: Path, point: str, *, seconds: float) -> None:
 
 
 def main(config: str, point: str) -> None:
-    site = Site(load_settings({"WAVESTITCH_CONFIG": config}))
+    deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": config}))
     step = AFTER_STEP.get(point)
 
     def after_step(done: str) -> None:
@@ -119,7 +119,7 @@ def main(config: str, point: str) -> None:
         die_once_written(Path(config).parent / "warehouse")
     die_around_the_commit(point, die)
     watcher = Killer() if point == "mid-read" else Silent()
-    run_batch(site, STREAM, RunOptions(after_step=after_step), watcher=watcher)
+    run_batch(deployment, STREAM, RunOptions(after_step=after_step), watcher=watcher)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Batches without spark-submit, and what is produced for them: real Kafka, real tables, the product's own six steps.
 
-One topic serves many sites, each with tables and a group of its own, so that a case costs a second or two. A site is
-named by its folder, so that any process can open it. Never judges.
+One topic serves many deployments, each with its own tables and group, so that a case costs a second or two. A
+deployment is named by its folder, so that any process can open it. Never judges.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_apps.outcome import disk_trouble
+from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, recordings
 from tests.faults import in_process
 from tests.faults.broker_faults_ledger import Ledger
 from tests.memory.memory_log import Record
-from tests.whole import STREAM, Whole, cut, eventually, recordings
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import Gate
-from wavestitch.batch.site import Site
 from wavestitch.batch.steps import (
     describe_plan,
     step_commit_offsets,
@@ -108,10 +108,10 @@ def _topic_id(bootstrap: str, topic: str) -> str:
     return str(admin.describe_topics(TopicCollection([topic]))[topic].result(timeout=30).topic_id)
 
 
-def make_site(
+def make_deployment(
     folder: Path, *, bootstrap: str, topic: str, most: int = 1_000_000, java_home: Path | None = None, spark: str = ""
 ) -> Path:
-    """A site with one stream on the topic, and a group of its own. `most`: records a batch; `spark`: more settings."""
+    """A deployment with one stream on the topic, and its own group. `most`: records a batch; `spark`: more settings."""
     streams = folder / "streams"
     streams.mkdir(parents=True)
     (streams / f"{STREAM}.yaml").write_text(
@@ -127,15 +127,15 @@ def make_site(
     return folder
 
 
-def open_site(folder: Path) -> Site:
-    return Site(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))
+def open_deployment(folder: Path) -> Deployment:
+    return Deployment(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))
 
 
-def whole_at(folder: Path) -> Whole:
-    """The site as `tests.whole` knows it."""
-    site = open_site(folder)
-    stream = site.stream(STREAM)
-    return Whole(site, stream.topic, stream.group, folder)
+def rig_at(folder: Path) -> DeploymentRig:
+    """The deployment as `tests.deployment_rig` knows it."""
+    deployment = open_deployment(folder)
+    stream = deployment.stream(STREAM)
+    return DeploymentRig(deployment, stream.topic, stream.group, folder)
 
 
 def stitch_here(job_path: Path, result_path: Path) -> None:
@@ -155,25 +155,25 @@ def carry(folder: Path, way: Way | None = None) -> dict[str, Any]:
         way.before(step)
 
     begin("plan")
-    site = open_site(folder)
+    deployment = open_deployment(folder)
     if way.plan_id is None:
-        planned = step_plan(site, STREAM, way.request)
+        planned = step_plan(deployment, STREAM, way.request)
         if "nothing" in planned:
             return planned
     else:
-        planned = describe_plan(site.folder(STREAM, way.plan_id).plan())
+        planned = describe_plan(deployment.folder(STREAM, way.plan_id).plan())
     plan_id = planned["plan_id"]
     begin("read")
-    reads = [step_read(site, STREAM, plan_id, unit) for unit in planned["units"]]
+    reads = [step_read(deployment, STREAM, plan_id, unit) for unit in planned["units"]]
     begin("reassemble")
     receipts = [r["receipt"] for r in reads if "receipt" in r]
-    reassembled = step_reassemble(site, STREAM, plan_id, receipts, submit=stitch_here)
+    reassembled = step_reassemble(deployment, STREAM, plan_id, receipts, submit=stitch_here)
     begin("validate")
-    validated = step_validate(site, STREAM, plan_id, reassembled, gate=way.gate, why="a test")
+    validated = step_validate(deployment, STREAM, plan_id, reassembled, gate=way.gate, why="a test")
     begin("publish")
-    published = step_publish(site, STREAM, plan_id, reassembled, validated)
+    published = step_publish(deployment, STREAM, plan_id, reassembled, validated)
     begin("commit offsets")
-    committed = step_commit_offsets(site, STREAM, plan_id)
+    committed = step_commit_offsets(deployment, STREAM, plan_id)
     begin("after offsets")
     return {"plan_id": plan_id, "published": published, **committed}
 

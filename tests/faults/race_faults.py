@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.deployment_rig import STREAM
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.file_faults_aftermath import settle
 from tests.faults.local_faults_batch import (
     Way,
     end_of_batch,
-    make_site,
-    open_site,
+    make_deployment,
+    open_deployment,
     produce_mixture,
     quiet,
 )
 from tests.faults.local_faults_watch import clean_processes
-from tests.whole import STREAM
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
@@ -37,7 +37,7 @@ _LOSERS = ("done", "nothing", "Fenced", "Transient", "Refused")
 
 def plan_only(folder: Path) -> str:
     """A plan that several runs will carry."""
-    planned = step_plan(open_site(folder), STREAM, PlanRequest())
+    planned = step_plan(open_deployment(folder), STREAM, PlanRequest())
     return str(planned["plan_id"])
 
 
@@ -56,10 +56,12 @@ def _play(folder: Path, role: str, plan_id: str, rng: random.Random) -> str:
         ranges = tuple(OffsetRange(p, rng.randrange(4), rng.randrange(8, 16)) for p in (0, 1))
         return end_of_batch(folder, way=Way(request=PlanRequest(PlanKind.MANUAL, ranges=ranges)))
     try:
-        site = open_site(folder)
-        stream, tables = site.stream(STREAM), site.tables(STREAM)
-        planned = plan_rewind(stream, Target("earliest"), log=site.log, tables=tables, who="a test", why="at once")
-        apply_rewind(stream, planned, accept_skip=False, log=site.log, tables=tables)
+        deployment = open_deployment(folder)
+        stream, tables = deployment.stream(STREAM), deployment.tables(STREAM)
+        planned = plan_rewind(
+            stream, Target("earliest"), log=deployment.log, tables=tables, who="a test", why="at once"
+        )
+        apply_rewind(stream, planned, accept_skip=False, log=deployment.log, tables=tables)
     except WavestitchError as error:
         return type(error).__name__
     return "rewound"
@@ -96,8 +98,8 @@ def raced(bench: Bench, seed: int) -> Counts:
     rng = random.Random(seed)
     produced = produce_mixture(bench.bootstrap, seed=seed)
     total = len(produced.records)
-    folder = make_site(
-        bench.folder / "site",
+    folder = make_deployment(
+        bench.folder / "deployment",
         bootstrap=bench.bootstrap,
         topic=produced.topic,
         most=rng.choice((total, total // 2 + 2)),
@@ -111,7 +113,7 @@ def raced(bench: Bench, seed: int) -> Counts:
 
 def check_ends(folder: Path, roles: Sequence[str], ends: Sequence[str]) -> None:
     """One head a range, a winner, and no loser that ended in words nobody foresaw."""
-    heads = open_site(folder).tables(STREAM).heads()
+    heads = open_deployment(folder).tables(STREAM).heads()
     took = [h.plan_id for h in heads if h.kind == "ingest"]
     assert len(took) == len(set(took)), f"a plan became two heads: {took}"
     starts = [_range_taken(folder, h.plan_id, h.generation) for h in heads if h.kind == "ingest"]
@@ -123,7 +125,7 @@ def check_ends(folder: Path, roles: Sequence[str], ends: Sequence[str]) -> None:
 
 
 def _range_taken(folder: Path, plan_id: str, generation: int) -> tuple[int, tuple[tuple[int, int], ...]]:
-    plan = open_site(folder).folder(STREAM, plan_id).plan()
+    plan = open_deployment(folder).folder(STREAM, plan_id).plan()
     return generation, tuple((r.partition, r.start) for r in plan.ranges)
 
 

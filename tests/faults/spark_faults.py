@@ -14,10 +14,10 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.deployment_rig import STREAM
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.file_faults_aftermath import check_files, settle
-from tests.faults.local_faults_batch import Produced, make_site, plans_of, produce_mixture, quiet, whole_at
-from tests.whole import STREAM
+from tests.faults.local_faults_batch import Produced, make_deployment, plans_of, produce_mixture, quiet, rig_at
 from wavestitch.contracts.errors import Altered, WavestitchError
 
 _STAGED = Path("warehouse") / STREAM / "waveforms" / "data"
@@ -25,10 +25,12 @@ _SLOW = Path(__file__).with_name("spark_faults_slow_tasks")
 _DEADLINE = 100
 
 
-def make_spark_site(bench: Bench, seed: int, *, master: str = "local[2,4]", conf: str = "") -> tuple[Path, Produced]:
+def make_spark_deployment(
+    bench: Bench, seed: int, *, master: str = "local[2,4]", conf: str = ""
+) -> tuple[Path, Produced]:
     produced = produce_mixture(bench.bootstrap, seed=seed)
-    folder = make_site(
-        bench.folder / "site",
+    folder = make_deployment(
+        bench.folder / "deployment",
         bootstrap=bench.bootstrap,
         topic=produced.topic,
         java_home=bench.java_home,
@@ -40,7 +42,7 @@ def make_spark_site(bench: Bench, seed: int, *, master: str = "local[2,4]", conf
 def run_once(folder: Path, plan_id: str | None = None) -> str:
     """How a batch through spark-submit ends, in one word."""
     try:
-        found = whole_at(folder).run(plan_id=plan_id)
+        found = rig_at(folder).run(plan_id=plan_id)
     except WavestitchError as error:
         return type(error).__name__
     return "nothing" if "nothing" in found else "done"
@@ -99,7 +101,7 @@ def processes_with(words: str, *, below: int) -> list[int]:
 
 def driver_killed(bench: Bench, seed: int) -> Counts:
     """The JVM dies while a task writes."""
-    folder, produced = make_spark_site(bench, seed)
+    folder, produced = make_spark_deployment(bench, seed)
     with slowly(), killing(folder, "org.apache.spark.deploy.SparkSubmit", once_written=True) as killed:
         end = run_once(folder)
     assert killed, "the driver was not killed"
@@ -109,7 +111,7 @@ def driver_killed(bench: Bench, seed: int) -> Counts:
 
 def worker_killed(bench: Bench, seed: int) -> Counts:
     """A Python worker dies while it writes; Spark tries its task again."""
-    folder, produced = make_spark_site(bench, seed)
+    folder, produced = make_spark_deployment(bench, seed)
     with slowly(), killing(folder, "pyspark.daemon", once_written=True) as killed:
         end = run_once(folder)
     assert killed, "no worker was killed"
@@ -119,7 +121,7 @@ def worker_killed(bench: Bench, seed: int) -> Counts:
 
 def task_fails_once(bench: Bench, seed: int) -> Counts:
     """Each task fails at its first try, with an error that is nobody's."""
-    folder, produced = make_spark_site(bench, seed)
+    folder, produced = make_spark_deployment(bench, seed)
     with slowly(STITCH_TEST_FAIL_FIRST=str(bench.folder / "failed")):
         end = run_once(folder)
     assert list((bench.folder / "failed").iterdir()), "no task failed"
@@ -132,7 +134,7 @@ def task_runs_twice(bench: Bench, seed: int) -> Counts:
 
     Spark itself starts a copy on another host only, so the worker does: two attempts, side by side, in its process.
     """
-    folder, produced = make_spark_site(bench, seed, conf='[spark.conf]\n"spark.speculation" = "true"\n')
+    folder, produced = make_spark_deployment(bench, seed, conf='[spark.conf]\n"spark.speculation" = "true"\n')
     with slowly(STITCH_TEST_TWICE=str(bench.folder / "twice")):
         end = run_once(folder)
     assert list((bench.folder / "twice").iterdir()), "no task was run twice"
@@ -143,7 +145,7 @@ def task_runs_twice(bench: Bench, seed: int) -> Counts:
 def stale_files(bench: Bench, seed: int) -> Counts:
     """What other jobs and dead tasks left: temporary folders, hidden halves, and half a file under a final name."""
     rng = random.Random(seed)
-    folder, produced = make_spark_site(bench, seed)
+    folder, produced = make_spark_deployment(bench, seed)
     plant(folder)
     with slowly(), killing(folder, "org.apache.spark.deploy.SparkSubmit", once_written=True):
         first = run_once(folder)

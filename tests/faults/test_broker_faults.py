@@ -14,10 +14,10 @@ from confluent_kafka.admin import NewTopic
 
 from consumers.client_settings import KafkaSettings
 from consumers.log_view import KafkaLog
+from tests.deployment_rig import eventually
 from tests.faults.broker_faults import CLASSES
 from tests.faults.cluster import Cluster, start_cluster
 from tests.faults.fault_class import Bench, FaultClass, Need
-from tests.whole import eventually
 from wavestitch.contracts.errors import Transient
 from wavestitch.local.broker import Broker
 

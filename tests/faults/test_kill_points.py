@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TopicFactory
+from tests.deployment_rig import STREAM, cut, make_deployment_rig, recordings
 from tests.faults.killed_batch import POINTS, run_killed
-from tests.whole import STREAM, cut, make_whole, recordings
-from wavestitch.batch.standing import look
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.position import parse_tag
 from wavestitch.local.broker import Broker
 
@@ -23,8 +23,8 @@ _DEADLINE = 120
 def test_a_batch_killed_there_is_carried_through_again(
     point: str, tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path
 ) -> None:
-    whole = make_whole(
-        tmp_path / "site", bootstrap=broker.bootstrap, topic=topic_factory(partitions=2), java_home=java_home
+    whole = make_deployment_rig(
+        tmp_path / "deployment", bootstrap=broker.bootstrap, topic=topic_factory(partitions=2), java_home=java_home
     )
     sent = recordings(8, samples=60_000)
     chunks = cut(sent, 8192)
@@ -39,23 +39,23 @@ def test_a_batch_killed_there_is_carried_through_again(
     assert whole.published() == {i: b for i, b in expected.items() if i != late}
 
     # Once more: a finished plan changes nothing (I6), and the next batch heals what was open.
-    head = whole.site.tables(STREAM).head()
+    head = whole.deployment.tables(STREAM).head()
     again = whole.run(plan_id=plans[0])
     assert again["published"]["again"]
-    assert whole.site.tables(STREAM).head() == head
+    assert whole.deployment.tables(STREAM).head() == head
     whole.send([chunks[20]])
     whole.run()
     assert whole.published() == expected
 
-    now = look(whole.site.tables(STREAM), topic_id="")
+    now = load_state(whole.deployment.tables(STREAM), topic_id="")
     assert now.held == []
-    ends = whole.site.log.ends(whole.topic, [0, 1])
-    group = whole.site.log.group_offsets(whole.group, whole.topic, [0, 1])
+    ends = whole.deployment.log.ends(whole.topic, [0, 1])
+    group = whole.deployment.log.group_offsets(whole.group, whole.topic, [0, 1])
     for p in (0, 1):
         found = group[p]
         assert found is not None
         assert found.offset == now.head.positions[p].next_offset == ends[p].stable_end
         assert parse_tag(found.metadata) == now.head.tag.version
-    rows = [b for b in whole.site.tables(STREAM).batches() if b.partitions]
+    rows = [b for b in whole.deployment.tables(STREAM).batches() if b.partitions]
     assert len(rows) == 2
     assert all(b.identity_balances for b in rows)

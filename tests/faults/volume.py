@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from tests.conftest import CACHE, ROOT
+from tests.deployment_rig import START_NS, STREAM, eventually
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.killed_batch import POINTS, run_killed
-from tests.faults.local_faults_batch import make_ledger, make_site, whole_at
-from tests.whole import START_NS, STREAM, eventually
-from wavestitch.batch.standing import look
+from tests.faults.local_faults_batch import make_deployment, make_ledger, rig_at
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Transient
 from wavestitch.local.broker import start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
@@ -100,7 +100,7 @@ class State:
         (folder / "state.new").replace(folder / "state.json")
 
 
-def load_state(folder: Path) -> State:
+def load_progress(folder: Path) -> State:
     found = folder / "state.json"
     return State(**json.loads(found.read_text())) if found.exists() else State()
 
@@ -120,10 +120,10 @@ def produce(state: State, load: Load, folder: Path, bootstrap: str) -> None:
 def kill_and_go_on(state: State, folder: Path, points: Sequence[str]) -> None:
     """A batch killed at each point, and carried through again."""
     for point in points[state.points :]:
-        whole = whole_at(folder / "site")
-        before = {p.name for p in (folder / "site" / "landing" / STREAM).glob("*")}
-        run_killed(folder / "site" / "wavestitch.toml", point, seconds=_KILL_SECONDS)
-        (plan_id,) = {p.name for p in (folder / "site" / "landing" / STREAM).glob("*")} - before
+        whole = rig_at(folder / "deployment")
+        before = {p.name for p in (folder / "deployment" / "landing" / STREAM).glob("*")}
+        run_killed(folder / "deployment" / "wavestitch.toml", point, seconds=_KILL_SECONDS)
+        (plan_id,) = {p.name for p in (folder / "deployment" / "landing" / STREAM).glob("*")} - before
         found = whole.run(plan_id=plan_id)
         state.points += 1
         state.keep(folder)
@@ -133,7 +133,7 @@ def kill_and_go_on(state: State, folder: Path, points: Sequence[str]) -> None:
 def go_to_the_end(folder: Path) -> int:
     """Undisturbed batches until nothing is left."""
     batches = 0
-    while "nothing" not in whole_at(folder / "site").run():
+    while "nothing" not in rig_at(folder / "deployment").run():
         batches += 1
         _say(f"batch {batches} without a fault")
     return batches
@@ -141,8 +141,8 @@ def go_to_the_end(folder: Path) -> int:
 
 def compare(folder: Path, load: Load, state: State) -> Counts:
     """Everything published, read in pieces, against what the seed gives."""
-    whole = whole_at(folder / "site")
-    tables = whole.site.tables(STREAM)
+    whole = rig_at(folder / "deployment")
+    tables = whole.deployment.tables(STREAM)
     seen: Counter[str] = Counter()
     altered = 0
     ids = [f"v-{n:06d}" for n in range(load.waveforms)]
@@ -153,9 +153,9 @@ def compare(folder: Path, load: Load, state: State) -> Counts:
             altered += bytes(load.recording(int(row["waveform_id"][2:])).samples) != row["samples"]
     published = read_waveforms(tables, columns=["waveform_id"]).num_rows
     assert published == seen.total(), f"{published - seen.total()} published waveforms were never produced"
-    now = look(tables, topic_id="")
+    now = load_state(tables, topic_id="")
     assert not now.held, f"{len(now.held)} chunks are still held"
-    ends = whole.site.log.ends(state.topic, range(PARTITIONS))
+    ends = whole.deployment.log.ends(state.topic, range(PARTITIONS))
     covered = sum(b.counts["read"] for b in tables.batches() if b.partitions)
     assert all(b.identity_balances for b in tables.batches() if b.partitions)
     gaps = sum(e.stable_end - now.head.positions[p].next_offset for p, e in ends.items())
@@ -172,13 +172,13 @@ def compare(folder: Path, load: Load, state: State) -> Counts:
 def run_volume(folder: Path, bootstrap: str, load: Load, points: Sequence[str], java_home: Path) -> Counts:
     """Produce, kill, go on, compare; whatever was done before is not done again."""
     folder.mkdir(parents=True, exist_ok=True)
-    state, began = load_state(folder), time.monotonic()
+    state, began = load_progress(folder), time.monotonic()
     produce(state, load, folder, bootstrap)
-    if not (folder / "site" / "wavestitch.toml").exists():
+    if not (folder / "deployment" / "wavestitch.toml").exists():
         most = -(-load.chunks // len(points))
-        shutil.rmtree(folder / "site", ignore_errors=True)
-        make_site(folder / "site", bootstrap=bootstrap, topic=state.topic, most=most, java_home=java_home)
-    eventually(lambda: _answers(folder / "site"), seconds=60)
+        shutil.rmtree(folder / "deployment", ignore_errors=True)
+        make_deployment(folder / "deployment", bootstrap=bootstrap, topic=state.topic, most=most, java_home=java_home)
+    eventually(lambda: _answers(folder / "deployment"), seconds=60)
     kill_and_go_on(state, folder, points)
     batches = go_to_the_end(folder)
     counts = compare(folder, load, state)
@@ -190,10 +190,10 @@ def run_volume(folder: Path, bootstrap: str, load: Load, points: Sequence[str], 
 
 def _answers(folder: Path) -> bool:
     """Whether the broker answers for groups: a young one loads them while the first one asks."""
-    whole = whole_at(folder)
+    whole = rig_at(folder)
     try:
-        whole.site.log.members(whole.group)
-        whole.site.log.group_offsets(whole.group, whole.topic, range(PARTITIONS))
+        whole.deployment.log.members(whole.group)
+        whole.deployment.log.group_offsets(whole.group, whole.topic, range(PARTITIONS))
     except Transient:
         return False
     return True

@@ -45,9 +45,9 @@ class Play(Producing):
             group="waves-batches",
             transactional=self.transactional,
             on_reset=self.random.choice(["adopt", "adopt", "refuse"]),  # type: ignore[arg-type]
-            patience=60,
+            allowed_lateness=60,
             idle=30,
-            lateness=60,
+            search_margin=60,
             reading=Reading(min_slice=self.random.choice([1, 2, 256])),
         )
         self.runs: list[Steps] = []

@@ -14,10 +14,10 @@ import pytest
 from consumers import range_scan, slice_reader
 from tests.histories.anomaly import Kind
 from tests.memory.faults import under_way
-from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, standing
+from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, stream_state
 from wavestitch.contracts import assembly, decision, protocol
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.decision import Evidence, _Docket
+from wavestitch.contracts.decision import Evidence, _PendingDecision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.reasons import Fate, Reason
@@ -54,7 +54,7 @@ def held_rows_are_not_written(patch: Patch) -> None:
 
 @shows(Kind.LOST)
 def what_is_no_chunk_is_dropped(patch: Patch) -> None:
-    real = _Docket.set_aside
+    real = _PendingDecision.set_aside
 
     def wrong(self: Any, c: ChunkFacts, reason: Reason, why: str) -> None:
         if c.reason is not None:
@@ -62,7 +62,7 @@ def what_is_no_chunk_is_dropped(patch: Patch) -> None:
         else:
             real(self, c, reason, why)
 
-    patch.setattr(_Docket, "set_aside", wrong)
+    patch.setattr(_PendingDecision, "set_aside", wrong)
 
 
 @shows(Kind.LOST)
@@ -78,14 +78,14 @@ def a_partition_is_not_looked_at(patch: Patch) -> None:
 
 @shows(Kind.LOST)
 def what_is_held_open_is_forgotten_by_the_next_batch(patch: Patch) -> None:
-    real = standing.look
+    real = stream_state.load_state
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
         found = real(*args, **kwargs)
         return replace(found, held=[h for h in found.held if h.reason is not Reason.OPEN])
 
-    for module in (publish, reassemble, standing):
-        patch.setattr(module, "look", wrong)
+    for module in (publish, reassemble, stream_state):
+        patch.setattr(module, "load_state", wrong)
 
 
 @shows(Kind.LOST)
@@ -343,7 +343,7 @@ def an_open_transaction_is_waited_for(patch: Patch) -> None:
 
 @shows(Kind.UNBOUNDED_END)
 def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
-    real = publish.look
+    real = publish.load_state
     seen: dict[tuple[int, str], Any] = {}
 
     def wrong(tables: Any, **kwargs: Any) -> Any:
@@ -351,7 +351,7 @@ def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
         seen.setdefault(key, (tables, real(tables, **kwargs)))
         return seen[key][1]
 
-    patch.setattr(publish, "look", wrong)
+    patch.setattr(publish, "load_state", wrong)
     patch.setattr(publish, "_TRIES", 10**6)
     patch.setattr(publish, "check_fence", lambda *_, **__: None)
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import TopicFactory
+from tests.deployment_rig import eventually
 from tests.histories.scenes import (
     SCENARIOS,
     START_MS,
@@ -25,7 +26,6 @@ from tests.histories.scenes import (
     scenario,
 )
 from tests.memory.memory_log import MemoryLog, Visibility, _Partition
-from tests.whole import eventually
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.position import GroupOffset, Position, Tag
 from wavestitch.local.broker import Broker, run_kafka_tool

@@ -12,7 +12,7 @@ from tests.hostile.payload_kinds import LIMIT, payload_kinds
 from tests.hostile.waveform_kinds import MAX_CHUNKS, waveform_kinds
 
 STREAM_YAML = f"""\
-patience: 1 h
+allowed_lateness: 1 h
 idle: 10 m
 reading: {{min_slice: 64}}
 limits: {{max_clock_skew: 19000 d, max_waveform_bytes: {LIMIT} B, max_chunks: {MAX_CHUNKS}}}

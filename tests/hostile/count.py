@@ -26,13 +26,13 @@ def contained() -> tuple[int, int]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         landing = land_two_plans(folder / "files")
-        ends = [*_records(folder / "site"), *(_file(kind, landing, folder / "bed") for kind in file_kinds())]
+        ends = [*_records(folder / "deployment"), *(_file(kind, landing, folder / "bed") for kind in file_kinds())]
     ends += map(_definition, yaml_kinds())
     return len(ends), sum(ends)
 
 
-def _records(site: Path) -> list[bool]:
-    carried = carry_corpus(site)
+def _records(deployment: Path) -> list[bool]:
+    carried = carry_corpus(deployment)
     wrong = set(problems(carried.sent, carried.held))
     published = carried.whole.published()
     found = []

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.whole import START_NS
+from tests.deployment_rig import START_NS
 from wavestitch.contracts.reasons import Reason
 
 Headers = tuple[tuple[str, bytes | None], ...]

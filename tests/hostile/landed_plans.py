@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 from consumers.landed_file import open_landing
+from tests.deployment_rig import STREAM
 from tests.hostile.file_kinds import Bed
 from tests.hostile.kind import chunked
-from tests.hostile.landed_site import MemorySite, land_plan, make_landed_site
-from tests.whole import STREAM
+from tests.hostile.landed_deployment import MemoryDeployment, land_plan, make_landed_deployment
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.reassemble import Landed, load_landed
 from wavestitch.batch.steps import step_plan
@@ -22,14 +22,14 @@ STREAM_YAML = "reading: {min_slice: 4, workers: 2}\nlimits: {max_clock_skew: 190
 
 
 def land_two_plans(folder: Path) -> Path:
-    """Two plans, both landed, the second of some records more; returns the site's landing folder."""
-    whole = make_landed_site(folder, stream_yaml=STREAM_YAML, partitions=2)
-    assert isinstance(whole.site, MemorySite)
+    """Two plans, both landed, the second of some records more; returns the deployment's landing folder."""
+    whole = make_landed_deployment(folder, stream_yaml=STREAM_YAML, partitions=2)
+    assert isinstance(whole.deployment, MemoryDeployment)
     for waveform_id, count in (("damaged", 40), ("another", 8)):
         for n, record in enumerate(chunked(waveform_id, count)):
-            whole.site.memory.append(n % 2, 1_767_225_600_000 + n, record.key, record.headers, record.value)
-        land_plan(whole.site, step_plan(whole.site, STREAM, PlanRequest())["plan_id"])
-    return whole.site.settings.landing
+            whole.deployment.memory.append(n % 2, 1_767_225_600_000 + n, record.key, record.headers, record.value)
+        land_plan(whole.deployment, step_plan(whole.deployment, STREAM, PlanRequest())["plan_id"])
+    return whole.deployment.settings.landing
 
 
 def make_bed(landing: Path, to: Path) -> Bed:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tests.deployment_rig import STREAM, DeploymentRig
 from tests.hostile.kind import DUPLICATE, PUBLISHED, VALUE, Kind, Record, sealed
-from tests.whole import STREAM, Whole
-from wavestitch.batch.standing import look
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import held_states
 from wavestitch.contracts.reasons import Reason
 
@@ -63,13 +63,13 @@ def samples_of(kinds: Sequence[Kind], *, partitions: int) -> dict[str, bytes]:
     return found
 
 
-def held_records(whole: Whole, *, patience_s: int) -> dict[tuple[int, int], HeldRecord]:
+def held_records(whole: DeploymentRig, *, allowed_lateness_s: int) -> dict[tuple[int, int], HeldRecord]:
     """What is held, by partition and offset, bytes included."""
-    tables = whole.site.tables(STREAM)
-    standing = look(tables, topic_id=whole.site.log.topic(whole.topic).topic_id)
-    states = held_states(standing.held, watermark_ms=standing.head.watermark_ms, patience_ms=patience_s * 1000)
-    topic_id = whole.site.log.topic(whole.topic).topic_id
-    names = [(topic_id, h.chunk.partition, h.chunk.offset) for h in standing.held]
+    tables = whole.deployment.tables(STREAM)
+    now = load_state(tables, topic_id=whole.deployment.log.topic(whole.topic).topic_id)
+    states = held_states(now.held, watermark_ms=now.head.watermark_ms, allowed_lateness_ms=allowed_lateness_s * 1000)
+    topic_id = whole.deployment.log.topic(whole.topic).topic_id
+    names = [(topic_id, h.chunk.partition, h.chunk.offset) for h in now.held]
     path = whole.folder / "held-for-the-test.arrow"
     path.unlink(missing_ok=True)
     rows = tables.held_payloads(names, path)
@@ -77,7 +77,7 @@ def held_records(whole: Whole, *, patience_s: int) -> dict[tuple[int, int], Held
         table = reader.read_all()
     columns = {n: table.column(n).to_pylist() for n in ("raw_key", "raw_headers", "payload")}
     found = {}
-    for h, state, name in zip(standing.held, states, names, strict=True):
+    for h, state, name in zip(now.held, states, names, strict=True):
         row = {n: column[rows[name]] for n, column in columns.items()}
         found[h.chunk.partition, h.chunk.offset] = HeldRecord(
             state, h.evidence, row["raw_key"], _decoded(row["raw_headers"]), row["payload"], h.chunk.reason is None

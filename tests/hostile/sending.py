@@ -7,44 +7,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.deployment_rig import DeploymentRig
 from tests.hostile.corpus import STREAM_YAML, record_kinds
 from tests.hostile.kind import Record
-from tests.hostile.landed_site import MemorySite, make_landed_site, run_landed_batch
+from tests.hostile.landed_deployment import MemoryDeployment, make_landed_deployment, run_landed_batch
 from tests.hostile.outcome import HeldRecord, Sent, held_records, interleave, samples_of
-from tests.whole import Whole
 
 PARTITIONS = 3
-PATIENCE_S = 3600
+ALLOWED_LATENESS_S = 3600
 
 
 @dataclass(frozen=True)
 class Carried:
     """A corpus that one batch has carried. `sent` and `held` are by partition and offset."""
 
-    whole: Whole
+    whole: DeploymentRig
     sent: dict[tuple[int, int], Sent]
     samples: dict[str, bytes]
     done: dict[str, Any]
     held: dict[tuple[int, int], HeldRecord]
 
     @property
-    def site(self) -> MemorySite:
-        assert isinstance(self.whole.site, MemorySite)
-        return self.whole.site
+    def deployment(self) -> MemoryDeployment:
+        assert isinstance(self.whole.deployment, MemoryDeployment)
+        return self.whole.deployment
 
 
 def carry_corpus(folder: Path) -> Carried:
     """Send every kind between probes, run one batch, look."""
-    whole = make_landed_site(folder, stream_yaml=STREAM_YAML, partitions=PARTITIONS)
-    assert isinstance(whole.site, MemorySite)
+    whole = make_landed_deployment(folder, stream_yaml=STREAM_YAML, partitions=PARTITIONS)
+    assert isinstance(whole.deployment, MemoryDeployment)
     now_ms = time.time_ns() // 1_000_000
     sent = {}
     for one in interleave(record_kinds(), partitions=PARTITIONS):
-        landed = whole.site.memory.append(one.partition, record_time(one.record, now_ms), *said(one.record))
+        landed = whole.deployment.memory.append(one.partition, record_time(one.record, now_ms), *said(one.record))
         sent[landed.partition, landed.offset] = one
-    done = run_landed_batch(whole.site)
+    done = run_landed_batch(whole.deployment)
     return Carried(
-        whole, sent, samples_of(record_kinds(), partitions=PARTITIONS), done, held_records(whole, patience_s=PATIENCE_S)
+        whole,
+        sent,
+        samples_of(record_kinds(), partitions=PARTITIONS),
+        done,
+        held_records(whole, allowed_lateness_s=ALLOWED_LATENESS_S),
     )
 
 

@@ -18,12 +18,12 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.conftest import TopicFactory
+from tests.deployment_rig import DeploymentRig, make_deployment_rig
 from tests.hostile.corpus import STREAM_YAML, record_kinds
 from tests.hostile.kind import PUBLISHED
-from tests.hostile.landed_site import declare
+from tests.hostile.landed_deployment import declare
 from tests.hostile.outcome import HeldRecord, Sent, count_fates, held_records, interleave, problems, samples_of
-from tests.hostile.sending import PATIENCE_S, record_time
-from tests.whole import Whole, make_whole
+from tests.hostile.sending import ALLOWED_LATENESS_S, record_time
 from wavestitch.local.broker import Broker
 
 PARTITIONS = 2
@@ -35,7 +35,7 @@ READER_GROWS_BY = 128 << 20
 class OnBroker:
     """A corpus that was sent and carried. `sent` and `held` are by partition and offset."""
 
-    whole: Whole
+    whole: DeploymentRig
     sent: dict[tuple[int, int], Sent]
     done: dict[str, Any]
     held: dict[tuple[int, int], HeldRecord]
@@ -75,14 +75,14 @@ def on_broker(
         configs={"message.timestamp.after.max.ms": str((1 << 63) - 1)},
         prefix="hostile",
     )
-    folder = tmp_path_factory.mktemp("hostile") / "site"
-    whole = make_whole(folder, bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
+    folder = tmp_path_factory.mktemp("hostile") / "deployment"
+    whole = make_deployment_rig(folder, bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
     declare(whole, STREAM_YAML)
     what = interleave(record_kinds(), partitions=PARTITIONS)
     sent = send(broker.bootstrap, topic, what)
     assert len(sent) == len(what)
     done = whole.run()["published"]
-    return OnBroker(whole, sent, done, held_records(whole, patience_s=PATIENCE_S))
+    return OnBroker(whole, sent, done, held_records(whole, allowed_lateness_s=ALLOWED_LATENESS_S))
 
 
 def test_every_poison_is_held_as_it_came_with_its_reason_and_nothing_else_is(on_broker: OnBroker) -> None:
@@ -127,7 +127,7 @@ def test_a_reader_of_the_whole_topic_stays_small(on_broker: OnBroker, tmp_path: 
             receipt = read_unit(plan=plan, unit=unit, kafka=KafkaSettings(sys.argv[2]), folder=Path(sys.argv[3]))
         print(peak() - before)
     """
-    bootstrap = on_broker.whole.site.kafka.bootstrap
+    bootstrap = on_broker.whole.deployment.kafka.bootstrap
     argv = [sys.executable, "-c", textwrap.dedent(program), str(plan), bootstrap, str(tmp_path)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

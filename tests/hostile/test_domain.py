@@ -11,14 +11,14 @@ import pytest
 
 from tests.hostile.corpus import record_kinds
 from tests.hostile.kind import PUBLISHED, Kind
-from tests.hostile.landed_site import run_landed_batch
+from tests.hostile.landed_deployment import run_landed_batch
 from tests.hostile.outcome import count_fates, held_records, problems
-from tests.hostile.sending import PATIENCE_S, Carried, carry_corpus, record_time, said
+from tests.hostile.sending import ALLOWED_LATENESS_S, Carried, carry_corpus, record_time, said
 
 
 @pytest.fixture(scope="module")
 def carried(tmp_path_factory: pytest.TempPathFactory) -> Carried:
-    return carry_corpus(tmp_path_factory.mktemp("hostile") / "site")
+    return carry_corpus(tmp_path_factory.mktemp("hostile") / "deployment")
 
 
 @pytest.mark.parametrize("kind", record_kinds(), ids=lambda k: k.name)
@@ -45,7 +45,7 @@ def test_the_audit_identity_counts_every_record_once(carried: Carried) -> None:
 
 def test_no_file_is_named_after_anything_that_was_sent(carried: Carried) -> None:
     ours = ("slice-p", "receipt-", "assignment-", "stitched-", "job-", "verdict-", "decision-", "plan.json")
-    landing = carried.site.settings.landing
+    landing = carried.deployment.settings.landing
     (folder,) = [p.parent for p in landing.glob("*/*/plan.json")]
     assert [p.name for p in folder.iterdir() if not p.name.startswith(ours)] == []
     ids = [i for i in carried.samples if len(i) > 3 and not i.startswith("probe")]
@@ -60,10 +60,10 @@ def test_sent_again_all_that_was_published_is_a_replay(carried: Carried) -> None
     mixed = {one.kind for one in carried.sent.values() if one.becomes != PUBLISHED}
     again = [one for one in carried.sent.values() if one.kind in whole - mixed]
     for one in again:
-        carried.site.memory.append(one.partition, record_time(one.record, now_ms), *said(one.record))
-    before, held_before = carried.whole.published(), held_records(carried.whole, patience_s=PATIENCE_S)
-    done = run_landed_batch(carried.site)
+        carried.deployment.memory.append(one.partition, record_time(one.record, now_ms), *said(one.record))
+    before, held_before = carried.whole.published(), held_records(carried.whole, allowed_lateness_s=ALLOWED_LATENESS_S)
+    done = run_landed_batch(carried.deployment)
     assert done["counts"]["replay"] == done["counts"]["read"] == len(again)
     assert (done["counts"]["published"], done["counts"]["quarantined"]) == (0, 0)
     assert carried.whole.published() == before
-    assert held_records(carried.whole, patience_s=PATIENCE_S) == held_before
+    assert held_records(carried.whole, allowed_lateness_s=ALLOWED_LATENESS_S) == held_before

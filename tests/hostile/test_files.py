@@ -12,7 +12,7 @@ from tests.hostile.landed_plans import land_two_plans, load_bed, make_bed
 
 @pytest.fixture(scope="module")
 def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return land_two_plans(tmp_path_factory.mktemp("files") / "site")
+    return land_two_plans(tmp_path_factory.mktemp("files") / "deployment")
 
 
 @pytest.fixture

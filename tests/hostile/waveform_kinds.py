@@ -133,14 +133,14 @@ def _incomplete() -> list[Kind]:
         held(
             LEVEL,
             "no last chunk, three hours ago",
-            "its patience is over",
+            "its allowed lateness is over",
             Reason.INCOMPLETE,
             chunk("gone", 0, 2, age_s=3 * HOUR),
         ),
         held(
             LEVEL,
             "a live recording without end, a day ago",
-            "its patience is over",
+            "its allowed lateness is over",
             Reason.INCOMPLETE,
             *(chunk("endless-live", n, None, age_s=24 * HOUR) for n in range(3)),
         ),

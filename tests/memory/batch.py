@@ -24,7 +24,7 @@ from wavestitch.batch import commit_offsets as commit_step
 from wavestitch.batch import plan as plan_step
 from wavestitch.batch import publish as publish_step
 from wavestitch.batch import reassemble as reassemble_step
-from wavestitch.batch import standing as standing_step
+from wavestitch.batch import stream_state as stream_state_step
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.decision import Evidence, Stitched
@@ -131,7 +131,7 @@ def _stitch(
 ) -> tuple[dict[str, Stitched], dict[str, PublishedRow]]:
     """Join what is whole, from landing and held, as both stand now; a digest that disagrees is said so."""
     ids = {c.waveform_id for c in landed.chunks if c.waveform_id is not None}
-    now = standing_step.look(bench.tables, topic_id=plan.topic_id, ids=ids)
+    now = stream_state_step.load_state(bench.tables, topic_id=plan.topic_id, ids=ids)
     stitched: dict[str, Stitched] = {}
     rows: dict[str, PublishedRow] = {}
     for whole in reassemble_step.find_whole(plan, landed, now):

@@ -6,7 +6,7 @@ from tests.guarantees import HeldRow, Row, Sight
 from tests.memory.batch import Bench
 
 
-def look_around(bench: Bench, *, patience_ms: int) -> Sight:
+def look_around(bench: Bench, *, allowed_lateness_ms: int) -> Sight:
     tables = bench.tables
     visible = {h.decision for h in tables.snapshots[tables.expired :]} | {b.decision for b in tables.history}
     return Sight(
@@ -43,5 +43,5 @@ def look_around(bench: Bench, *, patience_ms: int) -> Sight:
         ],
         history=tuple(tables.history),
         plans=dict(bench.plans),
-        patience_ms=patience_ms,
+        allowed_lateness_ms=allowed_lateness_ms,
     )

@@ -24,8 +24,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from tests.deployment_rig import eventually
 from tests.security.certificates import Certificates, make_certificates
-from tests.whole import eventually
 from wavestitch.local.broker import Broker, start_broker
 from wavestitch.local.loopback_port import LOOPBACK
 

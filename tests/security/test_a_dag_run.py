@@ -20,7 +20,7 @@ from tests.security.hostile_names import COMMANDS
 from tests.security.secure_broker import SecureBroker
 from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
 from tests.stack.dag_lab import STREAM, Lab, Run, waveform
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
 
@@ -64,9 +64,9 @@ def after(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytest
         for key, value in options.items():
             patch.setenv(f"WAVESTITCH_KAFKA__OPTIONS__{key.upper()}", value)
         make_database()
-        lab = Lab(Site(load_settings()), secure_broker.broker)
+        lab = Lab(Deployment(load_settings()), secure_broker.broker)
         chunks = [c for n in range(5) for c in waveform(n)]
-        send_chunks(chunks, topic=topic, settings=lab.site.producer_settings())
+        send_chunks(chunks, topic=topic, settings=lab.deployment.producer_settings())
         run = lab.run({"gate": "accept", "why": why})
         yield After(lab, run, canaries, why, marker, folder)
 

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.deployment_rig import STREAM, cut, recordings
 from tests.security.canaries import Canaries
 from tests.security.own_processes import Sight, family, watch_to_its_end
 from tests.security.secure_broker import SecureBroker
-from tests.security.secure_site import GRANTS, SecureSite, make_secure_site
-from tests.whole import STREAM, cut, recordings
+from tests.security.secure_deployment import GRANTS, SecureDeployment, make_secure_site
 from wavestitch.producers.sender import send_chunks
 
 SENT = recordings(4, seed=3, prefix="visible-id")
@@ -70,7 +70,7 @@ expectations:
 class Aftermath:
     """What a run left. `said`: all that it printed; `sight`: what was seen of its processes."""
 
-    secure: SecureSite
+    secure: SecureDeployment
     canaries: Canaries
     code: int
     said: str
@@ -84,13 +84,13 @@ class Aftermath:
         return [p for p in self.folder.rglob("*") if p.is_file()]
 
 
-def _settings(secure: SecureSite, *, secret: Path, events: Path) -> str:
+def _settings(secure: SecureDeployment, *, secret: Path, events: Path) -> str:
     return SETTINGS.format(
         folder=secure.whole.folder,
         bootstrap=secure.broker.broker.bootstrap,
         user=USER,
         ca=secure.broker.certificates.ca,
-        java_home=secure.whole.site.settings.spark.java_home,
+        java_home=secure.whole.deployment.settings.spark.java_home,
         secret=secret,
         events=events,
     )
@@ -99,7 +99,7 @@ def _settings(secure: SecureSite, *, secret: Path, events: Path) -> str:
 @pytest.fixture(scope="module")
 def aftermath(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
     secure = make_secure_site(
-        tmp_path_factory.mktemp("canary") / "site", secure_broker, java_home=java_home, stream=EXPECTED
+        tmp_path_factory.mktemp("canary") / "deployment", secure_broker, java_home=java_home, stream=EXPECTED
     )
     canaries, folder = Canaries(), secure.whole.folder
     secure_broker.add_user(USER, canaries.kafka)
@@ -168,7 +168,7 @@ def test_no_secret_is_in_the_tables(aftermath: Aftermath) -> None:
         if path.suffix == ".arrow":
             with pa.memory_map(str(path)) as source:
                 shown += str(pa.ipc.open_file(source).read_all().to_pylist())
-    table = aftermath.secure.whole.site.tables(STREAM).waveforms()
+    table = aftermath.secure.whole.deployment.tables(STREAM).waveforms()
     assert table is not None
     shown += table.metadata.model_dump_json() + str(table.inspect.files().to_pylist())
     assert "visible-id-0000" in shown, "the search is blind"

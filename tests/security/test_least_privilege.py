@@ -14,9 +14,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from consumers.client_settings import admin_config
 from tests.conftest import ROOT
+from tests.deployment_rig import STREAM, cut, recordings
 from tests.security.secure_broker import SecureBroker, binding
-from tests.security.secure_site import GRANTS, JOBS, SecureSite, make_secure_site
-from tests.whole import STREAM, cut, recordings
+from tests.security.secure_deployment import GRANTS, JOBS, SecureDeployment, make_secure_site
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.run import submit_locally
 from wavestitch.batch.steps import (
@@ -58,13 +58,13 @@ AT_ONCE = 8.0
 class Prepared:
     """A stream with records, a head, and a plan whose batch is not carried out."""
 
-    secure: SecureSite
+    secure: SecureDeployment
     plan_id: str
 
 
 @pytest.fixture(scope="module")
 def prepared(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    secure = make_secure_site(tmp_path_factory.mktemp("site") / "s", secure_broker, java_home=java_home)
+    secure = make_secure_site(tmp_path_factory.mktemp("deployment") / "s", secure_broker, java_home=java_home)
     users = dict(GRANTS)
     for part, i in LACKING:
         users[_without(part, i)] = [g for n, g in enumerate(GRANTS[part]) if n != i]
@@ -94,7 +94,7 @@ def refused(prepared: Prepared, job: str, user: str) -> str:
 
 def test_a_batch_goes_through_with_each_step_as_its_own_principal(prepared: Prepared) -> None:
     secure, enter = prepared.secure, prepared.secure.enter
-    nobody = secure.whole.site  # reassembling, validating and publishing ask Kafka for nothing
+    nobody = secure.whole.deployment  # reassembling, validating and publishing ask Kafka for nothing
     planned = step_plan(enter("planner"), STREAM, PlanRequest())
     plan_id = planned["plan_id"]
     receipts = [step_read(enter("reader"), STREAM, plan_id, u)["receipt"] for u in planned["units"]]

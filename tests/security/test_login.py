@@ -9,11 +9,11 @@ import pytest
 
 from consumers.log_view import KafkaLog
 from consumers.range_scan import ScanFailed, Source, scan_range
+from tests.deployment_rig import STREAM, cut, recordings
 from tests.security.secure_broker import SecureBroker
-from tests.security.secure_site import JOBS, SecureSite, make_secure_site
-from tests.whole import STREAM, cut, recordings
+from tests.security.secure_deployment import JOBS, SecureDeployment, make_secure_site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.site import Site
 from wavestitch.batch.steps import step_plan, step_read
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.offset_range import OffsetRange
@@ -26,21 +26,21 @@ AT_ONCE = 5.0
 
 
 @pytest.fixture(scope="module")
-def secure(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> SecureSite:
+def secure(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> SecureDeployment:
     return make_secure_site(tmp_path_factory.mktemp("login") / "s", secure_broker, java_home=java_home)
 
 
 @pytest.fixture(scope="module")
-def plan_id(secure: SecureSite) -> str:
+def plan_id(secure: SecureDeployment) -> str:
     owner = secure.enter("owner")
     send_chunks(cut(recordings(3)), topic=secure.whole.topic, settings=owner.producer_settings())
     return str(step_plan(owner, STREAM, PlanRequest())["plan_id"])
 
 
-def _turned_away(secure: SecureSite, site: Site, job: str, plan_id: str) -> str:
+def _turned_away(secure: SecureDeployment, deployment: Deployment, job: str, plan_id: str) -> str:
     before, began = secure.stands(), time.monotonic()
     with pytest.raises(Terminal) as found:
-        JOBS[job](site, plan_id)
+        JOBS[job](deployment, plan_id)
     assert time.monotonic() - began < AT_ONCE, found.value.message
     assert secure.stands() == before
     assert "check user, password, certificates" in found.value.message
@@ -48,37 +48,37 @@ def _turned_away(secure: SecureSite, site: Site, job: str, plan_id: str) -> str:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_a_wrong_password_is_terminal_at_once(secure: SecureSite, plan_id: str, tmp_path: Path, job: str) -> None:
+def test_a_wrong_password_is_terminal_at_once(secure: SecureDeployment, plan_id: str, tmp_path: Path, job: str) -> None:
     (tmp_path / "wrong").write_text("canary-of-a-wrong-password")
-    site = secure.enter("owner", sasl_password=f"file:{tmp_path / 'wrong'}")
-    said = _turned_away(secure, site, job, plan_id)
+    deployment = secure.enter("owner", sasl_password=f"file:{tmp_path / 'wrong'}")
+    said = _turned_away(secure, deployment, job, plan_id)
     assert "uthentication failed" in said
     assert "canary" not in said
 
 
 @pytest.mark.parametrize("job", JOBS)
 def test_a_broker_that_no_known_authority_vouches_for_is_not_spoken_to(
-    secure: SecureSite, plan_id: str, job: str
+    secure: SecureDeployment, plan_id: str, job: str
 ) -> None:
-    site = secure.enter("owner", ssl_ca_location=str(secure.broker.certificates.stranger))
-    assert "certificate verify failed" in _turned_away(secure, site, job, plan_id)
+    deployment = secure.enter("owner", ssl_ca_location=str(secure.broker.certificates.stranger))
+    assert "certificate verify failed" in _turned_away(secure, deployment, job, plan_id)
 
 
 @pytest.mark.parametrize("job", JOBS)
 def test_a_broker_by_another_name_than_its_certificate_is_not_spoken_to(
-    secure: SecureSite, plan_id: str, job: str, monkeypatch: pytest.MonkeyPatch
+    secure: SecureDeployment, plan_id: str, job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its certificate is for 127.0.0.1; nothing that a settings file can say switches the check off."""
     port = secure.broker.broker.bootstrap.rpartition(":")[2]
     env = {f"WAVESTITCH_KAFKA__OPTIONS__{k.upper()}": v for k, v in secure.broker.options("owner").items()}
     env["WAVESTITCH_KAFKA__BOOTSTRAP"] = f"localhost:{port}"
-    site = Site(load_settings({"WAVESTITCH_CONFIG": str(secure.whole.folder / "wavestitch.toml"), **env}))
-    assert "certificate verify failed" in _turned_away(secure, site, job, plan_id)
+    deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(secure.whole.folder / "wavestitch.toml"), **env}))
+    assert "certificate verify failed" in _turned_away(secure, deployment, job, plan_id)
 
 
-def test_who_comes_without_tls_gets_no_answer(secure: SecureSite) -> None:
+def test_who_comes_without_tls_gets_no_answer(secure: SecureDeployment) -> None:
     with pytest.raises((Transient, Terminal)):
-        KafkaLog(secure.whole.site.kafka, deadline=2.0).topic(secure.whole.topic)
+        KafkaLog(secure.whole.deployment.kafka, deadline=2.0).topic(secure.whole.topic)
 
 
 def test_a_permission_that_is_revoked_while_a_unit_is_read_ends_it_and_nothing_is_kept(
@@ -116,12 +116,12 @@ def test_a_permission_that_is_revoked_while_a_unit_is_read_ends_it_and_nothing_i
         assert step_read(reader, STREAM, planned["plan_id"], unit)["records"] > 0
 
 
-def test_a_reader_never_needs_a_right_to_its_group(secure: SecureSite) -> None:
+def test_a_reader_never_needs_a_right_to_its_group(secure: SecureDeployment) -> None:
     """The client hears that it may not see the group a while after it began; that must not end a longer reading."""
-    site = secure.enter("owner")
-    topic, ends = secure.whole.topic, site.log.ends(secure.whole.topic, [0])
+    deployment = secure.enter("owner")
+    topic, ends = secure.whole.topic, deployment.log.ends(secure.whole.topic, [0])
     source = Source(topic=topic, topic_id="", group="somebody-elses", transactional=False, idle_seconds=2.5)
     beyond = OffsetRange(0, 0, ends[0].stable_end + 1)
     with pytest.raises(ScanFailed) as found:
-        scan_range(beyond, settings=site.kafka, source=source, take=lambda m, _: len(m.value()))
+        scan_range(beyond, settings=deployment.kafka, source=source, take=lambda m, _: len(m.value()))
     assert found.value.why is Why.IDLE

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tests.security.hostile_names import PATHS
 from tests.stack.airflow_home import write_settings
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.cli import app
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.receipt import RECEIPT_FORMAT, receipt_from_json
@@ -40,7 +40,7 @@ COMMANDS: list[tuple[str, Callable[[str], Sequence[str]]]] = [
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
+def deployment(tmp_path: Path) -> Deployment:
     """A stream, and beside the landing a folder that a way up would lead to."""
     (tmp_path / "streams").mkdir()
     (tmp_path / "streams" / "ecg.yaml").write_text("topic: t\ngroup: g\n")
@@ -48,7 +48,7 @@ def site(tmp_path: Path) -> Site:
     (tmp_path / "other" / PLAN / "plan.json").write_text("{}")
     (tmp_path / "other.yaml").write_text("topic: t\ngroup: g\n")
     config = write_settings(tmp_path, streams=tmp_path / "streams")
-    return Site(load_settings({"WAVESTITCH_CONFIG": str(config)}))
+    return Deployment(load_settings({"WAVESTITCH_CONFIG": str(config)}))
 
 
 def _tree(folder: Path) -> set[str]:
@@ -58,7 +58,7 @@ def _tree(folder: Path) -> set[str]:
 @pytest.mark.parametrize("name", PATHS, ids=_short)
 @pytest.mark.parametrize(("command", "argv"), COMMANDS, ids=[c for c, _ in COMMANDS])
 def test_a_stream_on_the_command_line_is_one_that_is_declared(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, argv: Any, name: str
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, argv: Any, name: str
 ) -> None:
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
     before = _tree(tmp_path)
@@ -69,46 +69,53 @@ def test_a_stream_on_the_command_line_is_one_that_is_declared(
 
 
 @pytest.mark.parametrize("name", PATHS, ids=_short)
-def test_a_stream_of_that_name_has_no_folder_no_table_and_no_pages(site: Site, name: str) -> None:
-    for act in (site.tables, lambda n: site.folder(n, PLAN), lambda n: site.docs_folder(n, PLAN), site.stream):
+def test_a_stream_of_that_name_has_no_folder_no_table_and_no_pages(deployment: Deployment, name: str) -> None:
+    for act in (
+        deployment.tables,
+        lambda n: deployment.folder(n, PLAN),
+        lambda n: deployment.docs_folder(n, PLAN),
+        deployment.stream,
+    ):
         with pytest.raises(BadInput, match=r"is not the name of a stream|there is no stream"):
             act(name)
 
 
 @pytest.mark.parametrize("plan_id", NEVER_A_PLAN, ids=_short)
-def test_a_plan_is_32_hex_digits_and_nothing_else(site: Site, plan_id: str) -> None:
+def test_a_plan_is_32_hex_digits_and_nothing_else(deployment: Deployment, plan_id: str) -> None:
     with pytest.raises(BadInput, match="is not a plan id"):
-        site.folder("ecg", plan_id)
+        deployment.folder("ecg", plan_id)
     with pytest.raises(BadInput, match="is not a plan id"):
-        site.docs_folder("ecg", plan_id)
+        deployment.docs_folder("ecg", plan_id)
 
 
 @pytest.mark.parametrize("name", PATHS, ids=_short)
-def test_a_file_that_a_step_names_lies_in_its_plan_s_folder(site: Site, name: str) -> None:
+def test_a_file_that_a_step_names_lies_in_its_plan_s_folder(deployment: Deployment, name: str) -> None:
     """Such names travel through XCom, which others may write."""
-    folder = site.folder("ecg", PLAN)
+    folder = deployment.folder("ecg", PLAN)
     folder.path.mkdir(parents=True)
     with pytest.raises(WavestitchError, match="is not the name of a file that a step leaves"):
         folder.read_digested(name)
 
 
-def test_no_link_leads_out_of_the_landing(site: Site, tmp_path: Path) -> None:
-    landing = site.settings.landing
+def test_no_link_leads_out_of_the_landing(deployment: Deployment, tmp_path: Path) -> None:
+    landing = deployment.settings.landing
     landing.mkdir()
     (landing / "ecg").symlink_to(tmp_path / "other")
     with pytest.raises(BadInput, match="is a link, and may lead anywhere"):
-        site.folder("ecg", PLAN)
+        deployment.folder("ecg", PLAN)
     (landing / "ecg").unlink()
     (landing / "ecg").mkdir()
     (landing / "ecg" / PLAN).symlink_to(tmp_path / "other" / PLAN)
     with pytest.raises(BadInput, match="is a link, and may lead anywhere"):
-        site.folder("ecg", PLAN)
+        deployment.folder("ecg", PLAN)
 
 
-def test_a_whole_landing_may_be_a_link_because_its_owner_says_where_it_is(site: Site, tmp_path: Path) -> None:
+def test_a_whole_landing_may_be_a_link_because_its_owner_says_where_it_is(
+    deployment: Deployment, tmp_path: Path
+) -> None:
     (tmp_path / "big-disk").mkdir()
-    site.settings.landing.symlink_to(tmp_path / "big-disk")
-    assert site.folder("ecg", PLAN).path == site.settings.landing / "ecg" / PLAN
+    deployment.settings.landing.symlink_to(tmp_path / "big-disk")
+    assert deployment.folder("ecg", PLAN).path == deployment.settings.landing / "ecg" / PLAN
 
 
 @pytest.mark.parametrize("name", PATHS, ids=_short)
@@ -136,9 +143,11 @@ def test_a_topic_and_a_group_are_kafka_names(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PATHS, ids=_short)
-def test_a_stream_s_file_is_looked_up_and_never_opened_by_a_name_from_elsewhere(site: Site, name: str) -> None:
+def test_a_stream_s_file_is_looked_up_and_never_opened_by_a_name_from_elsewhere(
+    deployment: Deployment, name: str
+) -> None:
     with pytest.raises(BadInput, match="known are: ecg"):
-        load_stream(site.settings, name)
+        load_stream(deployment.settings, name)
 
 
 @pytest.mark.parametrize("name", PATHS, ids=_short)
@@ -154,7 +163,7 @@ def test_a_page_is_looked_up_by_each_part_of_its_name(tmp_path: Path, name: str)
         assert find_page(docs, stream, plan_id, part) is None
 
 
-def test_a_range_of_offsets_is_ascii_digits(site: Site) -> None:
+def test_a_range_of_offsets_is_ascii_digits(deployment: Deployment) -> None:
     from wavestitch.batch.request import parse_range  # noqa: PLC0415
 
     for text in ("\u0660:0-1", "0:\u0661-\u0662", "0:0-1\0", "0:0-1;x", "0:-1-5", "0:0-" + "9" * 400):

@@ -46,7 +46,7 @@ def apps() -> dict[str, Any]:
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "streams").mkdir()
     (tmp_path / "streams" / "ecg.yaml").write_text("topic: t\ngroup: g\n")
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(write_settings(tmp_path, streams=tmp_path / "streams")))
@@ -99,7 +99,7 @@ def test_a_route_that_does_not_ask_would_be_found() -> None:
     assert _open_routes(app) == ["/open", "/files"]
 
 
-@pytest.mark.usefixtures("site")
+@pytest.mark.usefixtures("deployment")
 def test_the_anonymous_get_nothing_from_any_route_by_any_method(apps: dict[str, Any]) -> None:
     for prefix, app in apps.items():
         client = _client(app)
@@ -112,7 +112,7 @@ def test_the_anonymous_get_nothing_from_any_route_by_any_method(apps: dict[str, 
                 assert "logged in" not in answer.text
 
 
-@pytest.mark.usefixtures("site")
+@pytest.mark.usefixtures("deployment")
 @pytest.mark.parametrize(
     "headers",
     [
@@ -130,7 +130,7 @@ def test_a_login_that_is_none_opens_nothing(apps: dict[str, Any], headers: dict[
         assert answer.status_code in (401, 403), f"{route.path}: {answer.status_code}"
 
 
-@pytest.mark.usefixtures("site")
+@pytest.mark.usefixtures("deployment")
 def test_who_has_no_role_sees_no_batch_and_who_has_one_sees_it(apps: dict[str, Any]) -> None:
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
 

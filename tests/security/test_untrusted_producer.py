@@ -11,27 +11,27 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from tests.deployment_rig import STREAM, cut, recordings
 from tests.security.secure_broker import SecureBroker
-from tests.security.secure_site import SecureSite, make_secure_site
-from tests.whole import STREAM, cut, recordings
+from tests.security.secure_deployment import SecureDeployment, make_secure_site
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan, step_read
 from wavestitch.producers.sender import send_chunks
 
 BOMB_BYTES = 48 << 20
-Site = Callable[..., SecureSite]
+Deployment = Callable[..., SecureDeployment]
 
 
 @pytest.fixture
-def site(secure_broker: SecureBroker, java_home: Path, tmp_path: Path) -> Site:
-    def make(**configs: str) -> SecureSite:
+def deployment(secure_broker: SecureBroker, java_home: Path, tmp_path: Path) -> Deployment:
+    def make(**configs: str) -> SecureDeployment:
         named = {name.replace("_", "."): value for name, value in configs.items()}
         return make_secure_site(tmp_path / "s", secure_broker, java_home=java_home, configs=named)
 
     return make
 
 
-def _throw(secure: SecureSite) -> int:
+def _throw(secure: SecureDeployment) -> int:
     """Send one record of zeros in a few kilobytes, between good ones; returns the broker's error, 0 for none."""
     owner = secure.enter("owner")
     good = cut(recordings(2, samples=1000))
@@ -51,13 +51,13 @@ def _throw(secure: SecureSite) -> int:
     return errors[0]
 
 
-def test_a_topic_that_is_kept_uncompressed_refuses_a_bomb_at_the_door(site: Site) -> None:
+def test_a_topic_that_is_kept_uncompressed_refuses_a_bomb_at_the_door(deployment: Deployment) -> None:
     refusals = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
-    assert _throw(site(compression_type="uncompressed")) in refusals
+    assert _throw(deployment(compression_type="uncompressed")) in refusals
 
 
-def test_elsewhere_it_is_landed_once_as_what_it_is_and_its_neighbours_with_it(site: Site) -> None:
-    secure = site()
+def test_elsewhere_it_is_landed_once_as_what_it_is_and_its_neighbours_with_it(deployment: Deployment) -> None:
+    secure = deployment()
     assert _throw(secure) == 0
     owner = secure.enter("owner")
     planned = step_plan(owner, STREAM, PlanRequest())

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import CACHE, ROOT, _create_topic
+from tests.deployment_rig import STREAM, make_deployment_rig
 from tests.soak.endurance import Endurance
 from tests.soak.report import markdown, trends_json, write_report
 from tests.soak.verdict import judge_data, judge_growth
-from tests.whole import STREAM, make_whole
 from wavestitch.local.broker import start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
@@ -44,7 +44,7 @@ def main() -> int:
     try:
         report = soak(folder, options, seed)
     finally:
-        stop_broker(folder / "site" / "kafka")
+        stop_broker(folder / "deployment" / "kafka")
         shutil.rmtree(folder, ignore_errors=True)
     say(markdown(report))
     return 0 if report["passed"] else 1
@@ -53,9 +53,9 @@ def main() -> int:
 def soak(folder: Path, options: argparse.Namespace, seed: int) -> dict[str, Any]:
     java_home = find_java(CACHE)
     jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=say)
-    broker = start_broker(folder=folder / "site" / "kafka", java_home=java_home, jars=jars, say=say)
+    broker = start_broker(folder=folder / "deployment" / "kafka", java_home=java_home, jars=jars, say=say)
     _create_topic(broker.bootstrap, "soak", PARTITIONS, {})
-    whole = make_whole(folder / "site", bootstrap=broker.bootstrap, topic="soak", java_home=java_home)
+    whole = make_deployment_rig(folder / "deployment", bootstrap=broker.bootstrap, topic="soak", java_home=java_home)
     seconds = options.hours * 3600
     run = Endurance(
         whole=whole,
@@ -68,7 +68,7 @@ def soak(folder: Path, options: argparse.Namespace, seed: int) -> dict[str, Any]
     )
     began = time.monotonic()
     run.run()
-    rows = [b for b in whole.site.tables(STREAM).batches() if b.partitions]
+    rows = [b for b in whole.deployment.tables(STREAM).batches() if b.partitions]
     data = judge_data(run.production.truth, run.published(), sum(not b.identity_balances for b in rows))
     problems = list(run.problems)
     try:

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.conftest import ROOT
+from tests.deployment_rig import STREAM, DeploymentRig
 from tests.faults.in_process import run_here
 from tests.soak.producing import Production, digest_of
 from tests.soak.sampling import take_sample
-from tests.whole import STREAM, Whole
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
@@ -55,7 +55,7 @@ LIMITS = MaintainLimits.model_construct(
 class Endurance:
     """`say` tells whoever waits. `broker_pid`: its memory is watched, too."""
 
-    whole: Whole
+    whole: DeploymentRig
     broker_pid: int
     seconds: float
     sample_seconds: float
@@ -109,7 +109,7 @@ class Endurance:
             self.maintain()
 
     def batch(self, **options: Any) -> dict[str, Any]:
-        done = run_here(self.whole.site, STREAM, RunOptions(**options))
+        done = run_here(self.whole.deployment, STREAM, RunOptions(**options))
         self.count(done)
         return done
 
@@ -140,16 +140,18 @@ class Endurance:
 
     def rewind(self) -> None:
         """Some hundred offsets back, now and then while a batch is under way, which must end fenced."""
-        site = self.whole.site
-        stream, tables = site.stream(STREAM), site.tables(STREAM)
+        deployment = self.whole.deployment
+        stream, tables = deployment.stream(STREAM), deployment.tables(STREAM)
         head = tables.head()
         if head is None:
             return
         back = {p: max(0, at.next_offset - self.rng.randint(1, 300)) for p, at in head.positions.items()}
 
         def move() -> None:
-            found = plan_rewind(stream, Target(offsets=back), log=site.log, tables=tables, who="soak", why="again")
-            apply_rewind(stream, found, accept_skip=False, log=site.log, tables=tables)
+            found = plan_rewind(
+                stream, Target(offsets=back), log=deployment.log, tables=tables, who="soak", why="again"
+            )
+            apply_rewind(stream, found, accept_skip=False, log=deployment.log, tables=tables)
             self.events["rewinds"] += 1
 
         if self.rng.random() < 0.5:
@@ -170,11 +172,11 @@ class Endurance:
 
     def maintain(self) -> None:
         report = maintain_stream(
-            self.whole.site,
+            self.whole.deployment,
             STREAM,
             apply=True,
             limits=LIMITS,
-            compact=compact_locally(self.whole.site, say=lambda _: None),
+            compact=compact_locally(self.whole.deployment, say=lambda _: None),
         )
         self.events["maintenance runs"] += 1
         for action in report.actions:
@@ -207,7 +209,7 @@ class Endurance:
 
     def published(self) -> list[tuple[str, bytes]]:
         """Id and digest of every published row, read straight from the table, file by file."""
-        table = self.whole.site.tables(STREAM).waveforms()
+        table = self.whole.deployment.tables(STREAM).waveforms()
         found: list[tuple[str, bytes]] = []
         for rows in read_rows(table, ["waveform_id", "samples"]) if table is not None else ():
             found += [(r["waveform_id"], digest_of(r["samples"])) for r in rows.to_pylist()]

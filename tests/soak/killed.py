@@ -6,10 +6,10 @@ import os
 import signal
 import sys
 
+from tests.deployment_rig import STREAM
 from tests.faults.in_process import run_here
-from tests.whole import STREAM
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import RunOptions
-from wavestitch.batch.site import Site
 from wavestitch.settings import load_settings
 
 
@@ -18,7 +18,7 @@ def main(config: str, step: str) -> None:
         if done == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run_here(Site(load_settings({"WAVESTITCH_CONFIG": config})), STREAM, RunOptions(after_step=after_step))
+    run_here(Deployment(load_settings({"WAVESTITCH_CONFIG": config})), STREAM, RunOptions(after_step=after_step))
 
 
 if __name__ == "__main__":

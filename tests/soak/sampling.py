@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.whole import STREAM, Whole
+from tests.deployment_rig import STREAM, DeploymentRig
 from wavestitch.maintain.landing_folders import tree_size
 from wavestitch.tables.table_state import local_path
 
@@ -16,7 +16,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def take_sample(
-    whole: Whole, *, processes: Mapping[str, int], began: float, sent_bytes: int, batches: int
+    whole: DeploymentRig, *, processes: Mapping[str, int], began: float, sent_bytes: int, batches: int
 ) -> dict[str, float]:
     """Figures by name. Bytes, counts and seconds, nothing else."""
     found: dict[str, float] = {
@@ -37,7 +37,7 @@ def take_sample(
     found["catalog_bytes"] = (
         (whole.folder / "catalog.db").stat().st_size if (whole.folder / "catalog.db").exists() else 0
     )
-    for stored in whole.site.tables(STREAM).stored():
+    for stored in whole.deployment.tables(STREAM).stored():
         table, name = stored.load(), stored.name.rpartition(".")[2]
         if table is not None:
             found[f"snapshots_{name}"] = len(table.metadata.snapshots)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
 from tests.stack.dag_lab import STREAM, Lab, answers
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.local.broker import Broker
 from wavestitch.local.process import wait_until
 from wavestitch.settings import load_settings
@@ -26,7 +26,7 @@ def lab(tmp_path: Path, broker: Broker, topic_factory: Any, java_home: Path, mon
     config = write_settings(tmp_path, streams=streams, bootstrap=broker.bootstrap, java_home=java_home)
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(config))
     make_database()
-    lab = Lab(Site(load_settings()), broker)
+    lab = Lab(Deployment(load_settings()), broker)
     assert wait_until(lambda: answers(lab), seconds=60), "the broker does not answer for groups"
     return lab
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import Transient
 from wavestitch.local.broker import Broker
 from wavestitch.producers.chunking import ChunkRecord, cut_recording
@@ -47,18 +47,22 @@ class Run:
 class Lab:
     """A stream of its own on the session's broker, and what a test does with it."""
 
-    site: Site
+    deployment: Deployment
     broker: Broker
     sent: int = 0
 
     def send(self, *chunks: list[ChunkRecord]) -> None:
         flat = [c for waveform in chunks for c in waveform]
-        send_chunks(flat, topic=self.site.stream("ecg").topic, settings={"bootstrap.servers": self.broker.bootstrap})
+        send_chunks(
+            flat, topic=self.deployment.stream("ecg").topic, settings={"bootstrap.servers": self.broker.bootstrap}
+        )
         self.sent += len(flat)
 
     def dag(self) -> Any:
         """The stream's DAG, without a delay between tries."""
-        return importlib.import_module("dags.ingest").make_ingest_dag(self.site.stream("ecg"), retry_delay=timedelta(0))
+        return importlib.import_module("dags.ingest").make_ingest_dag(
+            self.deployment.stream("ecg"), retry_delay=timedelta(0)
+        )
 
     def run(self, conf: dict[str, Any] | None = None, *, before: dict[str, Callable[[Any], None]] | None = None) -> Run:
         """One run as a trigger makes it. `before`: what happens as a task begins."""
@@ -80,22 +84,22 @@ class Lab:
             return session.query(DagRun).filter(DagRun.dag_id == "ingest_ecg", DagRun.state == "queued").count()
 
     def positions(self) -> dict[int, int]:
-        head = self.site.tables("ecg").head()
+        head = self.deployment.tables("ecg").head()
         assert head is not None
         return {p: at.next_offset for p, at in head.positions.items()}
 
     def group(self) -> dict[int, int | None]:
-        stream = self.site.stream("ecg")
-        found = self.site.log.group_offsets(stream.group, stream.topic, [0, 1])
+        stream = self.deployment.stream("ecg")
+        found = self.deployment.log.group_offsets(stream.group, stream.topic, [0, 1])
         return {p: at.offset if at else None for p, at in found.items()}
 
     def published(self) -> list[str]:
-        table = self.site.tables("ecg").waveforms()
+        table = self.deployment.tables("ecg").waveforms()
         assert table is not None
         return sorted(table.scan(selected_fields=("waveform_id",)).to_arrow().column(0).to_pylist())
 
     def newest(self) -> Any:
-        return self.site.tables("ecg").batches()[0]
+        return self.deployment.tables("ecg").batches()[0]
 
 
 def waveform(number: int, *, units: str = "mV") -> list[ChunkRecord]:
@@ -136,7 +140,7 @@ def answers(lab: Lab) -> bool:
     """A young broker loads its groups while the first one asks; that is no fault, but a try."""
     try:
         # Not by asking for offsets: librdkafka's admin client crashes where the broker answers that with "not yet".
-        lab.site.log.members(lab.site.stream("ecg").group)
+        lab.deployment.log.members(lab.deployment.stream("ecg").group)
     except Transient:
         return False
     return True

@@ -68,7 +68,7 @@ def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
 
 
 def test_a_run_that_its_limits_cut_short_triggers_the_next(lab: Lab) -> None:
-    definition = lab.site.settings.streams / "ecg.yaml"
+    definition = lab.deployment.settings.streams / "ecg.yaml"
     definition.write_text(definition.read_text().replace("limits: {", "limits: {max_batch_records: 6, "))
     lab.send(waveform(1), waveform(2))
 
@@ -88,7 +88,7 @@ def test_a_run_that_its_limits_cut_short_triggers_the_next(lab: Lab) -> None:
 
 def test_a_run_that_names_offsets_publishes_them_and_leaves_the_positions_alone(lab: Lab) -> None:
     lab.send(waveform(1))
-    ends = lab.site.log.ends(lab.site.stream("ecg").topic, [0, 1])
+    ends = lab.deployment.log.ends(lab.deployment.stream("ecg").topic, [0, 1])
     partition = next(p for p, e in ends.items() if e.stable_end)
 
     named = lab.run({"offsets": f"{partition}:0-4"})
@@ -139,7 +139,7 @@ def test_a_terminal_error_inside_spark_is_still_terminal_outside(lab: Lab, capfd
 
     def damaged(_: Any) -> None:
         """The step itself, with a disk that goes bad while Spark starts: only the stitching sees it."""
-        (folder,) = lab.site.settings.landing.glob("ecg/*/")
+        (folder,) = lab.deployment.settings.landing.glob("ecg/*/")
 
         def submit(job: Path, outcome: Path) -> None:
             (landed,) = folder.glob("slice-*.arrow")
@@ -147,15 +147,15 @@ def test_a_terminal_error_inside_spark_is_still_terminal_outside(lab: Lab, capfd
             found[found.index(bytes(sent[1].value))] ^= 1
             landed.chmod(0o600)
             landed.write_bytes(found)
-            importlib.import_module("dags.ingest").submit_through_connection(lab.site.settings, job, outcome)
+            importlib.import_module("dags.ingest").submit_through_connection(lab.deployment.settings, job, outcome)
 
         receipts = [p.name for p in folder.glob("receipt-*.json")]
-        step_reassemble(lab.site, "ecg", folder.name, receipts, submit=submit)
+        step_reassemble(lab.deployment, "ecg", folder.name, receipts, submit=submit)
 
     broken = lab.run(before={"reassemble": damaged})
     assert broken.tasks["reassemble"] == ("failed", 1)
     assert broken.state == "failed"
-    assert list(lab.site.settings.landing.glob("ecg/*/*.error.json")), "it did not get as far as Spark"
+    assert list(lab.deployment.settings.landing.glob("ecg/*/*.error.json")), "it did not get as far as Spark"
     out = capfd.readouterr()
     assert "the bytes on disk are not those that were landed" in out.out + out.err
     assert lab.published() == []
@@ -213,7 +213,7 @@ def test_a_step_that_is_out_of_time_leaves_no_spark_behind(lab: Lab) -> None:
     task = dag.get_task("reassemble")
     task.execution_timeout, task.retries = timedelta(seconds=4), 0
     assert outcome_of(dag.test(logical_date=None)).tasks["reassemble"] == ("failed", 1)
-    assert wait_until(lambda: not processes_about(lab.site.settings.landing), seconds=6)
+    assert wait_until(lambda: not processes_about(lab.deployment.settings.landing), seconds=6)
 
 
 def processes_about(folder: Path) -> list[str]:

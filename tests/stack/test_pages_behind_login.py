@@ -21,7 +21,7 @@ PATHS = [
 
 
 @pytest.fixture(autouse=True)
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stream without a broker, and the Data Docs of one batch."""
     (tmp_path / "streams").mkdir()
     (tmp_path / "streams" / "ecg.yaml").write_text("topic: t\ngroup: g\n")

@@ -20,7 +20,7 @@ def rewind(**conf: Any) -> Run:
 def planned(lab: Lab) -> Lab:
     """A stream whose head stands at the beginning of what was sent."""
     lab.send(waveform(1))
-    step_plan(lab.site, "ecg", PlanRequest())
+    step_plan(lab.deployment, "ecg", PlanRequest())
     return lab
 
 
@@ -43,7 +43,7 @@ def test_it_moves_only_when_it_is_told_to_with_a_reason_and_an_accepted_loss(pla
     assert applied.state == "success"
     assert sum(planned.positions().values()) == planned.sent
     assert planned.group() == planned.positions()
-    head = planned.site.tables("ecg").head()
+    head = planned.deployment.tables("ecg").head()
     assert head is not None
     assert head.generation == 2
     assert "by dag_test: a bad day" in head.note

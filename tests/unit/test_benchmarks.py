@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from benchmarks.figures import Cost, Run, compare, headline, median_costs, rate, ratio, summarise
-from benchmarks.ground import Topic
 from benchmarks.parts.reader_memory import first_part
 from benchmarks.table import BEGIN, END, render, replace_between
+from benchmarks.test_bed import Topic
 
 
 def run(wall: float, cpu: float = 1.0, **peaks: float) -> Run:

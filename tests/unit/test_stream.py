@@ -14,8 +14,8 @@ GOOD = "topic: t\ngroup: g\n"
 
 
 def test_sizes_and_durations_are_written_for_people() -> None:
-    found = parse_stream(GOOD + "patience: 2 h\nlimits: {max_waveform_bytes: 64 MiB}\n", name="x")
-    assert found.patience == 7200
+    found = parse_stream(GOOD + "allowed_lateness: 2 h\nlimits: {max_waveform_bytes: 64 MiB}\n", name="x")
+    assert found.allowed_lateness == 7200
     assert found.limits.max_waveform_bytes == 64 * MIB
 
 
@@ -26,7 +26,7 @@ def test_sizes_and_durations_are_written_for_people() -> None:
         ("topic: t", r"'group' is missing; a stream needs it"),
         ("- a", r"holds a list; it must hold a mapping"),
         ("topic: [", r"is not YAML at line"),
-        (GOOD + "patience: 3 weeks", r"'patience' is not valid: '3 weeks' is not a duration"),
+        (GOOD + "allowed_lateness: 3 weeks", r"'allowed_lateness' is not valid: '3 weeks' is not a duration"),
         (GOOD + "limits: {max_waveform_bytes: 1 GiB}", r"at most 536870912 \(512 MiB\)"),
         (GOOD + "limits: {max_batch_bytes: 1 MiB}", r"a batch must have room for one waveform"),
         (GOOD + "limits: {max_bytes: 1 MiB}", r"unknown key 'limits\.max_bytes'"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wavestitch.batch.standing import committed_decisions
+from wavestitch.batch.stream_state import committed_decisions
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import DataLost, Refused, Transient
 from wavestitch.contracts.held import effective_held, open_deadlines
@@ -237,8 +237,8 @@ def _named(
 def _located(
     stream: Stream, scope: Scope, topic: TopicView, ends: Mapping[int, PartitionEnds], log: Log
 ) -> tuple[list[OffsetRange], dict[int, str]]:
-    """Where the interval's records lie, by record time, with the stream's lateness on both sides."""
-    margin = stream.lateness * 1000
+    """Where the interval's records lie, by record time, with the stream's search_margin on both sides."""
+    margin = stream.search_margin * 1000
     first = scope.start_ns // 1_000_000 - margin
     last = -(-scope.end_ns // 1_000_000) + margin
     starts = log.offsets_at(topic.name, {p: max(first, 0) for p in topic.partitions})
@@ -248,7 +248,7 @@ def _located(
         start = max(starts[p], ends[p].log_start)
         ranges.append(OffsetRange(p, start, max(start, min(stops[p], ends[p].stable_end))))
     return ranges, dict.fromkeys(
-        topic.partitions, f"record time of the interval, {stream.lateness} s earlier and later"
+        topic.partitions, f"record time of the interval, {stream.search_margin} s earlier and later"
     )
 
 
@@ -289,7 +289,7 @@ def _nothing(
         decided = committed_decisions(tables, {r.decision for r in rows})
         known = tables.published({r.chunk.waveform_id for r in rows if r.chunk.waveform_id})
         deadlines = open_deadlines(
-            effective_held(rows, committed=decided, published=known), patience_ms=stream.patience * 1000
+            effective_held(rows, committed=decided, published=known), allowed_lateness_ms=stream.allowed_lateness * 1000
         )
         if any(head.watermark_ms <= due < watermark for due in deadlines.values()):
             return None

@@ -7,7 +7,7 @@ is what runs, until the scheduler is started again.
 from __future__ import annotations
 
 from wavestitch.batch import rewind, steps
-from wavestitch.batch.site import code_version
+from wavestitch.batch.deployment import code_version
 from wavestitch.validation.gate import load_gate
 
 __all__ = ["preload", "rewind", "steps"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from wavestitch.batch.standing import look
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.batch_row import BatchRow, describe_batch, describe_head
 from wavestitch.contracts.decision import Decision, Evidence, decide
 from wavestitch.contracts.errors import StateUnknown, Transient
@@ -69,7 +69,7 @@ def publish_batch(
     """Carry the plan's decision into the table. Raises `Fenced` where another run or a rewind came first."""
     ids = {c.waveform_id for c in evidence.chunks if c.waveform_id is not None}
     for _ in range(_TRIES):
-        now = look(tables, topic_id=plan.topic_id, ids=ids)
+        now = load_state(tables, topic_id=plan.topic_id, ids=ids)
         # In this order: a second run of this very plan that commits in between makes the compare-and-set fail.
         done = find_committed(tables, plan.plan_id)
         if done is not None:

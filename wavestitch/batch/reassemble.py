@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from consumers.landed_file import read_index
 from spark_apps.assignment import write_assignment
-from wavestitch.batch.standing import Standing, look
+from wavestitch.batch.stream_state import StreamState, load_state
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
 from wavestitch.contracts.decision import Evidence, Stitched, decide
@@ -119,7 +119,7 @@ _FACT_COLUMNS = (
 def prepare_reassembly(plan: Plan, landed: Landed, *, tables: StreamTables, folder: WorkFolder, codec: Codec) -> Path:
     """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments."""
     ids = {c.waveform_id for c in landed.chunks if c.waveform_id is not None}
-    now = look(tables, topic_id=plan.topic_id, ids=ids)
+    now = load_state(tables, topic_id=plan.topic_id, ids=ids)
     check_fence(plan, now.head, base_in_ancestry=True)
     whole = find_whole(plan, landed, now)
     carried = {c.coordinate for a in whole for c in a.pieces if c.carried}
@@ -143,7 +143,7 @@ def prepare_reassembly(plan: Plan, landed: Landed, *, tables: StreamTables, fold
     return folder.write_digested("job", job.to_json())
 
 
-def find_whole(plan: Plan, landed: Landed, now: Standing) -> list[Assembly]:
+def find_whole(plan: Plan, landed: Landed, now: StreamState) -> list[Assembly]:
     """The waveforms that the batch will publish if their bytes prove right and the gate lets them pass."""
     suppose = Evidence(chunks=landed.chunks, seen_ms=landed.seen_ms, stitched=_AllStitched())
     supposed = decide(plan, suppose, head=now.head, held=now.held, published=now.published)

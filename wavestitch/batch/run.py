@@ -13,9 +13,9 @@ from consumers.client_settings import KafkaSettings
 from consumers.unit_processes import UnitProcesses
 from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import Gate
-from wavestitch.batch.site import Site
 from wavestitch.batch.steps import (
     Submit,
     describe_plan,
@@ -73,7 +73,7 @@ class RunOptions:
 
 
 def run_batch(
-    site: Site,
+    deployment: Deployment,
     stream: str,
     options: RunOptions,
     *,
@@ -88,19 +88,19 @@ def run_batch(
     """
     watcher.begin("plan")
     if options.plan_id is None:
-        planned = step_plan(site, stream, options.request)
+        planned = step_plan(deployment, stream, options.request)
         if "nothing" in planned:
             return planned
     else:
-        planned = describe_plan(site.folder(stream, options.plan_id).plan())
+        planned = describe_plan(deployment.folder(stream, options.plan_id).plan())
     plan_id = planned["plan_id"]
     watcher.say(f"plan {plan_id[:16]}: {planned['records']} offsets in {len(planned['units'])} units")
     options.after_step("plan")
 
     watcher.begin("read", total=planned["records"])
-    folder = site.folder(stream, plan_id)
+    folder = deployment.folder(stream, plan_id)
     plan = folder.plan()
-    receipts = read(plan=plan, kafka=site.kafka, folder=folder.path, progress=watcher.progress)
+    receipts = read(plan=plan, kafka=deployment.kafka, folder=folder.path, progress=watcher.progress)
     names = [write_receipt(folder.path, r).name for r in receipts]
     options.after_step("read")
 
@@ -109,45 +109,45 @@ def run_batch(
     loading = threading.Thread(target=load_gate if plan.stream.expectations else lambda: None)
     loading.start()
     reassembled = step_reassemble(
-        site, stream, plan_id, names, submit=submit or submit_locally(site, watcher.say), say=watcher.say
+        deployment, stream, plan_id, names, submit=submit or submit_locally(deployment, watcher.say), say=watcher.say
     )
     options.after_step("reassemble")
 
     watcher.begin("validate")
     loading.join()  # Great Expectations' modules import each other: half loaded they cannot be used
-    validated = step_validate(site, stream, plan_id, reassembled, gate=options.gate, why=options.why)
+    validated = step_validate(deployment, stream, plan_id, reassembled, gate=options.gate, why=options.why)
     options.after_step("validate")
 
     watcher.begin("publish")
-    published = step_publish(site, stream, plan_id, reassembled, validated, say=watcher.say)
+    published = step_publish(deployment, stream, plan_id, reassembled, validated, say=watcher.say)
     options.after_step("publish")
 
     watcher.begin("commit offsets")
-    committed = step_commit_offsets(site, stream, plan_id)
+    committed = step_commit_offsets(deployment, stream, plan_id)
     options.after_step("commit_offsets")
     return {"plan": planned, "published": published, **committed}
 
 
-def catch_up(site: Site, stream: str, options: RunOptions, *, watcher: Watcher) -> Iterator[dict[str, Any]]:
+def catch_up(deployment: Deployment, stream: str, options: RunOptions, *, watcher: Watcher) -> Iterator[dict[str, Any]]:
     """Batch after batch, until one of them takes all there is to its planning's end of the log, or nothing is left."""
     with UnitProcesses() as children:
         while True:
-            found = run_batch(site, stream, options, watcher=watcher, read=partial(read_units, children=children))
+            found = run_batch(deployment, stream, options, watcher=watcher, read=partial(read_units, children=children))
             yield found
             if "nothing" in found or not found["plan"]["left"]:
                 return
 
 
-def submit_locally(site: Site, say: Callable[[str], None]) -> Callable[[Path, Path], None]:
+def submit_locally(deployment: Deployment, say: Callable[[str], None]) -> Callable[[Path, Path], None]:
     """The stitching app through spark-submit, on the master of the settings."""
-    spark = site.settings.spark
+    spark = deployment.settings.spark
 
     def submit(job: Path, result: Path) -> None:
         submit_reassembly(
             job_path=job,
             result_path=result,
             master=spark.master,
-            conf=site.spark_conf,
+            conf=deployment.spark_conf,
             java_home=spark.java_home,
             say=say,
         )

@@ -21,11 +21,11 @@ from typing import Any, ParamSpec, cast
 
 from consumers.unit_reader import read_unit, write_receipt
 from wavestitch.batch.commit_offsets import commit_offsets
+from wavestitch.batch.deployment import Deployment, code_version
 from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch, recent_batches
 from wavestitch.batch.publish import Audit, find_committed, publish_batch, repair_history
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.request import Gate
-from wavestitch.batch.site import Site, code_version
 from wavestitch.batch.staging import DiskStaging
 from wavestitch.batch.work_folder import WorkFolder, kept_row
 from wavestitch.contracts.batch_row import BatchRow
@@ -49,7 +49,7 @@ _DISK_FACTOR = 2.5  # landing, staged files, and room for what the estimate miss
 
 
 @contextmanager
-def many_small_objects() -> Iterator[None]:
+def collection_paused() -> Iterator[None]:
     """Around work that makes an object a chunk or a snapshot, and no cycles: looking for some, over and over and
     through all that was imported, takes about as long as the work."""
     was = gc.isenabled()
@@ -63,7 +63,7 @@ def many_small_objects() -> Iterator[None]:
 
 def gives_way(finished: Json) -> Callable[[Callable[P, Json]], Callable[P, Json]]:
     """Another execution that finishes the same plan takes the landing away: this one is then finished, too, and not
-    told that somebody altered its files. `finished`: what the step returns then. Its first three arguments are site,
+    told that somebody altered its files. `finished`: what the step returns then. Its first arguments are deployment,
     stream and plan id."""
 
     def around(step: Callable[P, Json]) -> Callable[P, Json]:
@@ -72,7 +72,7 @@ def gives_way(finished: Json) -> Callable[[Callable[P, Json]], Callable[P, Json]
             try:
                 return step(*args, **more)
             except (Altered, Transient):
-                if not _finished(*cast(tuple[Site, str, str], args[:3])):
+                if not _finished(*cast(tuple[Deployment, str, str], args[:3])):
                     raise
                 return dict(finished)
 
@@ -82,20 +82,20 @@ def gives_way(finished: Json) -> Callable[[Callable[P, Json]], Callable[P, Json]
 
 
 @disk_errors("planning")
-@many_small_objects()
-def step_plan(site: Site, stream: str, request: PlanRequest, *, apply: bool = True) -> Json:
+@collection_paused()
+def step_plan(deployment: Deployment, stream: str, request: PlanRequest, *, apply: bool = True) -> Json:
     """Pin the inputs of the next batch. `{"nothing": why}` where there is nothing to do."""
-    definition = site.stream(stream)
-    tables = site.tables(stream)
+    definition = deployment.stream(stream)
+    tables = deployment.tables(stream)
     clock_ms = time.time_ns() // 1_000_000
     if apply:
         repair_history(
-            tables, stream=stream, kept=lambda d: kept_row(site.settings.landing, stream, d), now_ms=clock_ms
+            tables, stream=stream, kept=lambda d: kept_row(deployment.settings.landing, stream, d), now_ms=clock_ms
         )
     plan = plan_batch(
         definition,
         request,
-        log=site.log,
+        log=deployment.log,
         tables=tables,
         clock_ms=clock_ms,
         nonce=secrets.token_hex(8),
@@ -105,8 +105,8 @@ def step_plan(site: Site, stream: str, request: PlanRequest, *, apply: bool = Tr
     if isinstance(plan, NothingToDo):
         return {"nothing": plan.why}
     if apply:
-        check_disk(site.settings.landing, plan)
-        site.folder(stream, plan.plan_id).create(plan)
+        check_disk(deployment.settings.landing, plan)
+        deployment.folder(stream, plan.plan_id).create(plan)
     return {**describe_plan(plan), "forecast": asdict(forecast(plan, recent_batches(tables, tables.head())))}
 
 
@@ -142,13 +142,18 @@ def check_disk(landing: Path, plan: Plan) -> None:
 
 @disk_errors("reading")
 def step_read(
-    site: Site, stream: str, plan_id: str, unit: int, *, progress: Callable[[int, int], None] = lambda r, b: None
+    deployment: Deployment,
+    stream: str,
+    plan_id: str,
+    unit: int,
+    *,
+    progress: Callable[[int, int], None] = lambda r, b: None,
 ) -> Json:
     """Read one unit of work into the landing."""
-    if _finished(site, stream, plan_id):
+    if _finished(deployment, stream, plan_id):
         return {"finished": True}
-    folder = site.folder(stream, plan_id)
-    receipt = read_unit(plan=folder.plan(), unit=unit, kafka=site.kafka, folder=folder.path, progress=progress)
+    folder = deployment.folder(stream, plan_id)
+    receipt = read_unit(plan=folder.plan(), unit=unit, kafka=deployment.kafka, folder=folder.path, progress=progress)
     path = write_receipt(folder.path, receipt)
     return {
         "receipt": path.name,
@@ -160,18 +165,26 @@ def step_read(
 
 @gives_way({"finished": True})
 @disk_errors("reassembling")
-@many_small_objects()
+@collection_paused()
 def step_reassemble(
-    site: Site, stream: str, plan_id: str, receipts: Sequence[str], *, submit: Submit, say: Say = lambda _: None
+    deployment: Deployment,
+    stream: str,
+    plan_id: str,
+    receipts: Sequence[str],
+    *,
+    submit: Submit,
+    say: Say = lambda _: None,
 ) -> Json:
     """Stitch what is whole."""
-    if _finished(site, stream, plan_id):
+    if _finished(deployment, stream, plan_id):
         return {"finished": True}
     start = time.monotonic()
-    folder = site.folder(stream, plan_id)
+    folder = deployment.folder(stream, plan_id)
     plan = folder.plan()
     landed = _landed(folder, plan, receipts)
-    job_path = prepare_reassembly(plan, landed, tables=site.tables(stream), folder=folder, codec=site.settings.codec)
+    job_path = prepare_reassembly(
+        plan, landed, tables=deployment.tables(stream), folder=folder, codec=deployment.settings.codec
+    )
     job = stitch_job_from_json(job_path.read_text())
     say(f"{len(landed.chunks)} records in {len(landed.files)} files; {len(job.assignments)} stitching tasks")
     name = f"stitched-{job_path.stem}.json" if job.assignments else None
@@ -188,26 +201,32 @@ def step_reassemble(
 @gives_way({"finished": True})
 @disk_errors("validating")
 def step_validate(
-    site: Site, stream: str, plan_id: str, reassembled: Mapping[str, Any], *, gate: Gate = "stop", why: str = ""
+    deployment: Deployment,
+    stream: str,
+    plan_id: str,
+    reassembled: Mapping[str, Any],
+    *,
+    gate: Gate = "stop",
+    why: str = "",
 ) -> Json:
     """Ask the gate. A closed gate stops the batch, unless an operator accepts it or parks the batch, with a reason."""
-    if reassembled.get("finished") or _finished(site, stream, plan_id):
+    if reassembled.get("finished") or _finished(deployment, stream, plan_id):
         return {"finished": True}
     from wavestitch.validation.gate import validate_rows  # noqa: PLC0415 - Great Expectations takes seconds to import
 
     start = time.monotonic()
-    folder = site.folder(stream, plan_id)
+    folder = deployment.folder(stream, plan_id)
     plan = folder.plan()
     rows = gather_stitched(folder, _report(folder, reassembled["report"]))
     rows = rows.filter(rows.column("reason").is_null())
     verdict = validate_rows(
-        rows, plan.stream.expectations, run_name=plan_id, docs_folder=site.docs_folder(stream, plan_id)
+        rows, plan.stream.expectations, run_name=plan_id, docs_folder=deployment.docs_folder(stream, plan_id)
     )
     path = folder.write_digested("verdict", verdict.to_json())
     if verdict.closed and gate == "stop":
         raise GateClosed(
             f"batch {plan_id[:16]} of stream {stream}: {'; '.join(verdict.closed)}. Nothing was published. Look at "
-            f"{site.docs_folder(stream, plan_id) / 'index.html'}; then carry the same plan through with "
+            f"{deployment.docs_folder(stream, plan_id) / 'index.html'}; then carry the same plan through with "
             f"`wavestitch run {stream} --plan {plan_id} --gate accept --why …`, or `--gate park` to hold it all",
             plan_id=plan_id,
         )
@@ -224,9 +243,9 @@ def step_validate(
 
 @gives_way({"again": True})
 @disk_errors("publishing")
-@many_small_objects()
+@collection_paused()
 def step_publish(
-    site: Site,
+    deployment: Deployment,
     stream: str,
     plan_id: str,
     reassembled: Mapping[str, Any],
@@ -235,12 +254,12 @@ def step_publish(
     say: Say = lambda _: None,
 ) -> Json:
     """Decide and commit."""
-    tables = site.tables(stream)
+    tables = deployment.tables(stream)
     done = find_committed(tables, plan_id)
     if done is not None:
         return _published(done.row, again=True)
     start = time.monotonic()
-    folder = site.folder(stream, plan_id)
+    folder = deployment.folder(stream, plan_id)
     plan = folder.plan()
     landed = _landed(folder, plan, reassembled["receipts"])
     report = _report(folder, reassembled["report"])
@@ -275,11 +294,11 @@ def step_publish(
 
 
 @disk_errors("committing offsets")
-def step_commit_offsets(site: Site, stream: str, plan_id: str) -> Json:
+def step_commit_offsets(deployment: Deployment, stream: str, plan_id: str) -> Json:
     """Project the head into the group; the batch's landing goes once that stands."""
-    definition = site.stream(stream)
-    said = commit_offsets(definition, log=site.log, tables=site.tables(stream))
-    freed = site.folder(stream, plan_id).drop_payload()
+    definition = deployment.stream(stream)
+    said = commit_offsets(definition, log=deployment.log, tables=deployment.tables(stream))
+    freed = deployment.folder(stream, plan_id).drop_payload()
     return {"offsets": said, "freed_bytes": freed}
 
 
@@ -292,8 +311,8 @@ def _landed(folder: WorkFolder, plan: Plan, receipts: Sequence[str]) -> Landed:
     return load_landed(plan, [receipt_from_json(folder.read_digested(name)) for name in receipts], folder)
 
 
-def _finished(site: Site, stream: str, plan_id: str) -> bool:
-    return find_committed(site.tables(stream), plan_id) is not None
+def _finished(deployment: Deployment, stream: str, plan_id: str) -> bool:
+    return find_committed(deployment.tables(stream), plan_id) is not None
 
 
 def _published(row: BatchRow | None, *, again: bool) -> Json:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wavestitch.batch.site import Site
-from wavestitch.batch.standing import look
+from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.held import held_states
@@ -57,19 +57,19 @@ class StreamFacts:
         return min((p.position - p.log_start for p in self.partitions if p.log_start is not None), default=None)
 
 
-def stream_facts(site: Site, name: str) -> StreamFacts:
+def stream_facts(deployment: Deployment, name: str) -> StreamFacts:
     """Never raises an error of ours: what is wrong is what is asked for."""
     try:
-        stream, tables = site.stream(name), site.tables(name)
+        stream, tables = deployment.stream(name), deployment.tables(name)
         head = tables.head()
         if head is None:
             return StreamFacts(name, "no batch yet", stream.topic)
-        held = look(tables, topic_id=head.topic_id).held
+        held = load_state(tables, topic_id=head.topic_id).held
         rows = tuple(tables.batches(since=head.sequence - _BATCHES + 1))
     except WavestitchError as error:
         return StreamFacts(name, error.message)
-    ends, problem = _ends(site, stream, head)
-    states = held_states(held, watermark_ms=head.watermark_ms, patience_ms=stream.patience * 1000)
+    ends, problem = _ends(deployment, stream, head)
+    states = held_states(held, watermark_ms=head.watermark_ms, allowed_lateness_ms=stream.allowed_lateness * 1000)
     waiting = states.count(Reason.OPEN)
     return StreamFacts(
         name=name,
@@ -83,12 +83,14 @@ def stream_facts(site: Site, name: str) -> StreamFacts:
         open=waiting,
         quarantined=len(held) - waiting,
         batches=rows,
-        documented=frozenset(r.plan_id for r in rows if (site.docs_folder(name, r.plan_id) / "index.html").is_file()),
+        documented=frozenset(
+            r.plan_id for r in rows if (deployment.docs_folder(name, r.plan_id) / "index.html").is_file()
+        ),
     )
 
 
-def _ends(site: Site, stream: Stream, head: Head) -> tuple[dict[int, PartitionEnds], str]:
+def _ends(deployment: Deployment, stream: Stream, head: Head) -> tuple[dict[int, PartitionEnds], str]:
     try:
-        return site.log.ends(stream.topic, sorted(head.positions)), ""
+        return deployment.log.ends(stream.topic, sorted(head.positions)), ""
     except WavestitchError as error:
         return {}, error.message

@@ -78,7 +78,7 @@ class Assembly:
 
     @property
     def newest_ms(self) -> int:
-        """Record time of the newest piece, ms: from here an open waveform's patience counts."""
+        """Record time of the newest piece, ms: from here an open waveform's allowed lateness counts."""
         return max(c.timestamp_ms for c in self.pieces)
 
 

@@ -98,28 +98,28 @@ def decide(
     `held`: all effective held chunks that are open, and those of waveforms or coordinates that this batch read.
     `published`: what is published of all waveforms that are named in either.
     """
-    docket = _Docket(plan, evidence, head, held)
+    pending = _PendingDecision(plan, evidence, head, held)
     for c in evidence.chunks:
         if c.reason is not None:
-            docket.set_aside(c, Reason(c.reason), c.evidence or "")
+            pending.set_aside(c, Reason(c.reason), c.evidence or "")
     read_by_id, held_by_id = _by_id(evidence.chunks), _held_by_id(held)
-    for waveform_id in sorted(set(read_by_id) | docket.waiting()):
+    for waveform_id in sorted(set(read_by_id) | pending.waiting()):
         read, mine = read_by_id.get(waveform_id, []), held_by_id.get(waveform_id, [])
         known = published.get(waveform_id)
         if plan.scope is not None and not any(plan.scope.owns(_start_ns(c)) for c in read):
-            docket.leave_to_its_owner(read)
+            pending.leave_to_its_owner(read)
         elif known is not None:
-            docket.compare_with_published(known, read, mine)
+            pending.compare_with_published(known, read, mine)
         elif any(h.reason is Reason.CONFLICT for h in mine):
-            docket.keep_blocked(read, mine)
+            pending.keep_blocked(read, mine)
         else:
-            docket.assemble(waveform_id, read, mine)
-    decided = docket.closed()
+            pending.assemble(waveform_id, read, mine)
+    decided = pending.closed()
     check_balance(plan, evidence, decided)
     return decided
 
 
-class _Docket:
+class _PendingDecision:
     """A decision in the making: the fates, rows to hold and waveforms to publish so far, waveform by waveform."""
 
     def __init__(self, plan: Plan, evidence: Evidence, head: Head, held: Sequence[HeldChunk]) -> None:
@@ -128,7 +128,7 @@ class _Docket:
         self._before = head
         self._after = _next_head(plan, evidence, head)
         self._held_at = {h.chunk.coordinate: h for h in held}
-        self._deadlines = open_deadlines(held, patience_ms=plan.stream.patience * 1000)
+        self._deadlines = open_deadlines(held, allowed_lateness_ms=plan.stream.allowed_lateness * 1000)
         self._fates: list[ChunkFate] = []
         self._holds: list[Hold] = []
         self._publish: list[str] = []
@@ -203,7 +203,7 @@ class _Docket:
 
     def _keep_open(self, found: Assembly, why: str) -> None:
         """Incomplete: carried out until the watermark has passed what its newest piece may wait for."""
-        expired = self._after.watermark_ms > found.newest_ms + self._plan.stream.patience * 1000
+        expired = self._after.watermark_ms > found.newest_ms + self._plan.stream.allowed_lateness * 1000
         for c in found.pieces:
             if not self._plan.holds:
                 if c.carried:

@@ -72,18 +72,18 @@ def _released(chunk: ChunkFacts, published: Mapping[str, PublishedWaveform]) -> 
     return chunk.reason is None and waveform is not None and waveform.has(chunk)
 
 
-def held_states(held: Sequence[HeldChunk], *, watermark_ms: int, patience_ms: int) -> list[Reason]:
+def held_states(held: Sequence[HeldChunk], *, watermark_ms: int, allowed_lateness_ms: int) -> list[Reason]:
     """What each held chunk is now: its reason, but incomplete where it is open and its deadline has passed."""
-    due = open_deadlines(held, patience_ms=patience_ms)
+    due = open_deadlines(held, allowed_lateness_ms=allowed_lateness_ms)
     expired = {i for i, deadline in due.items() if watermark_ms > deadline}
     return [Reason.INCOMPLETE if h.reason is Reason.OPEN and h.chunk.waveform_id in expired else h.reason for h in held]
 
 
-def open_deadlines(held: Iterable[HeldChunk], *, patience_ms: int) -> dict[str, int]:
+def open_deadlines(held: Iterable[HeldChunk], *, allowed_lateness_ms: int) -> dict[str, int]:
     """Per waveform held as open: the watermark (ms) above which it counts as incomplete."""
     deadlines: dict[str, int] = {}
     for h in held:
         if h.reason is Reason.OPEN and h.chunk.waveform_id is not None:
-            due = h.chunk.timestamp_ms + patience_ms
+            due = h.chunk.timestamp_ms + allowed_lateness_ms
             deadlines[h.chunk.waveform_id] = max(due, deadlines.get(h.chunk.waveform_id, due))
     return deadlines

@@ -128,11 +128,11 @@ class Stream(_Strict):
     """What the next plan does when somebody reset the group's offsets with Kafka's tools."""
     transactional: bool = False
     """Whether producers use transactions; without them any hole in the offsets fails the batch."""
-    patience: Seconds = 3600
+    allowed_lateness: Seconds = 3600
     """How long (in record time) an incomplete waveform waits for its missing chunks."""
     idle: Seconds = 600
     """A partition without records for this long no longer holds the watermark back."""
-    lateness: Seconds = 3600
+    search_margin: Seconds = 3600
     """Margin on both sides when a backfill looks for its interval by record time."""
     schedule: str | None = None
     """Cron, in UTC; the data interval of a scheduled run is the time between two ticks. None: only when triggered."""

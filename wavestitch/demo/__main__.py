@@ -15,7 +15,7 @@ from typing import Any
 
 from spark_apps.start_archive import archived_start
 from wavestitch import console
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.chunk_header import SAMPLE_BYTES
 from wavestitch.contracts.errors import Terminal, WavestitchError
 from wavestitch.demo.report import compare_samples, describe_row, plot_waveform
@@ -66,7 +66,7 @@ def main() -> int:
 
 def tell(stack: Stack, *, say: Say) -> dict[str, Any]:
     """The story on a running stack; the report."""
-    site = Site(load_settings({"WAVESTITCH_CONFIG": str(stack.config)}))
+    deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(stack.config)}))
     api = stack.airflow.login()
     stories = {
         "ecg": tell_ecg(read_recordings(ECG, seconds_per_recording=30, start_time_ns=_STARTED_2026), chunk_bytes=4096),
@@ -74,16 +74,16 @@ def tell(stack: Stack, *, say: Say) -> dict[str, Any]:
     }
     for name in stories:
         settle(api, name, say=say)
-    deliver(site, {n: s.first for n, s in stories.items()}, say=say)
-    ingest(api, site, stories, say=say)
+    deliver(deployment, {n: s.first for n, s in stories.items()}, say=say)
+    ingest(api, deployment, stories, say=say)
     say("second delivery: the late chunks")
-    deliver(site, {n: s.second for n, s in stories.items()}, say=say)
-    ingest(api, site, stories, say=say)
+    deliver(deployment, {n: s.second for n, s in stories.items()}, say=say)
+    ingest(api, deployment, stories, say=say)
     say("rewinding both groups to the beginning with Kafka's own tool")
     for name in stories:
-        reset_group(stack, site, name)
-    ingest(api, site, stories, say=say)
-    return prove(site, stories, say=say)
+        reset_group(stack, deployment, name)
+    ingest(api, deployment, stories, say=say)
+    return prove(deployment, stories, say=say)
 
 
 def settle(api: AirflowApi, stream: str, *, say: Say) -> None:
@@ -95,16 +95,16 @@ def settle(api: AirflowApi, stream: str, *, say: Say) -> None:
         say(f"{dag}: {run} found state {api.wait(dag, run)}")
 
 
-def deliver(site: Site, deliveries: dict[str, list[Any]], *, say: Say) -> None:
+def deliver(deployment: Deployment, deliveries: dict[str, list[Any]], *, say: Say) -> None:
     for name, chunks in deliveries.items():
-        stream = site.stream(name)
-        report = send_chunks(chunks, topic=stream.topic, settings=site.producer_settings())
+        stream = deployment.stream(name)
+        report = send_chunks(chunks, topic=stream.topic, settings=deployment.producer_settings())
         say(f"{name}: {report.records} chunks sent to {stream.topic}, {report.bytes} bytes")
 
 
-def ingest(api: AirflowApi, site: Site, stories: dict[str, Story], *, say: Say) -> None:
+def ingest(api: AirflowApi, deployment: Deployment, stories: dict[str, Story], *, say: Say) -> None:
     """Trigger both DAGs, follow them, and print the batches that they made."""
-    before = {name: {b.sequence for b in site.tables(name).batches()} for name in stories}
+    before = {name: {b.sequence for b in deployment.tables(name).batches()} for name in stories}
     runs = {name: api.trigger(f"ingest_{name}") for name in stories}
     for name, run in runs.items():
         dag = f"ingest_{name}"
@@ -112,7 +112,7 @@ def ingest(api: AirflowApi, site: Site, stories: dict[str, Story], *, say: Say) 
         state = api.wait(dag, run, Follower(dag, say))
         if state != "success":
             raise Terminal(f"{dag} run {run} ended {state}; its log is in {FOLDER / 'airflow' / 'logs'}")
-        for row in reversed(site.tables(name).batches()):
+        for row in reversed(deployment.tables(name).batches()):
             if row.sequence not in before[name] and row.partitions:
                 console.show_batch(row)
 
@@ -136,20 +136,20 @@ class Follower:
                 self._say(f"{self._dag}: {s.task_id}{part} {s.state}")
 
 
-def reset_group(stack: Stack, site: Site, name: str) -> None:
-    stream = site.stream(name)
+def reset_group(stack: Stack, deployment: Deployment, name: str) -> None:
+    stream = deployment.stream(name)
     where = ["--bootstrap-server", stack.broker.bootstrap, "--group", stream.group, "--topic", stream.topic]
     run_kafka_tool(
         stack.java_home, stack.kafka_jars, _RESET_TOOL, [*where, "--reset-offsets", "--to-earliest", "--execute"]
     )
 
 
-def prove(site: Site, stories: dict[str, Story], *, say: Say) -> dict[str, Any]:
+def prove(deployment: Deployment, stories: dict[str, Story], *, say: Say) -> dict[str, Any]:
     """Compare, plot, and say what did not hold."""
     report: dict[str, Any] = {"ok": False, "batches": [], "samples_compared": 0, "samples_differing": 0, "streams": {}}
     broken: list[str] = []
     for name, story in stories.items():
-        tables = site.tables(name)
+        tables = deployment.tables(name)
         published = read_waveforms(tables)
         found = compare_samples(published, story.published)
         report["streams"][name] = found

@@ -13,10 +13,9 @@ from wavestitch.batch.publish import repair_history
 from wavestitch.batch.work_folder import kept_row
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held import PublishedWaveform
+from wavestitch.contracts.maintenance import ActionReport, BatchState, HeldPlace
 from wavestitch.contracts.position import parse_tag
-from wavestitch.contracts.upkeep import ActionReport, BatchState, HeldPlace
 from wavestitch.maintain.batch_state import may_commit
-from wavestitch.maintain.ground import Batches, Ground, look_at_batches
 from wavestitch.maintain.landing_folders import (
     old_docs,
     read_first_seen,
@@ -24,6 +23,7 @@ from wavestitch.maintain.landing_folders import (
     tree_size,
     write_first_seen,
 )
+from wavestitch.maintain.maintenance_run import Batches, MaintenanceRun, look_at_batches
 from wavestitch.maintain.what_goes import (
     FolderLimits,
     SnapshotLimits,
@@ -49,19 +49,19 @@ _SHOWN = 5
 _GROWS_ONLY = ("append", "replace")
 
 
-def clear_landing(ground: Ground) -> ActionReport:
+def clear_landing(run: MaintenanceRun) -> ActionReport:
     """Landed payload of committed batches whose offsets stand; whole folders of long finished or given up ones."""
-    batches = look_at_batches(ground)
-    standing, kept = _standing(ground, batches)
-    limits = FolderLimits(ground.limits.finished_batches * 1000, ground.limits.given_up_batches * 1000)
+    batches = look_at_batches(run)
+    projected, kept = _projected_plans(run, batches)
+    limits = FolderLimits(run.limits.finished_batches * 1000, run.limits.given_up_batches * 1000)
     payload, whole = folders_to_clear(
-        batches.found, limits=limits, now_ms=ground.now_ms, in_history=batches.in_history, standing=standing
+        batches.found, limits=limits, now_ms=run.now_ms, in_history=batches.in_history, projected=projected
     )
-    if ground.apply:
+    if run.apply:
         for folder in payload:
-            ground.site.folder(ground.stream, folder.plan_id).drop_payload()
+            run.deployment.folder(run.stream, folder.plan_id).drop_payload()
         for folder in whole:
-            remove_folder(ground.landing, ground.stream, folder.plan_id)
+            remove_folder(run.landing, run.stream, folder.plan_id)
     waiting = batches.in_state(BatchState.UNDER_WAY)
     kept += [f"batch {f.plan_id} is under way ({f.payload_bytes} bytes landed)" for f in waiting[:_SHOWN]]
     kept += [f"{f.plan_id}: {f.problem}" for f in batches.in_state(BatchState.UNREADABLE)[:_SHOWN]]
@@ -76,62 +76,62 @@ def clear_landing(ground: Ground) -> ActionReport:
     )
 
 
-def clear_docs(ground: Ground) -> ActionReport:
+def clear_docs(run: MaintenanceRun) -> ActionReport:
     """Data Docs that are older than the limit; of batches under way they stay."""
-    busy = {f.plan_id for f, state in look_at_batches(ground).found if may_commit(state)}
-    before_ms = ground.now_ms - ground.limits.data_docs * 1000
-    found = [p for p in old_docs(ground.site.settings.docs, ground.stream, before_ms=before_ms) if p.name not in busy]
+    busy = {f.plan_id for f, state in look_at_batches(run).found if may_commit(state)}
+    before_ms = run.now_ms - run.limits.data_docs * 1000
+    found = [p for p in old_docs(run.deployment.settings.docs, run.stream, before_ms=before_ms) if p.name not in busy]
     size = sum(tree_size(p)[1] for p in found)
-    if ground.apply:
+    if run.apply:
         for path in found:
             shutil.rmtree(path)
     return ActionReport("docs", "batches", len(found), size, tuple(p.name for p in found[:_SHOWN]))
 
 
-def delete_held(ground: Ground) -> ActionReport:
+def delete_held(run: MaintenanceRun) -> ActionReport:
     """Rows of the held table whose waveform every retained snapshot has, piece by piece."""
-    waveforms, held, _ = ground.tables.stored()
+    waveforms, held, _ = run.tables.stored()
     table = held.load()
     places = [] if table is None else held_places(table)
-    busy = {f.plan_id for f, state in look_at_batches(ground).found if may_commit(state)}
+    busy = {f.plan_id for f, state in look_at_batches(run).found if may_commit(state)}
     published = _published_in_every_snapshot(waveforms, places)
     going = held_to_delete(places, published=published, under_way=busy)
     count = sum(len(rows) for rows in going.values())
     size = sum(p.held.chunk.length for p in places if p.row in going.get(p.file, ()))
-    if ground.apply and count:
-        ground.say(f"writing {len(going)} files of {held.name} anew without {count} rows")
+    if run.apply and count:
+        run.say(f"writing {len(going)} files of {held.name} anew without {count} rows")
         remove_rows(held, going)
     names = {p.held.chunk.waveform_id for p in places if p.row in going.get(p.file, ())}
     return ActionReport("held", "rows", count, size, tuple(sorted(n for n in names if n))[:_SHOWN])
 
 
-def expire(ground: Ground) -> ActionReport:
+def expire(run: MaintenanceRun) -> ActionReport:
     """Snapshots of the three tables; none before its row stands in the history, never the newest head."""
-    if ground.apply:
+    if run.apply:
         repair_history(
-            ground.tables,
-            stream=ground.stream,
-            kept=lambda d: kept_row(ground.landing, ground.stream, d),
-            now_ms=ground.now_ms,
+            run.tables,
+            stream=run.stream,
+            kept=lambda d: kept_row(run.landing, run.stream, d),
+            now_ms=run.now_ms,
         )
-    batches = look_at_batches(ground)
+    batches = look_at_batches(run)
     limits = SnapshotLimits(
-        age_ms=ground.limits.snapshot_age * 1000,
-        most=max(ground.limits.most_snapshots, ground.limits.least_snapshots),
-        least=ground.limits.least_snapshots,
-        pinned_ms=ground.limits.pinned_heads * 1000,
+        age_ms=run.limits.snapshot_age * 1000,
+        most=max(run.limits.most_snapshots, run.limits.least_snapshots),
+        least=run.limits.least_snapshots,
+        pinned_ms=run.limits.pinned_heads * 1000,
     )
     plans = [f.plan for f in batches.in_state(BatchState.UNDER_WAY) if f.plan is not None]
     count, kept, facts = 0, list[str](), dict[str, int]()
-    for stored in ground.tables.stored():
+    for stored in run.tables.stored():
         table = stored.load()
         if table is None:
             continue
         state = describe_table(table)
         going, why = snapshots_to_expire(
-            state, limits=limits, now_ms=ground.now_ms, recorded=batches.recorded, under_way=plans
+            state, limits=limits, now_ms=run.now_ms, recorded=batches.recorded, under_way=plans
         )
-        facts[state.name] = expire_snapshots(stored, going) if ground.apply else len(going)
+        facts[state.name] = expire_snapshots(stored, going) if run.apply else len(going)
         count += facts[state.name]
         kept += why[:_SHOWN]
         if state.aside:
@@ -139,32 +139,32 @@ def expire(ground: Ground) -> ActionReport:
     return ActionReport("snapshots", "snapshots", count, None, (), tuple(kept), facts)
 
 
-def remove_orphans(ground: Ground) -> ActionReport:
+def remove_orphans(run: MaintenanceRun) -> ActionReport:
     """Files in the tables' folders that no snapshot names and no batch has staged."""
     listed = {}
-    for stored in ground.tables.stored():
+    for stored in run.tables.stored():
         table = stored.load()
         if table is not None:
             listed[stored.name] = stored_files(table_folder(table))
-    batches = look_at_batches(ground)
+    batches = look_at_batches(run)
     busy = [f.plan_id for f, state in batches.found if state is not BatchState.COMMITTED]
-    age_ms = ground.limits.orphan_age * 1000
+    age_ms = run.limits.orphan_age * 1000
     found = []
-    for stored in ground.tables.stored():
+    for stored in run.tables.stored():
         table = stored.load()
         if table is not None and stored.name in listed:
             found += unreferenced(
                 listed[stored.name],
                 named=named_files(table),
                 under_way=busy,
-                modified_before_ms=ground.now_ms - age_ms,
+                modified_before_ms=run.now_ms - age_ms,
             )
-    seen = read_first_seen(ground.landing, ground.stream)
-    going, waiting = long_unreferenced(found, first_seen=seen, now_ms=ground.now_ms, age_ms=age_ms)
-    if ground.apply:
+    seen = read_first_seen(run.landing, run.stream)
+    going, waiting = long_unreferenced(found, first_seen=seen, now_ms=run.now_ms, age_ms=age_ms)
+    if run.apply:
         for file in going:
             Path(file.path).unlink(missing_ok=True)
-        write_first_seen(ground.landing, ground.stream, waiting)
+        write_first_seen(run.landing, run.stream, waiting)
     kept = [f"{len(waiting)} more that nothing names wait for the orphan age"] if waiting else []
     return ActionReport(
         "orphans",
@@ -177,15 +177,15 @@ def remove_orphans(ground: Ground) -> ActionReport:
     )
 
 
-def _standing(ground: Ground, batches: Batches) -> tuple[set[str], list[str]]:
+def _projected_plans(run: MaintenanceRun, batches: Batches) -> tuple[set[str], list[str]]:
     """Committed plans whose offsets stand: the group carries our tag, of their head or of a later one."""
     done = batches.in_state(BatchState.COMMITTED)
     if not done or not batches.heads:
         return set(), []
     head = batches.heads[0]
-    stream = ground.site.stream(ground.stream)
+    stream = run.deployment.stream(run.stream)
     try:
-        group = ground.site.log.group_offsets(stream.group, stream.topic, sorted(head.positions))
+        group = run.deployment.log.group_offsets(stream.group, stream.topic, sorted(head.positions))
     except Transient as error:
         return set(), [f"the payload of committed batches: {error.message}"]
     tags = [parse_tag(g.metadata) if g is not None else None for g in group.values()]
@@ -212,7 +212,7 @@ def _published_in_every_snapshot(
     return [find_published(table, ids, snapshot_id=s) for s in sorted(looked)]
 
 
-ACTIONS: dict[str, Callable[[Ground], ActionReport]] = {
+ACTIONS: dict[str, Callable[[MaintenanceRun], ActionReport]] = {
     "landing": clear_landing,
     "docs": clear_docs,
     "held": delete_held,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.maintenance import BatchFolder, BatchState
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.protocol import check_fence
-from wavestitch.contracts.upkeep import BatchFolder, BatchState
 
 
 def judge_batch(folder: BatchFolder, *, committed: Collection[str], heads: Sequence[Head]) -> BatchState:

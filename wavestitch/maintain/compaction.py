@@ -13,12 +13,12 @@ from pathlib import Path
 
 import wavestitch
 from spark_apps.submit_maintenance import submit_compaction
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.compaction import CompactionJob, compacted_from_json
-from wavestitch.contracts.upkeep import ActionReport, TableState
+from wavestitch.contracts.maintenance import ActionReport, TableState
 from wavestitch.local.jars import SPARK_TABLES, cached_jars
 from wavestitch.local.java import find_java
-from wavestitch.maintain.ground import Compact, Ground
+from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun
 from wavestitch.maintain.what_goes import files_to_compact, smallest_good
 from wavestitch.tables.replacement_proof import prove_replacements
 from wavestitch.tables.spark_catalog import spark_catalog_conf
@@ -30,26 +30,26 @@ _SHOWN = 5
 _JARS = "spark.jars"
 
 
-def compact_tables(ground: Ground) -> ActionReport:
+def compact_tables(run: MaintenanceRun) -> ActionReport:
     """Small data files of the three tables."""
     states: list[TableState] = []
     work: dict[str, dict[str, str]] = {}
     count = size = 0
     examples: list[str] = []
-    for stored in ground.tables.stored():
+    for stored in run.tables.stored():
         table = stored.load()
         if table is None:
             continue
         state = describe_table(table)
-        target = min(ground.limits.target_file, HELD_FILE_BYTES if stored.name.endswith(".held") else 1 << 40)
-        found = files_to_compact(state.files, target_bytes=target, at_least=ground.limits.small_files)
+        target = min(run.limits.target_file, HELD_FILE_BYTES if stored.name.endswith(".held") else 1 << 40)
+        found = files_to_compact(state.files, target_bytes=target, at_least=run.limits.small_files)
         if found:
             states.append(state)
-            work[stored.name] = _options(target, ground.limits.small_files)
+            work[stored.name] = _options(target, run.limits.small_files)
             count += sum(len(files) for files in found.values())
             size += sum(f.bytes for files in found.values() for f in files)
             examples += [f"{len(files)} files of {stored.name} {p}" for p, files in found.items()]
-    facts = _rewrite(ground, states, work) if ground.apply and work else {}
+    facts = _rewrite(run, states, work) if run.apply and work else {}
     return ActionReport("compact", "files", count, size, tuple(examples[:_SHOWN]), (), facts)
 
 
@@ -65,15 +65,15 @@ def _options(target: int, small_files: int) -> dict[str, str]:
     }
 
 
-def _rewrite(ground: Ground, states: list[TableState], work: dict[str, dict[str, str]]) -> dict[str, int]:
+def _rewrite(run: MaintenanceRun, states: list[TableState], work: dict[str, dict[str, str]]) -> dict[str, int]:
     before = {s.name: s.main[0].snapshot_id if s.main else None for s in states}
-    known = {s.name: _names(ground, s.name) for s in states}
+    known = {s.name: _names(run, s.name) for s in states}
     with tempfile.TemporaryDirectory(prefix="wavestitch-compact-") as folder:
         job = Path(folder) / f"{secrets.token_hex(8)}.json"
-        job.write_text(CompactionJob(ground.site.settings.tables.catalog, work).to_json(), encoding="utf-8")
+        job.write_text(CompactionJob(run.deployment.settings.tables.catalog, work).to_json(), encoding="utf-8")
         result = job.with_name(f"{job.stem}-result.json")
-        ground.say(f"Spark puts small files of {', '.join(sorted(work))} together")
-        ground.compact(job, result)
+        run.say(f"Spark puts small files of {', '.join(sorted(work))} together")
+        run.compact(job, result)
         done = compacted_from_json(result.read_text(encoding="utf-8"))
     facts = {"rewritten": 0, "added": 0, "conflicts": 0, "rows_compared": 0}
     for c in done:
@@ -83,27 +83,27 @@ def _rewrite(ground: Ground, states: list[TableState], work: dict[str, dict[str,
             "added": facts["added"] + c.added,
             "conflicts": facts["conflicts"] + c.conflicts,
         }
-    for stored in ground.tables.stored():
+    for stored in run.tables.stored():
         table = stored.load()
         if table is not None and stored.name in before:
-            ground.say(f"comparing every row of what was put together in {stored.name}")
+            run.say(f"comparing every row of what was put together in {stored.name}")
             facts["rows_compared"] += prove_replacements(table, since=before[stored.name])
             # Spark does not sync what it writes; until here the files before it are the ones that count.
             make_durable(sorted(Path(f) for f in named_files(table) - known[stored.name]))
     return facts
 
 
-def _names(ground: Ground, name: str) -> set[str]:
-    table = next(s.load() for s in ground.tables.stored() if s.name == name)
+def _names(run: MaintenanceRun, name: str) -> set[str]:
+    table = next(s.load() for s in run.tables.stored() if s.name == name)
     return {local_path(f) for f in named_files(table)} if table is not None else set()
 
 
-def compact_locally(site: Site, *, say: Callable[[str], None]) -> Compact:
+def compact_locally(deployment: Deployment, *, say: Callable[[str], None]) -> Compact:
     """The compaction app through spark-submit, on the master of the settings."""
-    spark = site.settings.spark
+    spark = deployment.settings.spark
 
     def submit(job: Path, result: Path) -> None:
-        conf = {**spark_catalog_conf(site.catalog_settings()), **site.spark_conf}
+        conf = {**spark_catalog_conf(deployment.catalog_settings()), **deployment.spark_conf}
         if _JARS not in conf:
             cache = Path(wavestitch.__file__).resolve().parents[1] / ".wavestitch" / "cache"
             java_home = spark.java_home or find_java(cache)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from wavestitch.batch.work_folder import ABANDONED, PAYLOAD, WorkFolder
 from wavestitch.contracts.errors import BadInput, Fenced, Transient, WavestitchError
+from wavestitch.contracts.maintenance import BatchFolder
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.upkeep import BatchFolder
 from wavestitch.write_once import sync_folder
 
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")

@@ -9,16 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import Silent, Watcher
-from wavestitch.batch.site import Site
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.upkeep import ActionReport, UpkeepReport
+from wavestitch.contracts.maintenance import ActionReport, MaintenanceReport
 from wavestitch.maintain.actions import ACTIONS
 from wavestitch.maintain.compaction import compact_locally, compact_tables
-from wavestitch.maintain.ground import Compact, Ground, footprint
+from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun, footprint
 from wavestitch.settings import MaintainLimits
 
-_STEPS: dict[str, Callable[[Ground], ActionReport]] = {
+_STEPS: dict[str, Callable[[MaintenanceRun], ActionReport]] = {
     "landing": ACTIONS["landing"],
     "docs": ACTIONS["docs"],
     "held": ACTIONS["held"],
@@ -30,7 +30,7 @@ NAMES = tuple(_STEPS)
 
 
 def maintain_stream(
-    site: Site,
+    deployment: Deployment,
     stream: str,
     *,
     apply: bool = False,
@@ -39,27 +39,27 @@ def maintain_stream(
     compact: Compact | None = None,
     watcher: Watcher | None = None,
     now_ms: int | None = None,
-) -> UpkeepReport:
+) -> MaintenanceReport:
     """Without `apply` a dry run. `only`: names of actions; none: all. `limits`: those of the settings unless given."""
     unknown = sorted(set(only) - set(NAMES))
     if unknown:
         raise BadInput(f"maintenance has no action {unknown[0]!r}; there are {', '.join(NAMES)}")
-    site.stream(stream)
+    deployment.stream(stream)
     watch = watcher or Silent()
-    ground = Ground(
-        site=site,
+    run = MaintenanceRun(
+        deployment=deployment,
         stream=stream,
-        limits=limits or site.settings.maintain.of(stream),
+        limits=limits or deployment.settings.maintain.of(stream),
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
         apply=apply,
-        compact=compact or compact_locally(site, say=watch.say),
+        compact=compact or compact_locally(deployment, say=watch.say),
         say=watch.say,
     )
     watch.begin(f"look at {stream}")
-    before = footprint(ground)
+    before = footprint(run)
     reports = []
     for name, action in _STEPS.items():
         if not only or name in only:
             watch.begin(name)
-            reports.append(action(ground))
-    return UpkeepReport(stream, apply, before, footprint(ground) if apply else before, tuple(reports))
+            reports.append(action(run))
+    return MaintenanceReport(stream, apply, before, footprint(run) if apply else before, tuple(reports))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from wavestitch.contracts.held import PublishedWaveform
+from wavestitch.contracts.maintenance import BatchFolder, BatchState, DataFileFacts, HeldPlace, StoredFile, TableState
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.upkeep import BatchFolder, BatchState, DataFileFacts, HeldPlace, StoredFile, TableState
 
 REMOVABLE = (".parquet", ".avro", ".metadata.json", ".tmp", ".crc")
 STAGED_PREFIX = 16
@@ -82,20 +82,20 @@ def folders_to_clear(
     limits: FolderLimits,
     now_ms: int,
     in_history: Collection[str],
-    standing: Collection[str],
+    projected: Collection[str],
 ) -> tuple[list[BatchFolder], list[BatchFolder]]:
     """The batches whose landed payload goes, and those whose whole folder does.
 
-    `in_history`: plans whose row stands in `batches`; until then the folder has the only full record of it. `standing`:
+    `in_history`: plans whose row stands in `batches`; until then only the folder has the full record. `projected`:
     committed plans whose offsets stand in the group.
     """
     payload, whole = [], []
     for folder, state in folders:
         age = now_ms - folder.newest_ms
         if state is BatchState.COMMITTED:
-            if folder.plan_id in standing and folder.plan_id in in_history and age >= limits.finished_ms:
+            if folder.plan_id in projected and folder.plan_id in in_history and age >= limits.finished_ms:
                 whole.append(folder)
-            elif folder.plan_id in standing and folder.payload_bytes:
+            elif folder.plan_id in projected and folder.payload_bytes:
                 payload.append(folder)
         elif state in (BatchState.ABANDONED, BatchState.FENCED) and age >= limits.given_up_ms:
             whole.append(folder)

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.maintenance import HeldPlace
 from wavestitch.contracts.ports import CommitConflict
-from wavestitch.contracts.upkeep import HeldPlace
 from wavestitch.tables.file_scans import files_to_read, read_file
 from wavestitch.tables.held_rows import FACTS, held_chunk
 from wavestitch.tables.stored_table import StoredTable

@@ -32,7 +32,7 @@ _BUSY_SECONDS = 60.0
 
 
 class IdCache:
-    """The caches of the tables of one site, in `folder`."""
+    """The caches of the tables of one deployment, in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

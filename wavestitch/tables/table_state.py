@@ -15,8 +15,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.maintenance import DataFileFacts, SnapshotFacts, StoredFile, TableState
 from wavestitch.contracts.position import head_from_properties
-from wavestitch.contracts.upkeep import DataFileFacts, SnapshotFacts, StoredFile, TableState
 from wavestitch.tables.commit_outcome import reading
 
 _LOCAL = re.compile(r"^file:/*")

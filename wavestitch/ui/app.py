@@ -16,7 +16,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse
 from sqlalchemy import select
 
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.stream_facts import stream_facts
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.settings import stream_names
@@ -50,34 +50,34 @@ def make_app() -> FastAPI:
 
 def overview() -> HTMLResponse:
     try:
-        site = Site()
-        found = overview_page([stream_facts(site, name) for name in stream_names(site.settings)])
+        deployment = Deployment()
+        found = overview_page([stream_facts(deployment, name) for name in stream_names(deployment.settings)])
     except WavestitchError as error:
         found = note_page("Wavestitch", error.message)
     return _html(found)
 
 
 def data_docs(stream: str, plan_id: str, name: str) -> HTMLResponse:
-    page = find_page(Site().settings.docs, stream, plan_id, name)
+    page = find_page(Deployment().settings.docs, stream, plan_id, name)
     if page is None:
         raise HTTPException(404, "there is no such page")
     return _html(page.read_text(encoding="utf-8"))
 
 
 def batch_of_run(dag_id: str, run_id: Annotated[str, Query()], session: SessionDep) -> HTMLResponse:
-    site = Site()
+    deployment = Deployment()
     stream = dag_id.removeprefix(_DAG_PREFIX)
-    if not dag_id.startswith(_DAG_PREFIX) or stream not in stream_names(site.settings):
+    if not dag_id.startswith(_DAG_PREFIX) or stream not in stream_names(deployment.settings):
         return _html(note_page("No batch", f"{dag_id} is not the DAG of a stream."))
     plan_id = _said_by_plan(session, dag_id, run_id, "plan_id")
     if not plan_id:
         why = _said_by_plan(session, dag_id, run_id, "nothing")
         return _html(note_page("No batch", why or "The run has not made a plan."))
     try:
-        rows = site.tables(stream).batches(plan_id=plan_id)
+        rows = deployment.tables(stream).batches(plan_id=plan_id)
     except WavestitchError as error:
         return _html(note_page(f"Batch {plan_id[:16]}", error.message))
-    documented = find_page(site.settings.docs, stream, plan_id, "index.html") is not None
+    documented = find_page(deployment.settings.docs, stream, plan_id, "index.html") is not None
     return _html(batch_page(stream, plan_id, rows[0] if rows else None, documented=documented))
 
 

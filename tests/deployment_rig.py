@@ -1,4 +1,4 @@
-"""A whole site in a folder: settings, a stream of its own topic and group, real tables. For tests that run batches."""
+"""A deployment in a folder: settings, a stream with a topic and group, real tables. For tests of batches."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from spark_apps.start_archive import archived_start
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import RunOptions, Silent, run_batch
-from wavestitch.batch.site import Site
 from wavestitch.local.stack import CACHE
 from wavestitch.producers.chunking import ChunkRecord, cut_recording
 from wavestitch.producers.partitioning import Strategy
@@ -28,30 +28,30 @@ START_NS = 1_767_225_600 * 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Whole:
-    """A site with one stream on a real broker."""
+class DeploymentRig:
+    """A deployment with one stream on a real broker."""
 
-    site: Site
+    deployment: Deployment
     topic: str
     group: str
     folder: Path
 
     def send(self, chunks: Sequence[ChunkRecord], strategy: Strategy = Strategy.WAVEFORM_STICKY) -> None:
-        send_chunks(chunks, topic=self.topic, settings=self.site.producer_settings(), strategy=strategy)
+        send_chunks(chunks, topic=self.topic, settings=self.deployment.producer_settings(), strategy=strategy)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        return run_batch(self.site, STREAM, RunOptions(**options), watcher=Silent())
+        return run_batch(self.deployment, STREAM, RunOptions(**options), watcher=Silent())
 
     def published(self) -> dict[str, bytes]:
         """id -> samples; fails where an id is there twice (I2)."""
-        rows = read_waveforms(self.site.tables(STREAM), columns=["waveform_id", "samples"]).to_pylist()
+        rows = read_waveforms(self.deployment.tables(STREAM), columns=["waveform_id", "samples"]).to_pylist()
         assert len({r["waveform_id"] for r in rows}) == len(rows), "a waveform is published twice"
         return {r["waveform_id"]: r["samples"] for r in rows}
 
 
-def make_whole(
+def make_deployment_rig(
     folder: Path, *, bootstrap: str, topic: str, java_home: Path, stream: str = "", max_waveform_bytes: str = "256 MiB"
-) -> Whole:
+) -> DeploymentRig:
     """`stream`: further lines of the stream's YAML."""
     group = f"g-{uuid.uuid4().hex[:10]}"
     spark_conf = archived_start(cache=CACHE, java_home=java_home, say=print)
@@ -68,8 +68,8 @@ def make_whole(
         f'[spark]\nmaster = "local[2]"\njava_home = "{java_home}"\n[spark.conf]\n'
         + "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in spark_conf.items())
     )
-    site = Site(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))
-    return Whole(site, topic, group, folder)
+    deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))
+    return DeploymentRig(deployment, topic, group, folder)
 
 
 def recordings(

@@ -1,4 +1,4 @@
-"""A whole site whose log is in memory: the product's own steps on real folders and tables, without Kafka and Spark.
+"""A whole deployment whose log is in memory: the product steps on real folders and tables, without Kafka and Spark.
 
 In place of the Kafka reader a record goes through the product's parser into the product's landing; in place of Spark
 the product's task runs in this process. Everything else is what a batch runs.
@@ -14,10 +14,10 @@ from typing import Any
 from consumers.landing import LandingWriter
 from consumers.unit_reader import write_receipt
 from spark_apps.outcome import read_outcomes, run_task
+from tests.deployment_rig import STREAM, DeploymentRig
 from tests.memory.memory_log import MemoryLog, Record
-from tests.whole import STREAM, Whole
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.site import Site
 from wavestitch.batch.steps import step_commit_offsets, step_plan, step_publish, step_reassemble, step_validate
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.offset_range import OffsetRange
@@ -29,8 +29,8 @@ from wavestitch.write_once import write_first
 
 
 @dataclass(frozen=True)
-class MemorySite(Site):
-    """A site that reads its log from memory."""
+class MemoryDeployment(Deployment):
+    """A deployment that reads its log from memory."""
 
     memory: MemoryLog = field(default_factory=MemoryLog)
 
@@ -39,7 +39,7 @@ class MemorySite(Site):
         return self.memory
 
 
-def make_landed_site(folder: Path, *, stream_yaml: str, partitions: int) -> Whole:
+def make_landed_deployment(folder: Path, *, stream_yaml: str, partitions: int) -> DeploymentRig:
     """`stream_yaml`: the stream's definition but for topic and group."""
     log = MemoryLog(partitions=partitions)
     (folder / "streams").mkdir(parents=True)
@@ -50,32 +50,36 @@ def make_landed_site(folder: Path, *, stream_yaml: str, partitions: int) -> Whol
         f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
     )
     settings = load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")})
-    whole = Whole(MemorySite(settings, log), log.name, f"{log.name}-batches", folder)
+    whole = DeploymentRig(MemoryDeployment(settings, log), log.name, f"{log.name}-batches", folder)
     declare(whole, stream_yaml)
     return whole
 
 
-def declare(whole: Whole, stream_yaml: str) -> None:
-    """Give the site's stream this definition."""
+def declare(whole: DeploymentRig, stream_yaml: str) -> None:
+    """Give the deployment's stream this definition."""
     path = whole.folder / "streams" / f"{STREAM}.yaml"
     path.write_text(f"topic: {whole.topic}\ngroup: {whole.group}\n{stream_yaml}", encoding="utf-8")
 
 
-def run_landed_batch(site: MemorySite) -> dict[str, Any]:
+def run_landed_batch(deployment: MemoryDeployment) -> dict[str, Any]:
     """One batch; returns what `step_publish` said."""
-    plan_id = step_plan(site, STREAM, PlanRequest())["plan_id"]
-    receipts = [p.name for p in land_plan(site, plan_id)]
-    stitched = step_reassemble(site, STREAM, plan_id, receipts, submit=stitch_here)
-    published = step_publish(site, STREAM, plan_id, stitched, step_validate(site, STREAM, plan_id, stitched))
-    step_commit_offsets(site, STREAM, plan_id)
+    plan_id = step_plan(deployment, STREAM, PlanRequest())["plan_id"]
+    receipts = [p.name for p in land_plan(deployment, plan_id)]
+    stitched = step_reassemble(deployment, STREAM, plan_id, receipts, submit=stitch_here)
+    published = step_publish(
+        deployment, STREAM, plan_id, stitched, step_validate(deployment, STREAM, plan_id, stitched)
+    )
+    step_commit_offsets(deployment, STREAM, plan_id)
     return published
 
 
-def land_plan(site: MemorySite, plan_id: str) -> list[Path]:
+def land_plan(deployment: MemoryDeployment, plan_id: str) -> list[Path]:
     """Read and land all units of a plan; returns the receipts."""
-    folder = site.folder(STREAM, plan_id)
+    folder = deployment.folder(STREAM, plan_id)
     plan = folder.plan()
-    return [write_receipt(folder.path, _land_unit(site.memory, plan, n, folder.path)) for n in range(len(plan.units))]
+    return [
+        write_receipt(folder.path, _land_unit(deployment.memory, plan, n, folder.path)) for n in range(len(plan.units))
+    ]
 
 
 def _land_unit(log: MemoryLog, plan: Plan, unit: int, folder: Path) -> Receipt:

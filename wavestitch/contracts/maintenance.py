@@ -114,7 +114,7 @@ class ActionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class UpkeepReport:
+class MaintenanceReport:
     """One stream's maintenance. Without `applied` nothing was changed and `after` is what was before."""
 
     stream: str

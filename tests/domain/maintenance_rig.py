@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.domain.table_rows import first_head, published_row, stage
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import Plan
-from wavestitch.batch.site import Site
 from wavestitch.contracts.batch_row import describe_head
+from wavestitch.contracts.maintenance import MaintenanceReport
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.position import Head, Position
 from wavestitch.contracts.stream import Stream
-from wavestitch.contracts.upkeep import UpkeepReport
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.settings import MaintainLimits, load_settings
 from wavestitch.tables.stream_tables import StreamTables
@@ -45,7 +45,7 @@ class Rig:
     """`now_ms`: the clock of the next maintenance; ahead of all that was written, so that everything is old."""
 
     folder: Path
-    site: Site = field(init=False)
+    deployment: Deployment = field(init=False)
     tables: StreamTables = field(init=False)
     number: int = 0
 
@@ -59,8 +59,8 @@ class Rig:
             '[kafka]\nbootstrap = "127.0.0.1:1"\n'
             f'[tables]\nuri = "sqlite:///{self.folder}/catalog.db"\nwarehouse = "file://{self.folder}/warehouse"\n'
         )
-        self.site = Site(load_settings({"WAVESTITCH_CONFIG": str(config)}))
-        self.tables = self.site.tables(STREAM)
+        self.deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(config)}))
+        self.tables = self.deployment.tables(STREAM)
 
     def publish(self, *ids: str, chunks: int = 2, recorded: bool = True, **head: Any) -> Head:
         """One more head, with one file of these waveforms."""
@@ -101,12 +101,12 @@ class Rig:
             code_version="test",
             nonce=nonce,
         ).sealed()
-        self.site.folder(STREAM, made.plan_id).create(made)
+        self.deployment.folder(STREAM, made.plan_id).create(made)
         return made
 
-    def maintain(self, *only: str, apply: bool = True, now_ms: int | None = None, **changes: Any) -> UpkeepReport:
+    def maintain(self, *only: str, apply: bool = True, now_ms: int | None = None, **changes: Any) -> MaintenanceReport:
         return maintain_stream(
-            self.site, STREAM, apply=apply, only=only, limits=limits(**changes), compact=no_spark, now_ms=now_ms
+            self.deployment, STREAM, apply=apply, only=only, limits=limits(**changes), compact=no_spark, now_ms=now_ms
         )
 
     def ids(self) -> list[str]:
@@ -123,5 +123,5 @@ def no_spark(job: Path, result: Path) -> None:
     raise AssertionError(f"Spark was asked for without need: {job.read_text()}")
 
 
-def went(report: UpkeepReport, action: str) -> int:
+def went(report: MaintenanceReport, action: str) -> int:
     return next(a.count for a in report.actions if a.action == action)

@@ -1,4 +1,6 @@
-"""Runs a command that ends when its starter does, however that one dies: `leash.py STARTER-PID COMMAND ARGUMENT…`.
+"""Runs a command that ends when its starter does, however that one dies.
+
+`end_with_parent.py STARTER-PID COMMAND ARGUMENT…`
 
 A starter that is killed runs no clean-up, and the Spark app would go on writing for nobody. The kernel keeps this
 promise through `exec`, so that the command takes this process's place.

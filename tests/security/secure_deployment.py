@@ -14,11 +14,11 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
+from tests.deployment_rig import STREAM, DeploymentRig, cut, make_deployment_rig, recordings
 from tests.security.secure_broker import Grant, SecureBroker
-from tests.whole import STREAM, Whole, cut, make_whole, recordings
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
-from wavestitch.batch.site import Site
 from wavestitch.batch.steps import step_commit_offsets, step_plan, step_read
 from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
@@ -36,24 +36,24 @@ GRANTS: dict[str, list[Grant]] = {
 
 
 @dataclass(frozen=True)
-class SecureSite:
-    """`whole.site` has no user: what it does beside Kafka needs none."""
+class SecureDeployment:
+    """`whole.deployment` has no user: what it does beside Kafka needs none."""
 
     broker: SecureBroker
-    whole: Whole
+    whole: DeploymentRig
 
-    def enter(self, user: str, **options: str) -> Site:
-        """The site with this user's settings; `options` on top, `_` for `.`."""
+    def enter(self, user: str, **options: str) -> Deployment:
+        """The deployment with this user's settings; `options` on top, `_` for `.`."""
         more = {key.replace("_", "."): value for key, value in options.items()}
         found = {**self.broker.options(user), **more}
         env = {f"WAVESTITCH_KAFKA__OPTIONS__{key.upper()}": value for key, value in found.items()}
-        return Site(load_settings({"WAVESTITCH_CONFIG": str(self.whole.folder / "wavestitch.toml"), **env}))
+        return Deployment(load_settings({"WAVESTITCH_CONFIG": str(self.whole.folder / "wavestitch.toml"), **env}))
 
     def stands(self) -> tuple[Any, Any]:
         """The head, and the group's offsets as the owner sees them."""
-        site = self.enter("owner")
-        stream = site.stream(STREAM)
-        return site.tables(STREAM).head(), site.log.group_offsets(stream.group, stream.topic, [0, 1])
+        deployment = self.enter("owner")
+        stream = deployment.stream(STREAM)
+        return deployment.tables(STREAM).head(), deployment.log.group_offsets(stream.group, stream.topic, [0, 1])
 
     def forget_group(self) -> None:
         """As if the group's offsets had expired: the next plan has to write them again."""
@@ -68,45 +68,47 @@ def make_secure_site(
     java_home: Path,
     stream: str = "",
     configs: Mapping[str, str] | None = None,
-) -> SecureSite:
+) -> SecureDeployment:
     """A stream with a topic of two partitions and an owner who may do everything with both."""
     topic = f"s-{uuid.uuid4().hex[:10]}"
     broker.make_topic(topic, partitions=2, configs=configs)
-    whole = make_whole(folder, bootstrap=broker.broker.bootstrap, topic=topic, java_home=java_home, stream=stream)
+    whole = make_deployment_rig(
+        folder, bootstrap=broker.broker.bootstrap, topic=topic, java_home=java_home, stream=stream
+    )
     broker.add_user("owner")
     broker.grant({"owner": [("topic", "ALL"), ("group", "ALL")]}, topic=topic, group=whole.group)
-    return SecureSite(broker, whole)
+    return SecureDeployment(broker, whole)
 
 
-def produce(site: Site, plan_id: str) -> None:
-    stream = site.stream(STREAM)
+def produce(deployment: Deployment, plan_id: str) -> None:
+    stream = deployment.stream(STREAM)
     chunks = cut(recordings(1, samples=600, seed=9, prefix="more"))
-    send_chunks(chunks, topic=stream.topic, settings=site.producer_settings(), deadline_seconds=10)
+    send_chunks(chunks, topic=stream.topic, settings=deployment.producer_settings(), deadline_seconds=10)
 
 
-def watch(site: Site, plan_id: str) -> None:
-    step_plan(site, STREAM, PlanRequest(), apply=False)
+def watch(deployment: Deployment, plan_id: str) -> None:
+    step_plan(deployment, STREAM, PlanRequest(), apply=False)
 
 
-def plan(site: Site, plan_id: str) -> None:
-    step_plan(site, STREAM, PlanRequest())
+def plan(deployment: Deployment, plan_id: str) -> None:
+    step_plan(deployment, STREAM, PlanRequest())
 
 
-def read(site: Site, plan_id: str) -> None:
-    step_read(site, STREAM, plan_id, 0)
+def read(deployment: Deployment, plan_id: str) -> None:
+    step_read(deployment, STREAM, plan_id, 0)
 
 
-def commit(site: Site, plan_id: str) -> None:
-    step_commit_offsets(site, STREAM, plan_id)
+def commit(deployment: Deployment, plan_id: str) -> None:
+    step_commit_offsets(deployment, STREAM, plan_id)
 
 
-def rewind(site: Site, plan_id: str) -> None:
-    log, tables, stream = site.log, site.tables(STREAM), site.stream(STREAM)
+def rewind(deployment: Deployment, plan_id: str) -> None:
+    log, tables, stream = deployment.log, deployment.tables(STREAM), deployment.stream(STREAM)
     found = plan_rewind(stream, Target(word="earliest"), log=log, tables=tables, who="a test", why="to see it")
     apply_rewind(stream, found, accept_skip=False, log=log, tables=tables)
 
 
-JOBS: dict[str, Callable[[Site, str], None]] = {
+JOBS: dict[str, Callable[[Deployment, str], None]] = {
     "producer": produce,
     "watcher": watch,
     "planner": plan,

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
+from wavestitch.contracts.maintenance import BatchFolder, BatchState, Footprint
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.upkeep import BatchFolder, BatchState, Footprint
 from wavestitch.maintain.batch_state import judge_batch
 from wavestitch.maintain.landing_folders import batch_folders, tree_size
 from wavestitch.settings import MaintainLimits
@@ -26,10 +26,10 @@ Compact = Callable[[Path, Path], None]
 
 
 @dataclass(frozen=True)
-class Ground:
+class MaintenanceRun:
     """One stream, one run. `now_ms`: the run's only clock."""
 
-    site: Site
+    deployment: Deployment
     stream: str
     limits: MaintainLimits
     now_ms: int
@@ -39,11 +39,11 @@ class Ground:
 
     @property
     def landing(self) -> Path:
-        return self.site.settings.landing
+        return self.deployment.settings.landing
 
     @property
     def tables(self) -> StreamTables:
-        return self.site.tables(self.stream)
+        return self.deployment.tables(self.stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class Batches:
         return [folder for folder, state in self.found if state in states]
 
 
-def look_at_batches(ground: Ground) -> Batches:
+def look_at_batches(run: MaintenanceRun) -> Batches:
     """Folders first, then the history, then the heads: see above."""
-    folders = batch_folders(ground.landing, ground.stream)
-    tables = ground.tables
+    folders = batch_folders(run.landing, run.stream)
+    tables = run.tables
     rows = tables.batches()
     waveforms = tables.waveforms()
     heads = tuple(walk_heads(waveforms)) if waveforms is not None else ()
@@ -76,23 +76,23 @@ def look_at_batches(ground: Ground) -> Batches:
     )
 
 
-def footprint(ground: Ground) -> Footprint:
+def footprint(run: MaintenanceRun) -> Footprint:
     """What the stream takes up now."""
     states = {}
     warehouse = (0, 0)
-    for stored in ground.tables.stored():
+    for stored in run.tables.stored():
         table = stored.load()
         if table is not None:
             states[stored.name.rpartition(".")[2]] = describe_table(table)
             files, size = tree_size(table_folder(table))
             warehouse = warehouse[0] + files, warehouse[1] + size
-    landing = tree_size(ground.landing / ground.stream)
+    landing = tree_size(run.landing / run.stream)
     return Footprint(
         landing_files=landing[0],
         landing_bytes=landing[1],
         warehouse_files=warehouse[0],
         warehouse_bytes=warehouse[1],
-        docs_bytes=tree_size(ground.site.settings.docs / ground.stream)[1],
+        docs_bytes=tree_size(run.deployment.settings.docs / run.stream)[1],
         metadata_bytes=sum(s.metadata_bytes for s in states.values()),
         snapshots={name: len(s.main) + s.aside for name, s in states.items()},
         data_files={name: len(s.files) for name, s in states.items()},

@@ -1,4 +1,4 @@
-"""What is measured on: a broker of its own, topics filled with known waveforms, and a site for each codec.
+"""What is measured on: a broker of its own, topics filled with known waveforms, and a deployment for each codec.
 
 A topic begins with one small waveform a partition, so that the batch that is measured is never a stream's first.
 """
@@ -20,7 +20,7 @@ import xxhash
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_apps.start_archive import archived_start
-from wavestitch.batch.site import Site
+from wavestitch.batch.deployment import Deployment
 from wavestitch.local.broker import start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
@@ -61,7 +61,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Ground:
+class TestBed:
     """A running broker and a folder for everything else."""
 
     folder: Path
@@ -71,11 +71,11 @@ class Ground:
     topics: dict[str, Topic] = field(default_factory=dict)
 
     def config(self, codec: str = "zstd") -> dict[str, str]:
-        """The environment of a site that publishes with this codec."""
+        """The environment of a deployment that publishes with this codec."""
         return {"WAVESTITCH_CONFIG": str(self.folder / "wavestitch.toml"), "WAVESTITCH_CODEC": codec}
 
-    def site(self, codec: str = "zstd") -> Site:
-        return Site(load_settings(self.config(codec)))
+    def deployment(self, codec: str = "zstd") -> Deployment:
+        return Deployment(load_settings(self.config(codec)))
 
     def declare(self, stream: str, topic: str, *, most: int = 100_000_000, limits: str = "", more: str = "") -> None:
         """Write `streams/STREAM.yaml`, over what was there: the next plan goes by it. `most`: offsets a batch."""
@@ -109,7 +109,7 @@ class Ground:
 
 
 @contextmanager
-def open_ground(folder: Path, say: Say) -> Iterator[Ground]:
+def open_test_bed(folder: Path, say: Say) -> Iterator[TestBed]:
     java_home = find_java(CACHE)
     jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=say)
     try:
@@ -119,25 +119,25 @@ def open_ground(folder: Path, say: Say) -> Iterator[Ground]:
         # As `wavestitch up` writes it.
         spark_conf = archived_start(cache=CACHE, java_home=java_home, say=say)
         write_config(folder, bootstrap=broker.bootstrap, java_home=java_home, streams=streams, spark_conf=spark_conf)
-        yield Ground(folder, broker.bootstrap, broker.pid, java_home)
+        yield TestBed(folder, broker.bootstrap, broker.pid, java_home)
     finally:
         stop_broker(folder / "kafka")
 
 
-def make_topic(ground: Ground, *, partitions: int, prefix: str = "bench") -> str:
+def make_topic(bed: TestBed, *, partitions: int, prefix: str = "bench") -> str:
     name = f"{prefix}-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": ground.bootstrap})
+    admin = AdminClient({"bootstrap.servers": bed.bootstrap})
     admin.create_topics([NewTopic(name, partitions, 1)], operation_timeout=30)[name].result(30)
     return name
 
 
-def drop_topic(ground: Ground, name: str) -> None:
+def drop_topic(bed: TestBed, name: str) -> None:
     """The broker deletes its files a minute later."""
-    AdminClient({"bootstrap.servers": ground.bootstrap}).delete_topics([name], operation_timeout=30)[name].result(30)
+    AdminClient({"bootstrap.servers": bed.bootstrap}).delete_topics([name], operation_timeout=30)[name].result(30)
 
 
 def fill(
-    ground: Ground,
+    bed: TestBed,
     *,
     mib: int,
     layout: str = "sticky",
@@ -147,12 +147,12 @@ def fill(
     say: Say = lambda _: None,
 ) -> Topic:
     """A topic with a prelude and `mib` MiB of waveforms."""
-    topic = make_topic(ground, partitions=partitions)
+    topic = make_topic(bed, partitions=partitions)
     began = time.monotonic()
     # As many chunks a waveform as partitions: whole in the same part of the log, whatever the layout.
     prelude = waveforms(partitions, size=partitions << 10, prefix="prelude", seed=99)
-    send(ground, topic, [prelude], chunk=1 << 10, layout=layout)
-    starts = _ends(ground, topic, partitions)
+    send(bed, topic, [prelude], chunk=1 << 10, layout=layout)
+    starts = _ends(bed, topic, partitions)
     size, count = waveform_kib << 10, max(1, (mib << 20) // (waveform_kib << 10))
     digests: dict[str, str] = {}
     step = max(1, _AT_ONCE // size)
@@ -160,12 +160,12 @@ def fill(
         waveforms(min(step, count - first), size=size, prefix="wave", first=first, seed=first // step % 4)
         for first in range(0, count, step)
     )
-    send(ground, topic, parts, chunk=chunk_kib << 10, layout=layout, digests=digests)
-    path = ground.folder / f"{topic}-digests.json"
+    send(bed, topic, parts, chunk=chunk_kib << 10, layout=layout, digests=digests)
+    path = bed.folder / f"{topic}-digests.json"
     path.write_text(json.dumps(digests))
     seconds = time.monotonic() - began
     say(f"{topic}: {count} waveforms of {waveform_kib} KiB, {layout}, {partitions} partitions, sent in {seconds:.0f} s")
-    ends = _ends(ground, topic, partitions)
+    ends = _ends(bed, topic, partitions)
     return Topic(topic, starts, ends, sum(starts), count * size, count, str(path))
 
 
@@ -199,7 +199,7 @@ def waveforms(count: int, *, size: int, prefix: str, first: int = 0, seed: int =
 
 
 def send(
-    ground: Ground,
+    bed: TestBed,
     topic: str,
     parts: Any,
     *,
@@ -208,7 +208,7 @@ def send(
     digests: dict[str, str] | None = None,
 ) -> None:
     """Cut and send; round robin means neighbours interleaved, as many sensors would send."""
-    settings = ground.site().producer_settings()
+    settings = bed.deployment().producer_settings()
     for part in parts:
         cut = [cut_recording(r, chunk) for r in part]
         groups = zip(*cut, strict=True) if layout == "round-robin" else iter(cut)
@@ -218,8 +218,8 @@ def send(
             digests.update({r.waveform_id: xxhash.xxh3_128_hexdigest(r.samples) for r in part})
 
 
-def _ends(ground: Ground, topic: str, partitions: int) -> list[int]:
-    ends = ground.site().log.ends(topic, list(range(partitions)))
+def _ends(bed: TestBed, topic: str, partitions: int) -> list[int]:
+    ends = bed.deployment().log.ends(topic, list(range(partitions)))
     return [ends[p].stable_end for p in range(partitions)]
 
 

@@ -26,7 +26,7 @@ _SHOWN = 120
 
 
 @dataclass(frozen=True)
-class Site:
+class Deployment:
     """One process's view of the settings. Nothing is opened before it is used."""
 
     settings: Settings = field(default_factory=load_settings)

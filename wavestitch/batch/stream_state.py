@@ -16,7 +16,7 @@ from wavestitch.contracts.position import Head
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StreamState:
     """`held`: all effective held chunks of the stream; those of the given topic have an empty `topic_id`."""
 
     head: Head
@@ -24,7 +24,7 @@ class Standing:
     published: Mapping[str, PublishedWaveform]
 
 
-def look(tables: Tables, *, topic_id: str, ids: Collection[str] = ()) -> Standing:
+def load_state(tables: Tables, *, topic_id: str, ids: Collection[str] = ()) -> StreamState:
     """The stream as it stands; `published` covers `ids` and every waveform that has a held chunk."""
     head = tables.head()
     if head is None:
@@ -32,7 +32,7 @@ def look(tables: Tables, *, topic_id: str, ids: Collection[str] = ()) -> Standin
     rows = [replace(h, chunk=h.chunk._replace(topic_id=_short(h.chunk.topic_id, topic_id))) for h in tables.held_rows()]
     published = tables.published({*ids, *(h.chunk.waveform_id for h in rows if h.chunk.waveform_id is not None)})
     committed = committed_decisions(tables, {h.decision for h in rows})
-    return Standing(head, effective_held(rows, committed=committed, published=published), published)
+    return StreamState(head, effective_held(rows, committed=committed, published=published), published)
 
 
 def committed_decisions(tables: Tables, wanted: Collection[str]) -> set[str]:
