@@ -45,6 +45,7 @@ def file_count(folder: Path) -> int:
 
 class TestHead:
     def test_a_stream_nobody_wrote_to_has_nothing_and_reading_makes_nothing(self, tables, settings):
+        assert tables.table_uuid() is None
         assert tables.head() is None
         assert tables.heads() == []
         assert tables.published(["a"]) == {}
@@ -52,6 +53,16 @@ class TestHead:
         assert tables.held_rows() == []
         assert tables.batches() == []
         assert open_catalog(settings).list_namespaces() == []
+
+    def test_a_table_keeps_its_uuid_and_a_table_made_anew_has_another_one(self, tables, settings):
+        head = tables.commit(None, first_head(), [])
+        made = tables.table_uuid()
+        tables.commit(head, head.next(), [])
+        assert made is not None
+        assert tables.table_uuid() == made
+        open_catalog(settings).drop_table("ecg.waveforms")
+        tables.commit(None, first_head(), [])
+        assert tables.table_uuid() not in (None, made)
 
     def test_a_head_comes_back_as_it_was_committed(self, tables):
         new = first_head(

@@ -50,8 +50,10 @@ class MemoryTables(Edge):
     `snapshots`: all heads that were ever committed, oldest first; `expired`: how many of them maintenance has dropped.
     """
 
-    def __init__(self, files: MemoryFiles) -> None:
+    def __init__(self, files: MemoryFiles, *, uuid: str = "6d0f4f0e-0000-4000-8000-000000000001") -> None:
+        """`uuid`: the table's own. It is there from the first commit on; a catalog that was lost gets another one."""
         self.files = files
+        self.uuid = uuid
         self.snapshots: list[Head] = []
         self.expired = 0
         self.rows: list[tuple[int, PublishedRow]] = []
@@ -59,6 +61,10 @@ class MemoryTables(Edge):
         self.history: list[BatchRow] = []
 
     # the port
+
+    def table_uuid(self) -> str | None:
+        with self.act("tables.table_uuid", error=Transient):
+            return self.uuid if self.snapshots else None
 
     def head(self) -> Head | None:
         with self.act("tables.head", error=Transient):

@@ -88,6 +88,9 @@ class HeldRow:
 class Tables(Protocol):
     """The Iceberg edge of one stream."""
 
+    def table_uuid(self) -> str | None:
+        """The waveforms table's own UUID, which no other table ever has; None where there is no table yet."""
+
     def head(self) -> Head | None:
         """The newest snapshot in main's ancestry that carries our keys; None before the first."""
 

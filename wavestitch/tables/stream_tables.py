@@ -59,6 +59,10 @@ class StreamTables:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
+    def table_uuid(self) -> str | None:
+        table = self._waveforms.load()
+        return None if table is None else str(table.metadata.table_uuid)
+
     def head(self) -> Head | None:
         table = self._waveforms.load()
         return None if table is None else newest_head(table)
