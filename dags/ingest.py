@@ -30,6 +30,8 @@ from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from wavestitch.batch.request import GATES, check_gate, earlier_plan, plan_request
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
+from wavestitch.contracts.harmless import for_markdown, harmless
+from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secrets, stream_names
 
@@ -83,6 +85,7 @@ PARAMS = {
     "why": Param(
         None,
         type=["null", "string"],
+        maxLength=MAX_SAID,
         title="Why",
         description="Recorded with the batch, beside your name. Needed with accept and park.",
         section="Quality gate",
@@ -118,11 +121,11 @@ def plan(stream: str) -> list[dict[str, Any]]:
         describe_plan(deployment.folder(stream, earlier).plan()) if earlier else step_plan(deployment, stream, request)
     )
     if "nothing" in planned:
-        log.info(planned["nothing"])
+        _log(planned["nothing"])
         context["ti"].xcom_push(key="nothing", value=planned["nothing"])
         return []
     for partition, why in planned["why"].items():
-        log.info("partition %s starts there: %s", partition, why)
+        _log(f"partition {partition} starts there: {why}")
     context["ti"].xcom_push(key="plan", value=planned)
     context["ti"].xcom_push(key="plan_id", value=planned["plan_id"])
     units = [{"unit": u, "slices": ", ".join(planned["slices"][u])} for u in planned["units"]]
@@ -153,7 +156,7 @@ def reassemble(stream: str, plan_id: str, reads: list[dict[str, Any]]) -> dict[s
     def submit(job: Path, outcome: Path) -> None:
         submit_through_connection(deployment.settings, job, outcome)
 
-    return step_reassemble(deployment, stream, plan_id, receipts, submit=submit, say=log.info)
+    return step_reassemble(deployment, stream, plan_id, receipts, submit=submit, say=_log)
 
 
 @task(execution_timeout=timedelta(hours=1))
@@ -167,8 +170,9 @@ def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str
 
     context = get_current_context()
     gate, why = check_gate(context["params"]["gate"], context["params"]["why"])
-    who = context["dag_run"].triggering_user_name
-    return step_validate(Deployment(), stream, plan_id, reassembled, gate=gate, why=f"{why} ({who})" if who else why)
+    if who := context["dag_run"].triggering_user_name:
+        why = f"{why} ({name_of_person(who)})"
+    return step_validate(Deployment(), stream, plan_id, reassembled, gate=gate, why=why)
 
 
 @result
@@ -178,7 +182,7 @@ def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: d
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.steps import step_publish  # noqa: PLC0415
 
-    return step_publish(Deployment(), stream, plan_id, reassembled, validated, say=log.info)
+    return step_publish(Deployment(), stream, plan_id, reassembled, validated, say=_log)
 
 
 @task.short_circuit(execution_timeout=timedelta(minutes=15))
@@ -193,6 +197,11 @@ def commit_offsets(stream: str, plan_id: str) -> bool:
     ti = get_current_context()["ti"]
     ti.xcom_push(key="committed", value=step_commit_offsets(Deployment(), stream, plan_id))
     return bool(ti.xcom_pull(task_ids="plan", key="plan")["left"])
+
+
+def _log(text: str) -> None:
+    """What a step says, with what strangers said in it, as one line of the task's log."""
+    log.info("%s", harmless(text))
 
 
 def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> None:
@@ -236,7 +245,7 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY) -> 
     """The DAG of one stream. Raises `BadInput` for a schedule that is none."""
     with DAG(
         f"ingest_{stream.name}",
-        description=stream.description or f"Waveforms of {stream.topic}",
+        description=harmless(stream.description) or f"Waveforms of {stream.topic}",
         doc_md=describe_stream(stream),
         schedule=_timetable(stream),
         start_date=START,
@@ -273,8 +282,8 @@ def make_broken_dag(name: str, sentence: str) -> DAG:
     safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
     with DAG(
         f"ingest_{safe}" if safe == name else f"ingest_{safe}_{sum(name.encode())}",
-        description=f"Broken: {sentence}",
-        doc_md=f"# Broken\n\n{_plain(sentence)}\n\nNothing of this stream is read until its file is put right; "
+        description=f"Broken: {harmless(sentence)}",
+        doc_md=f"# Broken\n\n{for_markdown(sentence)}\n\nNothing of this stream is read until its file is put right; "
         "`wavestitch check` tests it. The other streams go on.",
         schedule=None,
         start_date=START,
@@ -297,10 +306,10 @@ def make_broken_dag(name: str, sentence: str) -> DAG:
 def describe_stream(stream: Stream) -> str:
     """What an operator wants to know before triggering, as Markdown."""
     limits = stream.limits
-    expected = "".join(f"\n- `{e.type}` ({e.severity}): {_plain(str(e.kwargs))}" for e in stream.expectations)
+    expected = "".join(f"\n- `{e.type}` ({e.severity}): {for_markdown(str(e.kwargs))}" for e in stream.expectations)
     return f"""# {stream.name}
 
-{_plain(stream.description)}
+{for_markdown(stream.description)}
 
 Topic `{stream.topic}`, consumer group `{stream.group}`, schedule `{stream.schedule or "none"}` (UTC).
 
@@ -325,11 +334,6 @@ def _timetable(stream: Stream) -> CronDataIntervalTimetable | None:
     except AirflowTimetableInvalid as error:
         raise BadInput(f"streams/{stream.name}.yaml: 'schedule' is not valid: {stream.schedule!r}: {error}") from None
     return timetable
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown leaves as it is."""
-    return f"`{' '.join(text.split()).replace('`', chr(39))}`" if text else ""
 
 
 def make_dags(settings: Settings) -> list[DAG]:

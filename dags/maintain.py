@@ -15,6 +15,7 @@ from typing import Any
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, get_current_context, task
 
+from wavestitch.contracts.harmless import harmless
 from wavestitch.settings import load_settings, stream_names
 
 DOC = """# Maintain
@@ -50,7 +51,7 @@ def maintain(stream: str) -> dict[str, Any]:
             log.info("%s", step)
 
         def say(self, text: str) -> None:
-            log.info("%s", text)
+            log.info("%s", harmless(text))
 
         def progress(self, records: int, size: int) -> None: ...
 
@@ -61,7 +62,7 @@ def maintain(stream: str) -> dict[str, Any]:
     for action in report.actions:
         log.info("%s: %s %s %s", action.action, action.count, action.unit, "went" if apply else "would go")
         for line in action.kept:
-            log.info("%s: kept: %s", action.action, line)
+            log.info("%s: kept: %s", action.action, harmless(line))
     # Without tuples: XCom would wrap them.
     return dict(json.loads(json.dumps(asdict(report))))
 

@@ -15,6 +15,7 @@ from airflow.sdk import DAG, Param, get_current_context, result, task
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.plain_text import MAX_SAID, said_by_person
 from wavestitch.settings import load_settings, stream_names
 
 DOC = """# Rewind
@@ -39,13 +40,13 @@ def rewind() -> dict[str, Any]:
 
     context = get_current_context()
     params = context["params"]
-    why = (params["why"] or "").strip()
+    why = said_by_person(params["why"], "the reason (why)")
     if params["apply"] and not why:
         raise BadInput("apply needs a reason (why): it is recorded with the rewind")
     deployment = Deployment()
     stream, tables = deployment.stream(params["stream"]), deployment.tables(params["stream"])
     who = context["dag_run"].triggering_user_name or "Airflow"
-    found = plan_rewind(stream, rewind_target(params["to"]), log=deployment.log, tables=tables, who=who, why=why or "-")
+    found = plan_rewind(stream, rewind_target(params["to"]), log=deployment.log, tables=tables, who=who, why=why)
     for partition, (old, new) in sorted(found.moves.items()):
         log.info("partition %s: %s -> %s", partition, old, new)
     if params["apply"]:
@@ -102,6 +103,7 @@ with DAG(
         "why": Param(
             None,
             type=["null", "string"],
+            maxLength=MAX_SAID,
             title="Why",
             description="Recorded with the rewind, beside your name. Needed with apply.",
             section="Do it",

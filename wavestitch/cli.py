@@ -238,7 +238,7 @@ def rewind(
     deployment = Deployment()
     definition, tables = deployment.stream(stream), deployment.tables(stream)
     found = plan_rewind(
-        definition, rewind_target(to), log=deployment.log, tables=tables, who=getpass.getuser(), why=why or "-"
+        definition, rewind_target(to), log=deployment.log, tables=tables, who=getpass.getuser(), why=why
     )
     if apply:
         apply_rewind(definition, found, accept_skip=accept_skip, log=deployment.log, tables=tables)
@@ -286,14 +286,10 @@ def abandon(
     import getpass  # noqa: PLC0415
 
     deployment = Deployment()
-    if not why.strip():
-        raise BadInput("say why this batch is abandoned (--why …): it is kept with it")
     deployment.stream(stream)
     if find_committed(deployment.tables(stream), plan_id) is not None:
         raise Refused(f"batch {plan_id[:16]} of stream {stream} is committed: there is nothing left to abandon")
-    deployment.folder(stream, plan_id).abandon(
-        who=getpass.getuser(), why=why.strip(), at_ms=time.time_ns() // 1_000_000
-    )
+    deployment.folder(stream, plan_id).abandon(who=getpass.getuser(), why=why, at_ms=time.time_ns() // 1_000_000)
     console.out.print(f"batch {plan_id[:16]} is abandoned; the next one reads its offsets anew", markup=False)
 
 

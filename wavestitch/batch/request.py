@@ -15,6 +15,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import TARGETS, Target
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plain_text import said_by_person
 from wavestitch.contracts.plan import PlanKind, Scope
 
 Gate = Literal["stop", "accept", "park"]
@@ -66,7 +67,7 @@ def check_gate(gate: str, why: str | None) -> tuple[Gate, str]:
     """What a closed gate does, and the reason that is recorded with it."""
     if gate not in GATES:
         raise BadInput(f"the gate is {gate!r}; allowed are {', '.join(GATES)}")
-    reason = (why or "").strip()
+    reason = said_by_person(why, "the reason (why)")
     if gate != "stop" and not reason:
         raise BadInput(f"gate {gate} needs a reason (why): it is recorded with the batch")
     return gate, reason

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from wavestitch.batch.commit_offsets import project
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
 from wavestitch.contracts.stream import Stream
@@ -40,6 +41,7 @@ class Target:
 
 def plan_rewind(stream: Stream, target: Target, *, log: Log, tables: Tables, who: str, why: str) -> Rewind:
     """What the rewind would do; touches nothing."""
+    reason = said_by_person(why, "the reason (why)") or "-"
     head = tables.head()
     if head is None:
         raise Refused(f"stream {stream.name} has no head yet: nothing was read, so there is nothing to rewind")
@@ -66,7 +68,7 @@ def plan_rewind(stream: Stream, target: Target, *, log: Log, tables: Tables, who
     positions = {} if fresh else dict(head.positions)
     # What stays keeps its record time and epoch, so that it still holds the watermark back.
     positions |= {p: Position(to) for p, (was, to) in moves.items() if was != to}
-    note = f"rewind to {target.word or target.time_ms or 'named offsets'} by {who}: {why}"
+    note = f"rewind to {target.word or target.time_ms or 'named offsets'} by {name_of_person(who)}: {reason}"
     after = head.next(
         kind=HeadKind.REWIND,
         generation=head.generation + 1,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, Transient
+from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, plan_from_json
 from wavestitch.write_once import digest_file, write_first
 
@@ -44,8 +45,11 @@ class WorkFolder:
 
     def abandon(self, *, who: str, why: str, at_ms: int) -> None:
         """Give the batch up on purpose: nobody carries it through any more, and maintenance may remove what it has."""
+        reason = said_by_person(why, "the reason (why)")
+        if not reason:
+            raise BadInput("say why this batch is abandoned (why): it is kept with it")
         self.plan()
-        self.write(ABANDONED, json.dumps({"who": who, "why": why, "at_ms": at_ms}))
+        self.write(ABANDONED, json.dumps({"who": name_of_person(who), "why": reason, "at_ms": at_ms}))
 
     def plan(self) -> Plan:
         """The plan as it was made. Raises `Fenced` where the batch was abandoned on purpose."""

@@ -19,16 +19,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from wavestitch.contracts.harmless import harmless
+
+_MOST = 8000
+
 
 class WavestitchError(Exception):
     """What happened, where, what was seen against what was allowed, and the next step. Never payload bytes.
 
-    `facts` are small JSON values that survive a process boundary (see `to_json`).
+    `facts` are small JSON values that survive a process boundary (see `to_json`). A message names ids, files and what a
+    library said, and goes to terminals, logs and pages: it is made harmless here, once.
     """
 
     def __init__(self, message: str, **facts: Any) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = harmless(message, most=_MOST)
+        super().__init__(self.message)
         self.facts = facts
 
     def to_json(self) -> dict[str, Any]:

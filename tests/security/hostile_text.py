@@ -1,0 +1,35 @@
+"""Texts of strangers that harm whoever shows them as they are. One corpus for every output and every reader of text."""
+
+from __future__ import annotations
+
+HOSTILE_TEXTS = {
+    "window title (OSC 0)": "ok\x1b]0;pwned-title\x07",
+    "clipboard (OSC 52)": "ok\x1b]52;c;cm0gLXJmIH4K\x07",
+    "link (OSC 8)": "\x1b]8;;file:///etc/passwd\x1b\\click\x1b]8;;\x1b\\",
+    "clear and move": "\x1b[2K\x1b[1Anothing is held",
+    "C1 controls": "a\x9b2Jb\x90q\x9c",
+    "other ends of lines": "a\rb\x0bc\x0cd\x85e\u2028f\u2029g",
+    "a forged line": "ok\n[2026-01-01] INFO - all is well",
+    "NUL, backspace, delete": "a\x00b\x08\x08c\x7f",
+    "bidi override": "\u202egpj.exe",
+    "bidi isolates": "a\u2066b\u2067c\u2069d\u200f\u061c",
+    "zero width": "pa\u200bti\u200cent\u200d\ufeff\u2060",
+    "invisible letters": "a\u3164\u115f\u2800\ufe0f\U000e0100b",
+    "tag characters": "ok\U000e0041\U000e0042",
+    "rich markup": "[/red] boom [link=file:///etc/passwd]click[/link] [bold]",
+    "element": "<script>alert(1)</script>",
+    "attribute": '" onmouseover="alert(1)" x=\'',
+    "comment and end of element": "--></td></table></style><img src=x onerror=alert(1)>",
+    "Jinja template": "{{ 7*7 }}{% for x in ().__class__.__bases__ %}{{ var.value.secret }}{% endfor %}",
+    "format string": "%s %(password)s {0.__class__} {self}",
+    "Markdown link": "[login](javascript:alert(1)) ![x](http://127.0.0.1/x.png) <http://127.0.0.1>",
+    "Markdown code": "`` ` ``` \n# head\n- item\n| a | b |",
+    "formula": "=cmd|'/C calc'!A0",
+    "other formulas": "\t@SUM(1+1)*cmd|' /C calc'!A0",
+    "lone surrogates": "a\ud800b\udfffc",
+    "noncharacters and private use": "a\ufffe\uffff\ue000\U0010ffff",
+    "shell": "$(id) `id` ; rm -rf / | tee x && y > z",
+    "path": "../../../../etc/passwd",
+    "a megabyte": "A" * (1 << 20),
+    "a megabyte of escapes": "\x1b[31m" * (1 << 18),
+}

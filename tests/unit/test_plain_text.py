@@ -1,0 +1,104 @@
+"""What people write is one short printable line; what strangers wrote is harmless in every medium."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.security.hostile_text import HOSTILE_TEXTS
+from wavestitch.batch.request import check_gate
+from wavestitch.batch.rewind import Target, plan_rewind
+from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.contracts.errors import BadInput, Transient, error_from_json
+from wavestitch.contracts.harmless import for_html, for_markdown, for_spreadsheet, harmless, harmless_lines, is_plain
+from wavestitch.contracts.plain_text import MAX_SAID, name_of_person, said_by_person
+from wavestitch.contracts.stream import Stream
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
+
+
+def test_a_reason_of_five_hundred_printable_characters_is_taken_as_it_is() -> None:
+    reason = ("Wiederholt: Sensor 4 – «défekt», 心電図 " * 20)[:MAX_SAID].strip()
+    assert said_by_person(f"  {reason}\n", "the reason (why)") == reason
+
+
+def test_nothing_said_is_nothing() -> None:
+    assert said_by_person(None, "why") == said_by_person(" \n ", "why") == ""
+
+
+def test_one_character_more_is_refused_with_the_limit() -> None:
+    with pytest.raises(BadInput, match=r"the reason \(why\) has 501 characters; allowed are 500"):
+        said_by_person("x" * 501, "the reason (why)")
+
+
+@pytest.mark.parametrize(
+    "odd", ["\n", "\x1b", "\x00", "\u202e", "\u200b", "\u2028", "\ud800", "\u3164", "\ufe0f", "\x9b"]
+)
+def test_a_character_that_nobody_sees_is_refused_by_number_and_place(odd: str) -> None:
+    with pytest.raises(BadInput, match=r"has the character \\[xuU][0-9a-f]+ at place 3"):
+        said_by_person(f"ab{odd}cd", "the note")
+
+
+def test_a_name_from_a_login_is_shown_for_what_it_is() -> None:
+    assert name_of_person("eve\x1b[2J") == r"eve\x1b[2J"
+    assert len(name_of_person("x" * 10_000)) <= 101
+
+
+@given(ANY_TEXT)
+def test_harmless_text_is_one_printable_line_and_stays_the_same_when_done_twice(text: str) -> None:
+    shown = harmless(text)
+    assert is_plain(shown)
+    assert harmless(shown) == shown
+    shown.encode()
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S"], max_codepoint=0x2FF), max_size=300))
+def test_plain_text_is_not_changed(text: str) -> None:
+    assert harmless(text) == text
+
+
+@pytest.mark.parametrize("kind", HOSTILE_TEXTS)
+def test_no_medium_lets_a_hostile_text_through(kind: str) -> None:
+    text = HOSTILE_TEXTS[kind]
+    assert len(harmless(text)) <= 2001
+    assert all(is_plain(line) for line in harmless_lines(text).split("\n"))
+    assert not set('<>"') & set(for_html(text))
+    span = for_markdown(text)
+    assert span == "" or (span[0] == span[-1] == "`" and "`" not in span[1:-1] and is_plain(span))
+    written = io.StringIO()
+    csv.writer(written).writerow([for_spreadsheet(text)])
+    (row,) = csv.reader(io.StringIO(written.getvalue()))
+    assert row[0].lstrip()[:1] not in set("=+-@\t\r")
+
+
+@pytest.mark.parametrize("kind", HOSTILE_TEXTS)
+def test_an_error_names_hostile_text_harmlessly_and_crosses_a_process(kind: str) -> None:
+    error = Transient(f"the topic {HOSTILE_TEXTS[kind]} is away")
+    assert is_plain(error.message)
+    assert is_plain(str(error))
+    assert error_from_json(error.to_json()).message == error.message
+
+
+def refused_reasons(tmp_path: Path) -> dict[str, Callable[[str], object]]:
+    """Every way by which a person's reason comes in; each ends before anything is asked of a table or a log."""
+    nobody: Any = None
+    stream = Stream(name="ecg", topic="t", group="g")
+    return {
+        "gate": lambda why: check_gate("park", why),
+        "rewind": lambda why: plan_rewind(stream, Target(word="end"), log=nobody, tables=nobody, who="me", why=why),
+        "abandon": lambda why: WorkFolder(tmp_path).abandon(who="me", why=why, at_ms=0),
+    }
+
+
+@pytest.mark.parametrize("way", ["gate", "rewind", "abandon"])
+@pytest.mark.parametrize("why", ["A" * 1_000_000, "x\x1b]0;t\x07\x1b[2J"])
+def test_no_way_in_takes_a_reason_that_is_long_or_moves_a_cursor(way: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"the reason \(why\) has"):
+        refused_reasons(tmp_path)[way](why)

@@ -1,0 +1,59 @@
+"""Foreign text made harmless for whoever is shown it: a terminal, a log, a page, Markdown, a spreadsheet. Pure.
+
+Foreign is what producers, users, files and libraries said: ids, headers, reasons, names, exceptions. Never decides what
+is kept: bytes in tables and files stay as they came, only what is shown changes. Invariant: nothing that is returned
+here can move a cursor, reorder its neighbours, hide a letter or begin a line.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+MAX_SHOWN = 2000
+# Letters for Unicode, nothing for the eye: joiners, fillers, variation selectors, the empty Braille cell.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_FORMULA = ("=", "+", "-", "@")
+
+
+def harmless(text: str, *, most: int = MAX_SHOWN) -> str:
+    """`text` as one line of printable characters: others are shown as escapes (`\\x1b`, `\\u202e`), the end as `…`."""
+    shown = text[:most]
+    if not is_plain(shown):
+        shown = "".join(c if is_plain(c) else named(c) for c in shown)
+    return shown if len(text) <= most and len(shown) <= most else f"{shown[:most]}…"
+
+
+def harmless_lines(text: str, *, most: int = MAX_SHOWN) -> str:
+    """The same for our own text of several lines, as a terminal shows it: the ends of lines stay."""
+    return "\n".join(harmless(line, most=most) for line in text.split("\n"))
+
+
+def for_markdown(text: str, *, most: int = MAX_SHOWN) -> str:
+    """Harmless text as a code span, in which Markdown obeys nothing but the backtick; empty for an empty text."""
+    shown = harmless(" ".join(text.split()), most=most).replace("`", "'")
+    return f"`{shown}`" if shown else ""
+
+
+def for_html(text: str, *, most: int = MAX_SHOWN) -> str:
+    """Harmless text as HTML that shows exactly its letters, also inside an attribute in quotes."""
+    return escape(harmless(text, most=most))
+
+
+def for_spreadsheet(text: str, *, most: int = MAX_SHOWN) -> str:
+    """Harmless text as the value of a CSV field that no spreadsheet takes for a formula. Quoting is the writer's."""
+    shown = harmless(text, most=most)
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
+
+
+def is_plain(text: str) -> bool:
+    """Whether a reader sees every character of `text`, one after the other, in one line."""
+    return text.isprintable() and not _INVISIBLE.search(text)
+
+
+def named(c: str) -> str:
+    """A character by its number, in letters that every terminal has."""
+    code = ord(c)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
