@@ -93,7 +93,7 @@ def refused_reasons(tmp_path: Path) -> dict[str, Callable[[str], object]]:
     return {
         "gate": lambda why: check_gate("park", why),
         "rewind": lambda why: plan_rewind(stream, Target(word="end"), log=nobody, tables=nobody, who="me", why=why),
-        "abandon": lambda why: WorkFolder(tmp_path).abandon(who="me", why=why, at_ms=0),
+        "abandon": lambda why: WorkFolder(tmp_path, "ecg", "0" * 32).abandon(who="me", why=why, at_ms=0),
     }
 
 
