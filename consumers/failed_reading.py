@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
-from consumers.kafka_errors import translate
 from consumers.range_scan import ScanFailed, Source
 from wavestitch.contracts.errors import DataLost, Refused, Terminal, Transient, WavestitchError
 from wavestitch.contracts.holes import lost_to_retention
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
 from wavestitch.contracts.stop_rule import Why
+from wavestitch.kafka.kafka_errors import translate
 
 
 def check_topic(log: Log, source: Source) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 
-from consumers.kafka_errors import is_refused_act, is_refused_login, kafka_error, translate
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.kafka.kafka_errors import is_refused_act, is_refused_login, kafka_error, translate
 
 _FIRST_PATIENCE = 1.0
 _POLL_SECONDS = 0.01

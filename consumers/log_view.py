@@ -14,12 +14,12 @@ from typing import Any
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
-from consumers.client_settings import KafkaSettings, admin_config, consumer_config
 from consumers.group_state import commit_group, committed_offsets, live_members
-from consumers.kafka_errors import is_refused_login, kafka_error, translate
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.kafka.client_settings import KafkaSettings, admin_config, consumer_config
+from wavestitch.kafka.kafka_errors import is_refused_login, kafka_error, translate
 
 _NO_RECORD = -1
 """Kafka's answer where no record is as late as the time that was asked for."""

@@ -16,11 +16,11 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from consumers.client_settings import Isolation, KafkaSettings, consumer_config
-from consumers.kafka_errors import is_passing, is_refused_login, kafka_error
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.stop_rule import State, StopRule, Why
+from wavestitch.kafka.client_settings import Isolation, KafkaSettings, consumer_config
+from wavestitch.kafka.kafka_errors import is_passing, is_refused_login, kafka_error
 
 _MOST_RECORDS = 500
 _FIRST_RECORDS = 16

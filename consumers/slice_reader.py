@@ -11,7 +11,6 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
-from consumers.client_settings import Isolation, KafkaSettings
 from consumers.failed_reading import check_topic, explain_failure
 from consumers.landing import LandingWriter
 from consumers.range_scan import OnBatch, ScanFailed, Source, scan_range
@@ -22,6 +21,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice
+from wavestitch.kafka.client_settings import Isolation, KafkaSettings
 
 # Not `message.headers()`: for a name that is not UTF-8, the client (2.16) returns a list with a null pointer in it and
 # sets an exception, too. A plain call skips Python's check for that once the interpreter has specialised it, and the

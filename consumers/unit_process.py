@@ -16,10 +16,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from consumers.client_settings import KafkaSettings
 from consumers.unit_reader import read_unit
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.plan import plan_from_json
+from wavestitch.kafka.client_settings import KafkaSettings
 
 _ORPHANED = 3
 

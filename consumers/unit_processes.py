@@ -21,10 +21,10 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from consumers.client_settings import KafkaSettings
 from wavestitch.contracts.errors import Terminal, Transient, error_from_json
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
+from wavestitch.kafka.client_settings import KafkaSettings
 
 _ARGV = (sys.executable, "-P", "-m", "consumers.unit_process")  # -P: nothing is imported from the working directory
 # The client has threads of its own for each slice. With a heap for each of them, too, freed memory stays in pieces.

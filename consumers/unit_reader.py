@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from consumers.client_settings import KafkaSettings
 from consumers.failed_reading import check_topic
 from consumers.log_view import KafkaLog
 from consumers.range_scan import Source
@@ -22,6 +21,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.write_once import disk_errors, write_digested
 
 Progress = Callable[[int, int], None]

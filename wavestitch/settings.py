@@ -32,7 +32,7 @@ class _Section(BaseModel):
 
 
 class Kafka(_Section):
-    """The broker. `options`: further librdkafka settings, from an allow-list (`consumers.client_settings`)."""
+    """The broker. `options`: further librdkafka settings, from an allow-list (`wavestitch.kafka.client_settings`)."""
 
     bootstrap: str
     options: dict[str, str] = Field(default_factory=dict)

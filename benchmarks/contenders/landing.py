@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.children import serve
-from consumers.client_settings import KafkaSettings
 from consumers.unit_reader import read_unit
 from wavestitch.contracts.plan import plan_from_json
+from wavestitch.kafka.client_settings import KafkaSettings
 
 
 def land(job: dict[str, Any]) -> dict[str, Any]:

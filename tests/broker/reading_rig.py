@@ -15,7 +15,6 @@ import confluent_kafka
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from consumers.client_settings import KafkaSettings
 from consumers.landed_file import open_landing, read_index
 from consumers.log_view import KafkaLog
 from consumers.unit_reader import read_unit
@@ -27,6 +26,7 @@ from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.receipt import Receipt, check_coverage
 from wavestitch.contracts.stream import Stream
+from wavestitch.kafka.client_settings import KafkaSettings
 
 META = (
     '{"source":"s","channel":"c","start_time_ns":0,"sampling_rate_hz":1.0,"sample_format":"i16le","units":"mV",'

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from consumers.client_settings import KafkaSettings
 from consumers.log_view import KafkaLog
 from tests.broker.reading_rig import Sender, delete_before
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, PartitionEnds
 from wavestitch.contracts.position import Position, Tag, parse_tag
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, run_kafka_tool
 
 TAG = Tag(3, 14, "0123456789abcdef0123").encode()

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import ResourceType
 
-from consumers.client_settings import KafkaSettings
 from consumers.unit_reader import read_unit, write_receipt
 from tests.broker.reading_rig import (
     META,
@@ -31,6 +30,7 @@ from tests.broker.reading_rig import (
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.errors import BadInput, DataLost, Refused, Transient
 from wavestitch.contracts.receipt import receipt_from_json
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import start_broker, stop_broker
 
 # --- whole readings

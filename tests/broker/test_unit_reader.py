@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from consumers.client_settings import KafkaSettings
 from consumers.unit_processes import UnitProcesses
 from consumers.unit_reader import read_units
 from tests.broker.reading_rig import (
@@ -26,6 +25,7 @@ from tests.broker.reading_rig import (
 )
 from wavestitch.contracts.errors import BadInput, DataLost, Transient, WavestitchError
 from wavestitch.contracts.plan import Plan
+from wavestitch.kafka.client_settings import KafkaSettings
 
 
 def test_units_are_read_side_by_side_and_progress_is_summed_up(rig: Rig, topic_factory: Any) -> None:
@@ -85,7 +85,7 @@ def test_children_die_with_their_parent(rig: Rig, topic_factory: Any, tmp_path: 
     (tmp_path / "plan.json").write_text(plan.to_json())
     program = f"""
         from pathlib import Path
-        from consumers.client_settings import KafkaSettings
+        from wavestitch.kafka.client_settings import KafkaSettings
         from consumers.unit_reader import read_units
         from wavestitch.contracts.plan import plan_from_json
         plan = plan_from_json(Path("plan.json").read_text())

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from consumers import unit_process, unit_processes
-from consumers.client_settings import KafkaSettings
 from consumers.unit_reader import read_units
 from tests.faults.in_process import narrow_fetches
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
+from wavestitch.kafka.client_settings import KafkaSettings
 
 
 def read_in_children(

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from consumers.client_settings import KafkaSettings
 from consumers.log_view import KafkaLog
 from tests.deployment_rig import eventually
 from tests.faults.broker_faults import CLASSES
 from tests.faults.cluster import Cluster, start_cluster
 from tests.faults.fault_class import Bench, FaultClass, Need
 from wavestitch.contracts.errors import Transient
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker
 
 ON_ONE_BROKER = [(c, s) for c in CLASSES if c.need is Need.BROKER for s in c.quick]

@@ -22,7 +22,6 @@ from confluent_kafka.admin import (
     NewPartitions,
 )
 
-from consumers.client_settings import KafkaSettings
 from consumers.landed_file import open_landing
 from consumers.log_view import KafkaLog
 from consumers.range_scan import Source
@@ -34,6 +33,7 @@ from tests.memory.memory_log import MemoryLog, Visibility
 from tests.memory.memory_reader import read_slice
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
+from wavestitch.kafka.client_settings import KafkaSettings
 
 START_MS = 1_700_000_000_000
 META = metadata(START_MS)

@@ -117,7 +117,7 @@ def test_a_reader_of_the_whole_topic_stays_small(on_broker: OnBroker, tmp_path: 
     program = """
         import resource, sys
         from pathlib import Path
-        from consumers.client_settings import KafkaSettings
+        from wavestitch.kafka.client_settings import KafkaSettings
         from consumers.unit_reader import read_unit
         from wavestitch.contracts.plan import plan_from_json
         def peak():

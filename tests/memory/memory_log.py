@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from consumers.client_settings import KafkaSettings
 from tests.memory.faults import Edge
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.kafka.client_settings import KafkaSettings
 
 Headers = tuple[tuple[str, bytes | None], ...]
 MAX_MESSAGE_BYTES = 1_048_588

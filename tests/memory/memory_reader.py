@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 from confluent_kafka import KafkaError
 
 from consumers import range_scan, slice_reader
-from consumers.client_settings import KafkaSettings
 from consumers.failed_reading import check_topic, explain_failure
 from consumers.range_scan import ScanFailed, Source, scan_range
 from tests.memory.memory_log import MemoryLog, Mood, Record
@@ -22,6 +21,7 @@ from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.holes import Interval, explain_holes
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
+from wavestitch.kafka.client_settings import KafkaSettings
 
 _MOST = 5
 _LOGS: WeakValueDictionary[str, MemoryLog] = WeakValueDictionary()

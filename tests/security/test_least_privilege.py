@@ -12,7 +12,6 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
-from consumers.client_settings import admin_config
 from tests.conftest import ROOT
 from tests.deployment_rig import STREAM, cut, recordings
 from tests.security.secure_broker import SecureBroker, binding
@@ -29,6 +28,7 @@ from wavestitch.batch.steps import (
 )
 from wavestitch.contracts.errors import Terminal
 from wavestitch.contracts.position import parse_tag
+from wavestitch.kafka.client_settings import admin_config
 from wavestitch.producers.sender import send_chunks
 
 LACKING = [(part, i) for part, grants in GRANTS.items() for i in range(len(grants))]

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from consumers.client_settings import KafkaSettings, admin_config, consumer_config, producer_config
 from wavestitch.contracts.errors import BadInput
+from wavestitch.kafka.client_settings import KafkaSettings, admin_config, consumer_config, producer_config
 
 FORBIDDEN = [
     "plugin.library.paths",
@@ -125,12 +125,24 @@ def test_a_login_or_a_certificate_that_would_silently_not_be_used_is_refused(pro
 @pytest.mark.parametrize("bootstrap", ["k:9092", "127.0.0.1:1,k:9092", "127.0.0.1.evil.example:1", "localhost.x:1"])
 def test_a_password_never_crosses_a_network_in_the_clear(bootstrap: str) -> None:
     plain = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.password": "hush-1"}
-    with pytest.raises(BadInput, match="for everybody to read; use SASL_SSL") as refused:
-        KafkaSettings(bootstrap, plain)
-    assert "hush-1" not in refused.value.message
+    for mechanism in ("PLAIN", "SCRAM-SHA-512"):
+        with pytest.raises(BadInput, match="for everybody to read and to change; use SASL_SSL") as refused:
+            KafkaSettings(bootstrap, {**plain, "sasl.mechanism": mechanism})
+        assert "hush-1" not in refused.value.message
     KafkaSettings("127.0.0.1:1,localhost:2,[::1]:3", plain)
-    KafkaSettings(bootstrap, {**plain, "sasl.mechanism": "SCRAM-SHA-512"})
     KafkaSettings(bootstrap, {**plain, "security.protocol": "SASL_SSL"})
+
+
+def test_a_second_name_of_an_option_is_refused_beside_the_first_and_alone() -> None:
+    one = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}
+    for given in ({**one, "sasl.mechanisms": "PLAIN"}, {"security.protocol": "SASL_SSL", "sasl.mechanisms": "PLAIN"}):
+        with pytest.raises(BadInput, match=r"another name of 'sasl.mechanism'; write that one"):
+            KafkaSettings("k:9092", given)
+
+
+def test_a_login_without_a_mechanism_is_refused_because_the_clients_own_choice_runs_commands() -> None:
+    with pytest.raises(BadInput, match=r"needs a sasl.mechanism"):
+        KafkaSettings("k:9092", {"security.protocol": "SASL_SSL", "sasl.username": "ada"})
 
 
 def test_a_value_that_is_not_text_is_refused() -> None:
@@ -140,7 +152,9 @@ def test_a_value_that_is_not_text_is_refused() -> None:
 
 def test_secrets_are_never_shown() -> None:
     secrets = dict.fromkeys(("sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.keystore.password"), "hush-1")
-    settings = KafkaSettings("k:9092", {**secrets, "sasl.username": "ada", "security.protocol": "SASL_SSL"})
+    settings = KafkaSettings(
+        "k:9092", {**secrets, "sasl.username": "ada", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    )
     assert "hush-1" not in repr(settings) + str(settings) + f"{settings}"
     assert "ada" in repr(settings)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
-from consumers.client_settings import KafkaSettings
 from consumers.log_view import KafkaLog
 from wavestitch import __version__
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Stream
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.id_cache import IdCache

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from consumers.client_settings import KafkaSettings
 from consumers.unit_processes import UnitProcesses
 from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
@@ -27,6 +26,7 @@ from wavestitch.batch.steps import (
 )
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.validation.gate import load_gate
 
 

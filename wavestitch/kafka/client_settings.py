@@ -21,7 +21,6 @@ _SECRET = frozenset(("sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.ke
 _ALLOWED = _SECRET | {
     "security.protocol",
     "sasl.mechanism",
-    "sasl.mechanisms",
     "sasl.username",
     "ssl.ca.location",
     "ssl.ca.pem",
@@ -49,8 +48,9 @@ _VALUES = {
     "security.protocol": ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
     # GSSAPI runs a shell command to renew its ticket, OAUTHBEARER asks a URL: neither is for a settings file.
     "sasl.mechanism": ("plain", "scram-sha-256", "scram-sha-512"),
-    "sasl.mechanisms": ("plain", "scram-sha-256", "scram-sha-512"),
 }
+# Other names of allowed options: of two that disagree the client takes one, and what was checked may be the other.
+_ALIASES = {"sasl.mechanisms": "sasl.mechanism"}
 _BOOTSTRAP = re.compile(r"[^\s,]+:[0-9]{1,5}(,[^\s,]+:[0-9]{1,5})*")
 _LOOPBACK = re.compile(r"(127\.[0-9.]+|localhost|\[::1\]):[0-9]+")
 
@@ -140,17 +140,31 @@ def _check_protocol(bootstrap: str, options: Mapping[str, str]) -> None:
             "SSL, for a certificate alone), or remove them",
             key="security.protocol",
         )
-    mechanism = options.get("sasl.mechanism", options.get("sasl.mechanisms", "")).lower()
-    away = [a for a in bootstrap.split(",") if not _LOOPBACK.fullmatch(a)]
-    if protocol == "sasl_plaintext" and mechanism == "plain" and away:
+    if not protocol.startswith("sasl_"):
+        return
+    if "sasl.mechanism" not in options:
         raise BadInput(
-            f"with security.protocol sasl_plaintext and mechanism plain the password would cross the network to "
-            f"{away[0]} for everybody to read; use SASL_SSL, or a SCRAM mechanism",
+            f"security.protocol {protocol!r} needs a sasl.mechanism (the client's own choice would run kinit); set "
+            f"it to {', '.join(_VALUES['sasl.mechanism'])}",
+            key="sasl.mechanism",
+        )
+    away = next((a for a in bootstrap.split(",") if not is_loopback(a)), None)
+    if protocol == "sasl_plaintext" and away is not None:
+        raise BadInput(
+            f"with security.protocol sasl_plaintext the login, and every record after it, would cross the network to "
+            f"{away} for everybody to read and to change; use SASL_SSL (sasl_plaintext is for loopback alone)",
             key="security.protocol",
         )
 
 
+def is_loopback(address: str) -> bool:
+    """Whether `host:port` names this machine and cannot name another."""
+    return _LOOPBACK.fullmatch(address) is not None
+
+
 def _check_option(key: str, value: object) -> None:
+    if key in _ALIASES:
+        raise BadInput(f"Kafka option {key!r} is another name of {_ALIASES[key]!r}; write that one", key=key)
     if key not in _ALLOWED:
         raise BadInput(
             f"Kafka option {key!r} cannot be set here; allowed are {', '.join(sorted(_ALLOWED))}. Remove it", key=key
