@@ -23,8 +23,8 @@ up: runtime ## Start Kafka and Airflow on this machine and say where they are
 down: runtime ## Stop what `make up` started; data stay
 	.venv/bin/wavestitch down
 
-test: dev ## Run all tests (they start a real Kafka broker)
-	$(PYTHON) -m pytest
+test: dev ## Run all tests (they start real Kafka brokers), WORKERS=2 at a time
+	$(PYTHON) -m pytest -n $(or $(WORKERS),2) --no-loadscope-reorder
 
 check: dev ## Lint, formatting, types, and the direction of imports
 	.venv/bin/ruff check .

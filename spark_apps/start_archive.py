@@ -1,13 +1,15 @@
 """The classes that Spark's JVM loads at every start, archived once: a local start then takes about 40 % less CPU.
 
 Java's own class data sharing: it checks the archive against its classes and does without one that does not fit. Only
-for Spark in this machine; made before it is needed, because making it takes longer than a start.
+for Spark in this machine; made before it is needed, because making it takes longer than a start. An archive is code:
+its name carries the digest of its bytes, which is compared before it is used, and nobody else may come to its folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import subprocess
 import tempfile
 import time
@@ -23,8 +25,11 @@ from spark_apps.submit import (
     spark_properties,
     spark_submit,
 )
+from wavestitch.contracts.errors import BadInput
+from wavestitch.folder_lock import folder_lock
 
 APPLICATION = Path(__file__).with_name("warm_up.py")
+FOLDER = "spark-classes"
 _DEADLINE_SECONDS = 300.0
 _HEARTBEAT_SECONDS = 5.0
 
@@ -32,23 +37,57 @@ _HEARTBEAT_SECONDS = 5.0
 def archived_start(*, cache: Path, java_home: Path, say: Callable[[str], None]) -> dict[str, str]:
     """Spark's settings that use the archive; it is made in `cache` where it is missing (once, under a minute).
 
-    Where it cannot be made, that is said, and Spark starts without one: no settings.
+    Where it cannot be made, that is said, and Spark starts without one: no settings. Raises `BadInput` where the
+    archive's folder is somebody else's.
     """
-    archive = cache / f"spark-{version('pyspark')}-{_java_digest(java_home)}.jsa"
-    if not archive.exists():
-        say("archiving the classes that Spark loads at each start (once, 20 to 60 s)")
-        problem = _make(archive, java_home, say)
-        if problem:
-            say(f"Spark starts without an archive of its classes: {problem}")
-            return {}
-    return {JVM_OPTIONS: f"{LOCAL_JVM_OPTIONS} -XX:SharedArchiveFile={archive}"}
+    if not _has_base_archive(java_home):
+        # The runtime that comes with the Python packages: an archive is made on top of Java's own, which it lacks.
+        return {}
+    # Resolved: of a path with a link in it, the link may be moved after the look.
+    folder = (cache / FOLDER).resolve()
+    _make_private(folder)
+    name = f"spark-{version('pyspark')}-{_java_digest(java_home)}"
+    with folder_lock(folder):
+        archive = _proven(folder, name)
+        if archive is None:
+            say("archiving the classes that Spark loads at each start (once, 20 to 60 s)")
+            problem = _make(folder, name, java_home, say)
+            if problem:
+                say(f"Spark starts without an archive of its classes: {problem}")
+                return {}
+            archive = _proven(folder, name)
+    return {JVM_OPTIONS: f"{LOCAL_JVM_OPTIONS} -XX:SharedArchiveFile={archive}"} if archive else {}
 
 
-def _make(archive: Path, java_home: Path, say: Callable[[str], None]) -> str | None:
+def _has_base_archive(java_home: Path) -> bool:
+    return any((java_home / "lib" / "server").glob("classes*.jsa"))
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        raise BadInput(
+            f"{folder} belongs to user {found.st_uid}, and what Spark loads from there runs as us; take it away, or "
+            "name another cache"
+        )
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        folder.chmod(0o700)
+
+
+def _proven(folder: Path, name: str) -> Path | None:
+    """The archive whose bytes are those that its name says; one that others have altered goes."""
+    for path in sorted(folder.glob(f"{name}.*.jsa")):
+        if path.name == f"{name}.{_digest(path)}.jsa":
+            return path
+        path.unlink()
+    return None
+
+
+def _make(folder: Path, name: str, java_home: Path, say: Callable[[str], None]) -> str | None:
     """Run Spark once and let its JVM write down what it loaded; what went wrong, if anything did."""
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".spark-archive-", dir=archive.parent) as scratch:
-        made, log = Path(scratch) / archive.name, Path(scratch) / "log"
+    with tempfile.TemporaryDirectory(prefix=".spark-archive-", dir=folder) as scratch:
+        made, log = Path(scratch) / "made.jsa", Path(scratch) / "log"
         options = f"{LOCAL_JVM_OPTIONS} -XX:ArchiveClassesAtExit={made} -Xlog:cds=off -Xlog:cds+dynamic=off"
         properties = Path(scratch) / "spark.properties"
         properties.write_text(spark_properties(spark_conf("local[2]", {JVM_OPTIONS: options})), encoding="latin-1")
@@ -68,8 +107,9 @@ def _make(archive: Path, java_home: Path, say: Callable[[str], None]) -> str | N
         if code != 0 or not made.exists():
             lines = log.read_text(errors="replace").split("\n")
             return f"Spark ended with {code}: {next((x for x in reversed(lines) if x.strip()), 'no output')[:300]}"
+        made.chmod(0o400)
         # Nobody may find half of it.
-        os.replace(made, archive)
+        os.replace(made, folder / f"{name}.{_digest(made)}.jsa")
     return None
 
 
@@ -81,6 +121,11 @@ def _wait(child: subprocess.Popen[bytes], say: Callable[[str], None]) -> int:
         except subprocess.TimeoutExpired:
             say(f"  after {time.monotonic() - began:.0f} s: still archiving")
     return -1
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _java_digest(java_home: Path) -> str:

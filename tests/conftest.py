@@ -6,17 +6,17 @@ Nothing is started unless a test asks for it, and what was started is stopped ev
 from __future__ import annotations
 
 import itertools
-import signal
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.deployment_rig import eventually
+from tests.two_processors import BothProcessors, end_in_order, end_workers, long_first
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, SPARK_TABLES, cached_jars
 from wavestitch.local.java import find_java
@@ -32,8 +32,28 @@ class TopicFactory(Protocol):
 
 
 def pytest_configure() -> None:
-    # A run that is told to end (a deadline, an impatient person) must still stop what it started.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_in_order()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BothProcessors:
+    return BothProcessors(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        long_first(items)
+
+
+_runs: list[pytest.Session] = []
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    _runs.append(session)
+
+
+def pytest_keyboard_interrupt() -> None:
+    end_workers(_runs[-1])
 
 
 def _say(text: str) -> None:

@@ -135,7 +135,8 @@ def test_children_wait_for_the_next_plan_and_those_that_died_meanwhile_are_repla
         assert set(readers_of(tmp_path)) == first
         killed = first.pop()
         os.kill(killed, signal.SIGKILL)
-        wait_for(lambda: killed not in readers_of(tmp_path))
+        # Dead to its last thread, and still there to be waited for.
+        os.waitid(os.P_PID, killed, os.WEXITED | os.WNOWAIT)
         assert read([[(0, 0, 30)], [(1, 0, 30)]]) == sent[:60]
         assert first < set(readers_of(tmp_path))
         delete_before(rig.bootstrap, topic, 4, partition=1)

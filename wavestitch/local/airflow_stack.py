@@ -22,9 +22,9 @@ from typing import Any
 import httpx
 
 from wavestitch.contracts.errors import BadInput, Terminal, Transient
+from wavestitch.folder_lock import folder_lock
 from wavestitch.local.airflow_api import AirflowApi
 from wavestitch.local.airflow_settings import USERS, AirflowFolders, airflow_environment
-from wavestitch.local.folder_lock import folder_lock
 from wavestitch.local.loopback_port import LOOPBACK, free_ports, is_free
 from wavestitch.local.process import Daemon, running_daemon, start_daemon, stop_daemon, write_whole
 

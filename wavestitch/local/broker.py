@@ -23,7 +23,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from wavestitch.contracts.errors import BadInput, Terminal, Transient
-from wavestitch.local.folder_lock import folder_lock
+from wavestitch.folder_lock import folder_lock
 from wavestitch.local.loopback_port import LOOPBACK, free_ports, is_free
 from wavestitch.local.process import Daemon, running_daemon, start_daemon, stop_daemon, wait_until, write_whole
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
-from wavestitch.local.folder_lock import folder_lock
+from wavestitch.folder_lock import folder_lock
 
 PIN_FILE = Path(__file__).with_name("jars.sha256")
 

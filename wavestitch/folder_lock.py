@@ -1,4 +1,4 @@
-"""One process at a time in a folder of the local stack. The lock goes with its process, however that ends."""
+"""One process at a time in a folder of this machine. The lock goes with its process, however that ends."""
 
 from __future__ import annotations
 

@@ -1,0 +1,102 @@
+"""How `make test` deals the tests out to its workers (pytest-xdist), and how they end.
+
+A file stays whole on one worker, since its tests share what is dear to set up: a broker, Spark, a batch that was run.
+Exceptions are listed here: files whose tests share nothing, and files that must not run at the same time. What is long
+comes first, so that no worker is left alone with it in the end.
+"""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+import psutil
+import pytest
+from xdist import is_xdist_controller
+from xdist.scheduler import LoadScopeScheduling
+
+_ONE_BY_ONE = frozenset(
+    {
+        "tests/domain/test_machine_catches_mutants.py",
+        "tests/faults/test_broker_faults.py",
+        "tests/faults/test_kill_points.py",
+        "tests/faults/test_local_faults.py",
+    }
+)
+"""Files of long tests that share nothing."""
+
+_TOGETHER = {
+    # A whole Airflow each: two at a time take longer to come up than they are given.
+    "tests/stack/test_airflow_stack.py": "airflow",
+    "tests/stack/test_demo.py": "airflow",
+    "tests/security/test_a_dag_run.py": "airflow",
+    # They bound the seconds and the memory that something takes.
+    "tests/hostile/test_memory.py": "measured",
+    "tests/hostile/test_parser.py": "measured",
+    "tests/hostile/test_yaml.py": "measured",
+}
+"""File to the group of files that run one after the other."""
+
+_LONG_FIRST = (
+    "airflow",
+    "tests/histories/",
+    "tests/faults/",
+    "tests/domain/test_machine_catches_mutants.py",
+    "tests/domain/test_protocol_machine.py",
+    "tests/security/",
+    "tests/stack/",
+    "tests/broker/",
+    "tests/hostile/",
+    "tests/domain/",
+)
+"""What begins like this comes first, in this order."""
+
+_STOP_SECONDS = 90
+"""What a worker has started may take so long to stop."""
+
+
+class BothProcessors(LoadScopeScheduling):  # type: ignore[misc]
+    """Deals out files, or what the lists above say instead, in the order in which they were collected."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
+
+
+def unit_of(nodeid: str) -> str:
+    """The name of what is dealt out together with this test."""
+    file = nodeid.partition("::")[0]
+    return nodeid if file in _ONE_BY_ONE else _TOGETHER.get(file, file)
+
+
+def long_first(items: list[pytest.Item]) -> None:
+    """Sort the tests as they are to be dealt out."""
+
+    def place(item: pytest.Item) -> int:
+        unit = unit_of(item.nodeid)
+        return next((i for i, start in enumerate(_LONG_FIRST) if unit.startswith(start)), len(_LONG_FIRST))
+
+    items.sort(key=place)
+
+
+def end_in_order() -> None:
+    """A run that is told to end (a deadline, an impatient person) must still stop what it started: once is enough."""
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, _end)
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    # Both processes of a run may be told, and told again while they are at it.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def end_workers(session: pytest.Session) -> None:
+    """Tell the workers of this run to end, and wait until they have stopped what they started."""
+    if not is_xdist_controller(session):
+        return
+    nodes = list(session.config.pluginmanager.getplugin("dsession")._active_nodes)
+    for worker in psutil.Process().children():
+        worker.terminate()
+    for node in nodes:
+        node.channel.waitclose(_STOP_SECONDS)
