@@ -152,7 +152,10 @@ def produce(
 @app.command()
 def plan(stream: StreamName, as_json: AsJson = False) -> None:
     """What the next batch would read, why it starts there, and what it would cost. Touches nothing."""
-    found = step_plan(Deployment(), stream, PlanRequest(), apply=False)
+    deployment = Deployment()
+    found = step_plan(deployment, stream, PlanRequest(), apply=False)
+    for remark in deployment.tables(stream).remarks():
+        _say(remark)
     _show(found, as_json, lambda: console.show_plan(found))
 
 
@@ -317,6 +320,7 @@ def _status_of(facts: StreamFacts) -> dict[str, Any]:
             "open": facts.open,
             "quarantined": facts.quarantined,
             "watermark": console.clock(facts.head.watermark_ms) if facts.head.watermark_ms else "",
+            "remarks": list(facts.remarks),
         }
     return found
 

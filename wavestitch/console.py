@@ -235,8 +235,8 @@ def show_status(found: Sequence[Mapping[str, Any]]) -> None:
     out.print("backlog: offsets not yet read; headroom: from the log's start to the position;", style="dim")
     out.print("open and quarantined in chunks; watermark: how far the stream's data have come", style="dim")
     for row in found:
-        if "problem" in row:
-            out.print(f"{row['stream']}: {row['problem']}", markup=False, highlight=False)
+        for said in [*([row["problem"]] if "problem" in row else []), *row.get("remarks", ())]:
+            out.print(f"{row['stream']}: {said}", markup=False, highlight=False)
 
 
 def show_sent(report: SendReport) -> None:

@@ -34,6 +34,8 @@ def _show_actions(report: MaintenanceReport) -> None:
         facts = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in a.facts.items() if n)
         for line in [*a.kept, *([facts] if facts else [])]:
             out.print(f"  {a.action}: {line}", markup=False, highlight=False, style="dim")
+    for line in report.remarks:
+        out.print(f"  {line}", markup=False, highlight=False)
 
 
 def _show_footprint(report: MaintenanceReport) -> None:

@@ -20,11 +20,13 @@ from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transien
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
+from wavestitch.maintain.what_goes import unreferenced
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.read_waveforms import read_waveforms
 from wavestitch.tables.stored_table import StoredTable
 from wavestitch.tables.stream_tables import StreamTables
 from wavestitch.tables.table_layout import WAVEFORMS_TABLE
+from wavestitch.tables.table_state import named_files, stored_files
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -100,15 +102,20 @@ class TestHead:
         assert tables.head() == two
         assert tables.published(["late"]) == {}
 
-    def test_a_commit_that_loses_after_it_looked_conflicts_and_leaves_no_file(self, tables, settings, tmp_path):
+    def test_a_commit_that_loses_after_it_looked_conflicts_and_its_files_go_with_maintenance(
+        self, tables, settings, tmp_path
+    ):
         one = tables.commit(None, first_head(), [])
         stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE)
         stale = stored.ensure()
         two = tables.commit(one, one.next(), [])
-        files = file_count(tmp_path)
+        before = {f.path for f in stored_files(tmp_path)}
         with pytest.raises(CommitConflict):
             stored.commit_files(stale, [], one.next(plan_id="stale").to_properties())
-        assert file_count(tmp_path) == files
+        left = [f for f in stored_files(tmp_path) if f.path not in before]
+        named, now_ms = named_files(tables.waveforms()), left[-1].modified_ms
+        assert left
+        assert unreferenced(left, named=named, under_way=(), modified_before_ms=now_ms) == left
         assert tables.head() == two
 
     def test_of_processes_that_commit_on_the_same_head_exactly_one_wins(self, settings, tmp_path):

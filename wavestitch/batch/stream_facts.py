@@ -33,7 +33,8 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """`problem`: a sentence where something could not be found out. `open`, `quarantined`: held chunks."""
+    """`problem`: a sentence where something could not be found out. `open`, `quarantined`: held chunks. `remarks`: what
+    others have changed about the tables."""
 
     name: str
     problem: str = ""
@@ -44,6 +45,7 @@ class StreamFacts:
     quarantined: int = 0
     batches: tuple[BatchRow, ...] = ()
     documented: frozenset[str] = frozenset()
+    remarks: tuple[str, ...] = ()
 
     @property
     def backlog(self) -> int | None:
@@ -66,6 +68,7 @@ def stream_facts(deployment: Deployment, name: str) -> StreamFacts:
             return StreamFacts(name, "no batch yet", stream.topic)
         held = load_state(tables, topic_id=head.topic_id).held
         rows = tuple(tables.batches(since=head.sequence - _BATCHES + 1))
+        remarks = tuple(tables.remarks())
     except WavestitchError as error:
         return StreamFacts(name, error.message)
     ends, problem = _ends(deployment, stream, head)
@@ -83,6 +86,7 @@ def stream_facts(deployment: Deployment, name: str) -> StreamFacts:
         open=waiting,
         quarantined=len(held) - waiting,
         batches=rows,
+        remarks=remarks,
         documented=frozenset(
             r.plan_id for r in rows if (deployment.docs_folder(name, r.plan_id) / "index.html").is_file()
         ),

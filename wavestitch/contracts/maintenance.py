@@ -115,10 +115,12 @@ class ActionReport:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceReport:
-    """One stream's maintenance. Without `applied` nothing was changed and `after` is what was before."""
+    """One stream's maintenance. Without `applied` nothing was changed and `after` is what was before. `remarks`: what
+    others have changed about the tables."""
 
     stream: str
     applied: bool
     before: Footprint
     after: Footprint
     actions: tuple[ActionReport, ...]
+    remarks: tuple[str, ...] = ()

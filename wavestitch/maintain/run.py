@@ -62,4 +62,5 @@ def maintain_stream(
         if not only or name in only:
             watch.begin(name)
             reports.append(action(run))
-    return MaintenanceReport(stream, apply, before, footprint(run) if apply else before, tuple(reports))
+    remarks = tuple(run.tables.remarks())
+    return MaintenanceReport(stream, apply, before, footprint(run) if apply else before, tuple(reports), remarks)

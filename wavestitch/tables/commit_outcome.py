@@ -10,12 +10,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyiceberg.exceptions import CommitFailedException, RESTError
-from pyiceberg.table import Transaction
+from pyiceberg.exceptions import RESTError
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from wavestitch.contracts.errors import Altered, StateUnknown, Transient
-from wavestitch.contracts.ports import CommitConflict
+from wavestitch.contracts.errors import Altered, Transient
 
 _SQLITE_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -26,39 +24,23 @@ def reading(name: str) -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, RESTError) as error:
-        raise Transient(f"{name}: the catalog did not answer ({_brief(error)}); try again") from error
+        raise Transient(f"{name}: the catalog did not answer ({brief(error)}); try again") from error
     except FileNotFoundError as error:
         raise Altered(
-            f"{name}: a file that should be there is not ({_brief(error)}); restore it, or look for what removed it"
+            f"{name}: a file that should be there is not ({brief(error)}); restore it, or look for what removed it"
         ) from error
     except OSError as error:
-        raise Transient(f"{name}: a file could not be read or written ({_brief(error)}); try again") from error
+        raise Transient(f"{name}: a file could not be read or written ({brief(error)}); try again") from error
 
 
-def send(transaction: Transaction, *, table: str) -> None:
-    """Commit, once. The caller has staged everything before: an error here is about the commit alone."""
-    try:
-        transaction.commit_transaction()
-    except CommitFailedException as error:
-        raise CommitConflict(f"somebody else committed to table {table} first; nothing was written") from error
-    except (SQLAlchemyError, RESTError, OSError) as error:
-        if _is_locked(error):
-            raise Transient(f"the catalog's file was locked while table {table} was committed to; try again") from error
-        raise StateUnknown(
-            f"whether the commit to table {table} happened is not known: {_brief(error)}; read the table before "
-            "anything else",
-            table=table,
-        ) from error
-
-
-def _is_locked(error: Exception) -> bool:
+def is_locked(error: Exception) -> bool:
     """SQLite gave up waiting for another process. It then holds no lock, also at COMMIT, and has written nothing."""
     if not isinstance(error, DBAPIError) or not isinstance(error.orig, sqlite3.Error):
         return False
     return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _SQLITE_LOCKED
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
     """The first line: what follows can be a whole SQL statement with its values."""
     lines = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {lines[0][:300]}"

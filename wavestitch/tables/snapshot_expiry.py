@@ -1,7 +1,7 @@
 """Takes snapshots out of a table's metadata, by id. Removes no file: what is unreferenced then goes later, by age.
 
-By compare-and-set on the catalog's row, on the metadata as they are at the commit: a batch that commits at the same
-moment is neither lost nor stopped. Decides nothing about which snapshots.
+By compare-and-set: where a batch commits at the same moment, one of the two looks again, and neither is lost. Decides
+nothing about which snapshots.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Collection
 
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.errors import StateUnknown, Transient
 from wavestitch.contracts.ports import CommitConflict
-from wavestitch.tables.commit_outcome import send
+from wavestitch.tables.one_commit import OneCommit
 from wavestitch.tables.stored_table import StoredTable
 
 _TRIES = 10
@@ -29,11 +29,11 @@ def expire_snapshots(stored: StoredTable, snapshot_ids: Collection[int]) -> int:
         going = sorted((set(snapshot_ids) & there) - named)
         if not going:
             return 0
-        transaction = table.transaction()
-        ExpireSnapshots(transaction).by_ids(going).commit()
+        change = OneCommit(table)
+        ExpireSnapshots(change).by_ids(going).commit()
         try:
-            send(transaction, table=stored.name)
-        except (CommitConflict, ValueError):  # ValueError: somebody else has expired one of them since
+            change.commit_transaction()
+        except (CommitConflict, StateUnknown):  # unknown: e.g. somebody else has expired one of them since
             continue
         return len(going)
     raise Transient(f"{_TRIES} times others committed to table {stored.name} first; run maintenance again")

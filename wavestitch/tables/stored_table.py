@@ -29,7 +29,9 @@ from sqlalchemy.exc import IntegrityError
 
 from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.ports import CommitConflict
-from wavestitch.tables.commit_outcome import reading, send
+from wavestitch.tables.commit_outcome import reading
+from wavestitch.tables.one_commit import OneCommit
+from wavestitch.tables.own_properties import changed_properties, with_own_properties
 from wavestitch.tables.table_layout import RAW_COLUMNS, TableLayout
 
 # Columns of payload have no statistics, on purpose; pyiceberg would warn of each in every file.
@@ -51,7 +53,17 @@ class StoredTable:
         self.name = f"{namespace}.{layout.name}"
 
     def load(self) -> Table | None:
-        """The table as it is now; None where nothing was ever written."""
+        """The table as it is now, with the properties that it was made with; None where nothing was ever written."""
+        found = self._load()
+        return None if found is None else with_own_properties(found, self._layout.properties)
+
+    def changed_properties(self) -> list[str]:
+        """A sentence for each property that somebody has changed since the table was made. None of them is obeyed."""
+        found = self._load()
+        own = self._layout.properties
+        return [] if found is None else changed_properties(self.name, found.metadata.properties, own)
+
+    def _load(self) -> Table | None:
         with reading(self.name):
             try:
                 return self._catalog.load_table(self.name)
@@ -66,15 +78,17 @@ class StoredTable:
         with reading(self.name):
             with suppress(NamespaceAlreadyExistsError, IntegrityError):  # another process was faster
                 self._catalog.create_namespace_if_not_exists(self._namespace)
-            try:
-                return self._catalog.create_table(
+            with suppress(TableAlreadyExistsError):
+                self._catalog.create_table(
                     self.name,
                     schema=self._layout.schema,
                     partition_spec=self._layout.partitions,
                     properties=self._layout.properties,
                 )
-            except TableAlreadyExistsError:
-                return self._catalog.load_table(self.name)
+        made = self.load()
+        if made is None:
+            raise Transient(f"table {self.name} was removed right after it was made; try again")
+        return made
 
     def commit_files(self, table: Table, paths: Sequence[str], summary: Mapping[str, str] = EMPTY_DICT) -> None:
         """One snapshot with these Parquet files (none: an empty one) on top of `table`, as it was loaded.
@@ -82,32 +96,28 @@ class StoredTable:
         Raises `CommitConflict` where the table is not as it was any more, `StateUnknown`, or `Altered` for a file that
         cannot be added.
         """
-        transaction = table.transaction()
+        change = OneCommit(table)
         try:
             with reading(self.name):
-                transaction.add_files(list(paths), snapshot_properties=dict(summary), check_duplicate_files=False)
+                change.add_files(list(paths), snapshot_properties=dict(summary), check_duplicate_files=False)
         except ValueError as error:
             raise Altered(f"a staged file cannot be added to table {self.name}: {error}") from error
-        send(transaction, table=self.name)
+        change.commit_transaction()
 
     def rewrite(self, table: Table, old: Iterable[DataFile], batches: Iterable[pa.RecordBatch]) -> None:
         """One snapshot in which the rows of `batches` stand for these files, on top of `table`, as it was loaded.
 
-        `batches` in the layout's columns. Raises `CommitConflict` where the table is not as it was any more; what was
-        written is removed then.
+        `batches` in the layout's columns. Raises `CommitConflict` where the table is not as it was any more,
+        `StateUnknown`; what was written stays either way, and goes with maintenance where no snapshot names it.
         """
         paths = self._write(table, batches)
-        transaction = table.transaction()
-        with reading(self.name), transaction.update_snapshot().overwrite() as change:
+        change = OneCommit(table)
+        with reading(self.name), change.update_snapshot().overwrite() as files:
             for file in old:
-                change.delete_data_file(file)
+                files.delete_data_file(file)
             for path in paths:
-                change.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
-        try:
-            send(transaction, table=self.name)
-        except CommitConflict:
-            self._discard(table, paths)
-            raise
+                files.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
+        change.commit_transaction()
 
     def append_missing(
         self, missing: Callable[[Table], Sequence[Row]], encode: Callable[[Sequence[Row]], Iterable[pa.RecordBatch]]
@@ -122,10 +132,8 @@ class StoredTable:
             table = self.ensure()
             rows = missing(table)
             if rows and rows != written:
-                self._discard(table, paths)
                 paths, written = self._write(table, encode(rows)), rows
             if not rows:
-                self._discard(table, paths)
                 return
             try:
                 self.commit_files(table, paths)
@@ -154,9 +162,3 @@ class StoredTable:
     def _parquet_options(self) -> dict[str, object]:
         plain = [c for c in self._layout.columns.names if c not in RAW_COLUMNS]
         return {"compression": "zstd", "use_dictionary": plain, "write_statistics": plain}
-
-    @staticmethod
-    def _discard(table: Table, paths: Sequence[str]) -> None:
-        """Remove files that were written for a commit that certainly did not happen."""
-        for path in paths:
-            table.io.delete(path)

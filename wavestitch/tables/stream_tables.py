@@ -47,6 +47,10 @@ class StreamTables:
         """The published table as it is now, for readers; None before the first commit."""
         return self._waveforms.load()
 
+    def remarks(self) -> list[str]:
+        """What others have changed about the three tables, a sentence each. None of it is obeyed."""
+        return [said for stored in self.stored() for said in stored.changed_properties()]
+
     def data_folder(self) -> Path:
         """Where staged files belong: the published table's own data folder. Raises `BadInput` if it is not local."""
         location = self._waveforms.ensure().location()

@@ -81,7 +81,7 @@ _ICEBERG: dict[Any, IcebergType] = {
     pa.timestamp("us", tz="UTC"): TimestamptzType(),
 }
 _PROPERTIES = {
-    # A commit is made on what was looked at, or not at all: pyiceberg's own retries would put it on top of anything.
+    # For other programs; our own commits are never retried by the library, whatever stands here (`one_commit`).
     "commit.retry.num-retries": "0",
     # The metadata file names every snapshot and is written anew by each commit; without these all versions pile up.
     "write.metadata.delete-after-commit.enabled": "true",

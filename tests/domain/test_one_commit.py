@@ -1,0 +1,209 @@
+"""A commit names the snapshot that it was decided on, is sent once and deletes nothing: in SQL and in REST catalogs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.domain.rest_catalog import Faults, rest_catalog
+from tests.domain.table_races import append_the_same_and_more, commit_on_the_same_head, race
+from tests.domain.table_rows import facts, first_head, held_row, published_row, stage, write_landing
+from wavestitch.contracts.errors import StateUnknown
+from wavestitch.contracts.ports import CommitConflict
+from wavestitch.contracts.position import HeadKind, Position
+from wavestitch.tables.catalog import CatalogSettings, open_catalog
+from wavestitch.tables.held_removal import held_places, remove_rows
+from wavestitch.tables.snapshot_expiry import expire_snapshots
+from wavestitch.tables.stored_table import StoredTable
+from wavestitch.tables.stream_tables import StreamTables
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+EAGER = {"commit.retry.num-retries": "4", "commit.retry.min-wait-ms": "1"}
+
+
+@pytest.fixture(params=["sql", "rest"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogSettings]:
+    if request.param == "sql":
+        yield CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+    else:
+        with rest_catalog(tmp_path) as (served, _):
+            yield served
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[CatalogSettings, Faults]]:
+    with rest_catalog(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def tables(settings: CatalogSettings) -> StreamTables:
+    return StreamTables(settings, "ecg")
+
+
+def set_properties(settings: CatalogSettings, name: str, **properties: str) -> None:
+    """As any other program does that may alter the table."""
+    with open_catalog(settings).load_table(name).transaction() as change:
+        change.set_properties(**properties)
+
+
+def metadata_files(tmp_path: Path) -> set[Path]:
+    return set(tmp_path.rglob("*.avro"))
+
+
+class TestWhateverTheTablesPropertiesSay:
+    def test_a_stale_run_never_commits_on_top_of_a_rewind(self, tables, settings):
+        head = tables.commit(None, first_head(), [])
+        set_properties(settings, "ecg.waveforms", **EAGER)
+        stored = tables.stored()[0]
+        stale = stored.load()
+        a = stage(tables.data_folder(), "a", [published_row("x")])
+        tables.commit(head, head.next(positions={0: Position(10), 1: Position(0)}), [a])
+        rewound = tables.head().next(kind=HeadKind.REWIND, generation=2, positions={0: Position(0), 1: Position(0)})
+        rewound = tables.commit(tables.head(), rewound, [])
+        b = stage(tables.data_folder(), "b", [published_row("x")])
+        with pytest.raises(CommitConflict):
+            stored.commit_files(stale, ["file://" + b.path], head.next().to_properties())
+        assert tables.head() == rewound
+        assert tables.waveforms().scan(selected_fields=("waveform_id",)).to_arrow().num_rows == 1
+
+    def test_a_stale_run_never_commits_on_a_table_that_it_saw_empty(self, tables, settings):
+        stored = tables.stored()[0]
+        stored.ensure()
+        set_properties(settings, "ecg.waveforms", **EAGER)
+        stale = stored.load()
+        one = tables.commit(None, first_head(), [])
+        with pytest.raises(CommitConflict):
+            stored.commit_files(stale, [], first_head(plan_id="late").to_properties())
+        assert tables.heads() == [one]
+
+    def test_of_processes_that_commit_on_the_same_head_exactly_one_wins(self, settings, tmp_path):
+        tables = StreamTables(settings, "race")
+        tables.stored()[0].ensure()
+        set_properties(settings, "race.waveforms", **EAGER)
+        rounds, processes = 4, 3
+        outcomes = race(commit_on_the_same_head, settings, tmp_path / "staged", processes=processes, rounds=rounds)
+        for n in range(rounds):
+            assert Counter(o[n] for o in outcomes) == {"committed": 1, "conflict": processes - 1}
+        assert [h.sequence for h in tables.heads()] == list(range(rounds, 0, -1))
+
+    def test_processes_that_append_held_rows_lose_and_double_none(self, settings, tmp_path):
+        tables = StreamTables(settings, "race")
+        tables.stored()[1].ensure()
+        set_properties(settings, "race.held", **EAGER)
+        race(append_the_same_and_more, settings, tmp_path, processes=3, rounds=3)
+        rows = Counter((r.decision, r.chunk.coordinate) for r in tables.held_rows())
+        assert len(rows) == 3 * 4 + 3 * 3 * 3
+        assert set(rows.values()) == {1}
+
+    def test_what_others_changed_is_said_and_kept_and_not_obeyed(self, tables, settings):
+        head = tables.commit(None, first_head(), [])
+        stored = tables.stored()[0]
+        assert stored.changed_properties() == []
+        set_properties(settings, "ecg.waveforms", **EAGER, **{"write.data.path": "file:///nowhere", "owner": "ops"})
+        tables.commit(head, head.next(), [])
+        said = stored.changed_properties()
+        assert (
+            "property commit.retry.num-retries of table ecg.waveforms is 4, the table was made with 0; not obeyed"
+            in said
+        )
+        assert any("write.data.path" in s and "made without it" in s for s in said)
+        assert not any("owner" in s for s in said)
+        kept = open_catalog(settings).load_table("ecg.waveforms").properties
+        assert kept["commit.retry.num-retries"] == "4"
+        assert kept["owner"] == "ops"
+
+
+class TestARequestThatIsSentAgainOnItsWay:
+    def test_it_has_landed_and_its_files_are_there(self, served):
+        settings, faults = served
+        tables = StreamTables(settings, "ecg")
+        head = tables.commit(None, first_head(), [])
+        faults.planned = [("twice", 0)]
+        staged = stage(tables.data_folder(), "a", [published_row("a")])
+        landed = tables.commit(head, head.next(plan_id="f" * 32), [staged])
+        assert StreamTables(settings, "ecg").head() == landed
+        assert set(tables.published(["a", "b"])) == {"a"}
+
+    def test_rows_that_were_appended_stand_once(self, served, tmp_path):
+        settings, faults = served
+        tables = StreamTables(settings, "ecg")
+        landing = write_landing(tmp_path / "a.arrow", [(0, 7, b"bytes")])
+        tables.stored()[1].ensure()
+        faults.planned = [("twice", 0)]
+        tables.append_held("plan", [held_row(facts(0, 7, b"bytes"), landing=landing, row=0)])
+        assert [r.chunk.coordinate[1:] for r in tables.held_rows()] == [(0, 7)]
+        assert tables.held_payloads([tables.held_rows()[0].chunk.coordinate], tmp_path / "out.arrow")
+
+    @pytest.mark.parametrize("fault", [("twice", 0), ("after", 502), ("after", 409), ("after", 500)])
+    def test_a_rewrite_keeps_the_files_that_it_put_in(self, fault, served, tmp_path):
+        settings, faults = served
+        tables, held = with_held_rows(settings, tmp_path)
+        (place, *_) = held_places(held.load())
+        faults.planned = [fault]
+        remove_rows(held, {place.file: {place.row}})
+        assert [r.chunk.coordinate[2] for r in tables.held_rows()] == [1, 2]
+        rows = [r.chunk.coordinate for r in tables.held_rows()]
+        assert len(tables.held_payloads(rows, tmp_path / "out.arrow")) == 2
+
+    def test_an_answer_that_was_lost_is_found_in_the_table(self, served):
+        settings, faults = served
+        tables = StreamTables(settings, "ecg")
+        head = tables.commit(None, first_head(), [])
+        faults.planned = [("after", 504)]
+        assert tables.commit(head, head.next(), []).sequence == 2
+        assert tables.head().sequence == 2
+
+    @pytest.mark.parametrize("status", [500, 502, 503, 504, 418])
+    def test_what_cannot_be_found_is_not_known_and_deletes_nothing(self, status, served, tmp_path):
+        settings, faults = served
+        tables = StreamTables(settings, "ecg")
+        head = tables.commit(None, first_head(), [])
+        before = metadata_files(tmp_path)
+        faults.planned = [("before", status)]
+        with pytest.raises(StateUnknown, match=r"ecg\.waveforms"):
+            tables.commit(head, head.next(), [])
+        assert before < metadata_files(tmp_path)  # what may still be committed has all its files
+        assert tables.head() == head
+
+    def test_a_rewrite_of_which_nobody_can_tell_deletes_nothing(self, served, tmp_path):
+        settings, faults = served
+        _, held = with_held_rows(settings, tmp_path)
+        (place, *_) = held_places(held.load())
+        before = set(tmp_path.rglob("*.parquet"))
+        faults.planned = [("before", 502)]
+        with pytest.raises(StateUnknown):
+            remove_rows(held, {place.file: {place.row}})
+        assert before < set(tmp_path.rglob("*.parquet"))
+
+    def test_a_conflict_deletes_nothing_that_somebody_may_have_committed(self, served, tmp_path):
+        settings, faults = served
+        tables = StreamTables(settings, "ecg")
+        head = tables.commit(None, first_head(), [])
+        faults.planned = [("before", 409)]
+        before = metadata_files(tmp_path)
+        with pytest.raises(CommitConflict):
+            tables.commit(head, head.next(), [])
+        assert before < metadata_files(tmp_path)
+
+    def test_an_expiry_that_was_sent_twice_has_expired_once(self, served):
+        settings, faults = served
+        tables = StreamTables(settings, "ecg")
+        one = tables.commit(None, first_head(), [])
+        two = tables.commit(one, one.next(), [])
+        faults.planned = [("twice", 0)]
+        expire_snapshots(tables.stored()[0], [one.snapshot_id])
+        assert tables.heads() == [two]
+
+
+def with_held_rows(settings: CatalogSettings, tmp_path: Path) -> tuple[StreamTables, StoredTable]:
+    tables = StreamTables(settings, "ecg")
+    landed = [(0, n, b"bytes %d" % n) for n in range(3)]
+    landing = write_landing(tmp_path / "a.arrow", landed)
+    rows = [held_row(facts(p, o, b), landing=landing, row=n) for n, (p, o, b) in enumerate(landed)]
+    tables.append_held("plan", rows)
+    return tables, tables.stored()[1]

@@ -1,0 +1,82 @@
+"""A change of a table that is sent to the catalog once, for the snapshot that it was decided on.
+
+pyiceberg's own transaction puts a change that lost a race on top of whatever won it, as often as the table's property
+`commit.retry.num-retries` says, and deletes what it wrote where it believes that it lost. Here the catalog is always
+told which snapshot the branch must stand at, nothing is sent twice, and nothing is deleted: whatever the answer is, the
+table is looked at, since a request that was sent again on its way is told that it lost against itself. What a lost
+commit wrote is unreferenced, and goes with maintenance. Keeps I6 and I7.
+"""
+
+from __future__ import annotations
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID
+
+from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.contracts.ports import CommitConflict
+from wavestitch.tables.commit_outcome import brief, is_locked
+
+
+class OneCommit(Transaction):
+    """Changes of one branch of `table`, as it was loaded: the snapshot that it stands at now is the one decided on."""
+
+    def __init__(self, table: Table, *, branch: str = MAIN_BRANCH) -> None:
+        super().__init__(table, autocommit=False)
+        ref = table.metadata.refs.get(branch)
+        self._required = (
+            AssertTableUUID(uuid=table.metadata.table_uuid),
+            AssertRefSnapshotId(ref=branch, snapshot_id=None if ref is None else ref.snapshot_id),
+        )
+
+    def commit_transaction(self) -> Table:
+        """Send it. Raises `CommitConflict` where it certainly is not in the table, `Transient` where it was not sent,
+        `StateUnknown` where nobody can tell. The table that is returned has it."""
+        if self._failed:
+            raise RuntimeError("this change was sent before; load the table, and make it anew")
+        self._failed = True
+        table, name = self._table, ".".join(self._table.name())
+        kinds = (AssertTableUUID, AssertRefSnapshotId)
+        others = tuple(r for r in self._requirements if not isinstance(r, kinds))
+        try:
+            table._do_commit(updates=self._updates, requirements=self._required + others)
+        except CommitFailedException as error:
+            if not self._landed(error):
+                raise CommitConflict(f"somebody else committed to table {name} first; nothing was written") from error
+        except Exception as error:  # whatever a catalog's client throws: it may have been sent
+            if is_locked(error):
+                raise Transient(
+                    f"the catalog's file was locked while table {name} was committed to; try again"
+                ) from error
+            if not self._landed(error):
+                raise _unknown(name, error) from error
+        return table
+
+    def _landed(self, told: Exception) -> bool:
+        """Whether the table has the snapshot of this change, whatever was answered; the table is as it is now then."""
+        ours = next((u.snapshot for u in self._updates if isinstance(u, AddSnapshotUpdate)), None)
+        if ours is None:
+            return False
+        table = self._table
+        try:
+            now = table.catalog.load_table(table.name())
+        except Exception as error:
+            raise _unknown(".".join(table.name()), told) from error
+        found = now.metadata.snapshot_by_id(ours.snapshot_id)
+        if now.metadata.table_uuid != table.metadata.table_uuid or not _is(found, ours):
+            return False
+        table.metadata, table.metadata_location = now.metadata, now.metadata_location
+        return True
+
+
+def _is(found: Snapshot | None, ours: Snapshot) -> bool:
+    return found is not None and found.manifest_list == ours.manifest_list
+
+
+def _unknown(name: str, error: Exception) -> StateUnknown:
+    return StateUnknown(
+        f"whether the commit to table {name} happened is not known: {brief(error)}; read the table before anything else",
+        table=name,
+    )
