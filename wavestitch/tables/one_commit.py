@@ -9,6 +9,8 @@ commit wrote is unreferenced, and goes with maintenance. Keeps I6 and I7.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -26,9 +28,10 @@ class OneCommit(Transaction):
     def __init__(self, table: Table, *, branch: str = MAIN_BRANCH) -> None:
         super().__init__(table, autocommit=False)
         ref = table.metadata.refs.get(branch)
+        decided: dict[str, Any] = {"ref": branch, "snapshot-id": None if ref is None else ref.snapshot_id}
         self._required = (
             AssertTableUUID(uuid=table.metadata.table_uuid),
-            AssertRefSnapshotId(ref=branch, snapshot_id=None if ref is None else ref.snapshot_id),
+            AssertRefSnapshotId(**decided),
         )
 
     def commit_transaction(self) -> Table:
@@ -77,6 +80,7 @@ def _is(found: Snapshot | None, ours: Snapshot) -> bool:
 
 def _unknown(name: str, error: Exception) -> StateUnknown:
     return StateUnknown(
-        f"whether the commit to table {name} happened is not known: {brief(error)}; read the table before anything else",
+        f"whether the commit to table {name} happened is not known: {brief(error)}; read the table before "
+        "anything else",
         table=name,
     )

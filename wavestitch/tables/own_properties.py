@@ -24,8 +24,7 @@ def with_own_properties(table: Table, own: Mapping[str, str]) -> Table:
 def changed_properties(name: str, theirs: Mapping[str, str], own: Mapping[str, str]) -> list[str]:
     """A sentence for each property of a table that is not what the table is made with."""
     found = [
-        f"property {k} of table {name} is {theirs[k] if k in theirs else 'not set'}, the table was made with {v}; "
-        "not obeyed"
+        f"property {k} of table {name} is {theirs.get(k, 'not set')}, the table was made with {v}; not obeyed"
         for k, v in sorted(own.items())
         if theirs.get(k) != v
     ]
