@@ -23,13 +23,13 @@ class Certificates:
 
 
 def make_certificates(folder: Path, *, address: str) -> Certificates:
-    """The server's certificate names `address` and nothing else: by any other name it is not this server."""
+    """The server's certificate names `address` (an IP address or a host) and nothing else: it is no other server."""
     ca_key, ca = _authority("wavestitch test authority")
     _, stranger = _authority("an authority that nobody named")
     key = ec.generate_private_key(ec.SECP256R1())
     server = (
         _builder("broker", ca.subject, key)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_name(address)]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
@@ -42,6 +42,13 @@ def make_certificates(folder: Path, *, address: str) -> Certificates:
     )
     files.server.write_bytes(plain + _pem(server) + _pem(ca))
     return files
+
+
+def _name(address: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(address))
+    except ValueError:
+        return x509.DNSName(address)
 
 
 def _authority(name: str) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:

@@ -8,13 +8,15 @@ Never reads or writes anybody's personal Maven or Ivy folders.
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
@@ -142,6 +144,7 @@ def fetch_jars(jar_set: JarSet, *, into: Path, java_home: Path, say: Callable[[s
         module.write_text(_ivy_module(jar_set))
         argv = [
             str(java_home / "bin" / "java"),
+            *proxy_options(os.environ),
             f"-Divy.default.ivy.user.dir={scratch / 'user'}",  # otherwise it reads and fills a folder of the user's
             *("-jar", str(_ivy_jar())),
             *("-cache", str(scratch / "cache")),
@@ -151,6 +154,18 @@ def fetch_jars(jar_set: JarSet, *, into: Path, java_home: Path, say: Callable[[s
         ]
         say(f"fetching the jars for {jar_set.title}, once; this takes about half a minute")
         _run_ivy(argv, jar_set=jar_set, log=scratch / "ivy.log", say=say)
+
+
+def proxy_options(environ: Mapping[str, str]) -> list[str]:
+    """Java's words for the proxy that the environment names. One that asks for a password is left to the person."""
+    named = environ.get("HTTPS_PROXY") or environ.get("https_proxy") or ""
+    proxy = urlsplit(named if "//" in named else f"//{named}")
+    if not proxy.hostname or proxy.username:
+        return []
+    direct = (environ.get("NO_PROXY") or environ.get("no_proxy") or "").split(",")
+    hosts = "|".join(f"*{name}" if name.startswith(".") else name for name in map(str.strip, direct) if name)
+    found = [f"-Dhttps.proxyHost={proxy.hostname}", f"-Dhttps.proxyPort={proxy.port or 80}"]
+    return [*found, f"-Dhttp.nonProxyHosts={hosts}"] if hosts else found
 
 
 def _fetch_checked(
@@ -210,10 +225,17 @@ def _run_ivy(argv: list[str], *, jar_set: JarSet, log: Path, say: Callable[[str]
 
 
 def _fetch_error(jar_set: JarSet, log: Path, what: str) -> WavestitchError:
-    text = log.read_text(errors="replace")
-    unresolved = [line.strip() for line in text.splitlines() if "not found" in line or "FAILED" in line]
-    shown = "\n".join(unresolved[:10] or text.splitlines()[-10:])
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    # The cause comes last there, and is what helps: that something was not found follows from it.
+    causes = list(dict.fromkeys(line for line in lines if line.startswith("Server access error")))
+    unresolved = [line for line in lines if "not found" in line or "FAILED" in line]
+    shown = "\n".join([*causes[:3], *unresolved[:10]] or lines[-10:])
+    advice = "Is Maven Central within reach?"
+    if any("PKIX" in line for line in causes):
+        advice = (
+            "Java does not trust who answers for Maven Central: where a proxy inspects TLS, name its certificate "
+            "authority in SSL_CERT_FILE (for the packaged Java), or add it to the store of the Java that is installed."
+        )
     return Transient(
-        f"fetching the jars for {jar_set.title} {what}; nothing was kept. Is Maven Central within reach? "
-        f"The resolver's words:\n{shown}"
+        f"fetching the jars for {jar_set.title} {what}; nothing was kept. {advice} The resolver's words:\n{shown}"
     )

