@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def published_table(ids: list[str], *, start_us: int, step_us: int, samples: lis
             pa.array(np.zeros(n, np.int32)),
             pa.array(np.arange(n, dtype=np.int64)),
             pa.array([len(s) for s in samples], pa.int32()),
-            pa.array(np.arange(n, dtype=np.int64)),
+            pa.array([hashlib.sha256(i.encode()).digest() for i in ids], pa.binary()),
         ],
         fields=list(CHUNK_STRUCT),
     )

@@ -16,12 +16,14 @@ _DTYPES = {pa.int32(): np.int32, pa.int64(): np.int64, pa.uint32(): np.uint32}
 
 
 def to_column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """A column of int32, int64, uint32, string or binary; None is null."""
+    """A column of int32, int64, uint32, string, binary or (without null) binary of one width; None is null."""
     dtype = _DTYPES.get(type_)
     validity, nulls = validity_of([v is not None for v in values])
     if dtype is not None:
         numbers = np.array(values if not nulls else [0 if v is None else v for v in values], dtype=dtype)
         return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(numbers)], nulls)
+    if pa.types.is_fixed_size_binary(type_):
+        return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(b"".join(values))], 0)
     raw: Sequence[bytes] = [v or b"" for v in values] if nulls else values
     if type_ == pa.string():
         raw = [v.encode() if v else b"" for v in values]

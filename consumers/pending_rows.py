@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from consumers.arrow_columns import ends_to_offsets, to_column, validity_of
-from wavestitch.contracts.chunk_header import Chunk, Rejection, crc32
+from wavestitch.contracts.chunk_header import Chunk, Rejection, crc32, record_digest
 from wavestitch.contracts.rows import LANDING
 
 BATCH_BYTES = 4 << 20
@@ -63,7 +63,8 @@ class PendingRows:
     ) -> None:
         raw = None if headers is None else _encode_headers(headers)
         crc = crc32(value) & 0xFFFFFFFF if value else 0
-        claims = (rejection.waveform_id, rejection.seq, None, crc, len(value or b""), None, None)
+        piece = record_digest(key, headers, value)
+        claims = (rejection.waveform_id, rejection.seq, None, crc, len(value or b""), None, None, piece)
         self._rows.append((offset, timestamp_ms, *claims, rejection.reason.value, rejection.evidence, key, raw))
         self._aside += len(key or b"") + len(raw or b"") + len(rejection.evidence)
         if value is None:

@@ -21,15 +21,17 @@ if TYPE_CHECKING:
     # Only for annotations: see `stitch_job`.
     from wavestitch.contracts.assembly import Assembly, ChunkFacts
 
-ASSIGNMENT_FORMAT = b"1"
+ASSIGNMENT_FORMAT = b"2"
 _PIECE = (
     ("file", pa.int32()),  # number of the landing file in the job
     ("row", pa.int64()),  # row in that file, over all its record batches
     ("partition", pa.int32()),
     ("offset", pa.int64()),
     ("timestamp_ms", pa.int64()),
+    ("count", pa.int32()),  # ws-count; -1 where the chunk does not say it
     ("crc", pa.uint32()),
     ("length", pa.int32()),
+    ("piece", pa.binary(32)),
 )
 ASSIGNMENT = pa.schema(
     [
@@ -74,7 +76,7 @@ def write_assignment(folder: Path, assemblies: Sequence[Assembly]) -> str:
         if any(c.file < 0 or c.row < 0 for c in a.pieces):
             raise ValueError(f"waveform {a.waveform_id!r} has a piece without landing file and row")
     pieces = [c for a in assemblies for c in a.pieces]
-    columns = [pa.array([getattr(c, name) for c in pieces], kind) for name, kind in _PIECE]
+    columns = [pa.array([_said(c, name) for c in pieces], kind) for name, kind in _PIECE]
     ends = np.cumsum([0, *(len(a.pieces) for a in assemblies)])
     batch = pa.record_batch(
         [
@@ -107,7 +109,9 @@ def read_assignment(path: Path) -> Assignment:
     lists = table.column("pieces").combine_chunks()
     flat = lists.flatten()
     first: Ints = np.concatenate(([0], np.cumsum(lists.value_lengths().to_numpy(), dtype=np.int64)))
-    pieces = {name: flat.field(i).to_numpy() for i, (name, _) in enumerate(_PIECE)}
+    # Digests of 32 bytes as numbers, too: of an array of bytes objects each would be an object.
+    columns = {name: flat.field(i) for i, (name, _) in enumerate(_PIECE)}
+    pieces = {n: _digests(c) if n == "piece" else c.to_numpy() for n, c in columns.items()}
     return Assignment(
         waveform_ids=table.column("waveform_id").to_pylist(),
         metas=table.column("meta").to_pylist(),
@@ -116,6 +120,19 @@ def read_assignment(path: Path) -> Assignment:
         pieces=pieces,
         sizes=np.add.reduceat(pieces["length"], first[:-1], dtype=np.int64),
     )
+
+
+def _digests(column: pa.FixedSizeBinaryArray) -> npt.NDArray[np.uint8]:
+    """Shape (pieces, 32)."""
+    if column.null_count:
+        raise Altered("an assignment has a piece without digest; run the step again")
+    raw = np.frombuffer(column.buffers()[1], np.uint8)
+    return raw[column.offset * 32 : (column.offset + len(column)) * 32].reshape(-1, 32)
+
+
+def _said(piece: ChunkFacts, name: str) -> Any:
+    found = getattr(piece, name)
+    return -1 if found is None and name == "count" else found
 
 
 def _digest(*copies: ChunkFacts) -> str | None:

@@ -150,10 +150,18 @@ def _binary(group: Group) -> Any:
     return pa.BinaryArray.from_buffers(pa.binary(), len(group.waveforms), [None, offsets, pa.py_buffer(group.data)])
 
 
+def _column(values: Any, kind: Any) -> Any:
+    if values.ndim == 1:
+        return pa.array(values, kind)
+    # Digests, one a row.
+    ends = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+    return pa.BinaryArray.from_buffers(kind, len(values), [None, pa.py_buffer(ends), pa.py_buffer(values.tobytes())])
+
+
 def _chunks(assignment: Assignment, kept: Sequence[int]) -> Any:
     first = assignment.first
     pieces = np.concatenate([np.arange(first[w], first[w + 1]) for w in kept])
-    fields = [pa.array(assignment.pieces[f.name][pieces], f.type) for f in CHUNK_STRUCT]
+    fields = [_column(assignment.pieces[f.name][pieces], f.type) for f in CHUNK_STRUCT]
     ends = np.cumsum([0, *(first[w + 1] - first[w] for w in kept)])
     return pa.ListArray.from_arrays(
         pa.array(ends, pa.int32()), pa.StructArray.from_arrays(fields, fields=list(CHUNK_STRUCT))

@@ -24,7 +24,7 @@ class HeldRow:
 
     coordinate: Coordinate
     id: str | None
-    piece: tuple[int | None, int, int]
+    piece: tuple[int | None, int, bytes]
     valid: bool
     reason: str
     time_ms: int
@@ -35,11 +35,12 @@ class HeldRow:
 
 @dataclass(frozen=True)
 class Row:
-    """A published waveform; `chunks`: (coordinate, length, CRC) in order. `sequence`: of the head that published it."""
+    """A published waveform; `chunks`: (coordinate, length, digest of the piece) in order. `sequence`: of the head that
+    published it."""
 
     id: str
     samples: bytes
-    chunks: tuple[tuple[Coordinate, int, int], ...]
+    chunks: tuple[tuple[Coordinate, int, bytes], ...]
     sequence: int
 
 
@@ -66,7 +67,7 @@ class Sight:
 
 def effective(held: Iterable[HeldRow], committed: frozenset[str], published: Iterable[Row]) -> list[HeldRow]:
     """The rows that count: of committed decisions, the newest of a coordinate, not published with the same piece."""
-    there = {(w.id, seq, crc, length) for w in published for seq, (_, length, crc) in enumerate(w.chunks)}
+    there = {(w.id, seq, length, piece) for w in published for seq, (_, length, piece) in enumerate(w.chunks)}
     newest: dict[Coordinate, HeldRow] = {}
     for row in held:
         if row.decision in committed and (
@@ -94,7 +95,7 @@ class NoLoss:
         payloads = {r.coordinate: r.payload for r in sight.held if r.payload is not None}
         held_at = {r.coordinate: r for r in counted}
         kept = {(r.id, *r.piece) for r in counted if r.valid}
-        kept |= {(w.id, seq, crc, length) for w in sight.published for seq, (_, length, crc) in enumerate(w.chunks)}
+        kept |= {(w.id, seq, length, piece) for w in sight.published for seq, (_, length, piece) in enumerate(w.chunks)}
         gone = GivenUp(sight.heads)
         far = {t: furthest(sight.heads, t) for t in {h.topic_id for h in sight.heads}}
         for record in sight.records:
@@ -151,10 +152,12 @@ class NoInvention:
                 counts.setdefault(piece.id, set()).add(piece.count)
         for row in sight.published:
             pieces: list[Piece] = []
-            for seq, (coordinate, length, crc) in enumerate(row.chunks):
+            for seq, (coordinate, length, proof) in enumerate(row.chunks):
                 piece = sent.get(coordinate)
                 assert piece is not None, f"I3: {row.id} was published from {coordinate}, where no chunk was produced"
-                assert piece.same == (row.id, seq, crc, length), f"I3: {row.id}/{seq} is not the chunk at {coordinate}"
+                assert piece.same == (row.id, seq, length, proof), (
+                    f"I3: {row.id}/{seq} is not the chunk at {coordinate}"
+                )
                 pieces.append(piece)
             assert row.samples == b"".join(p.value for p in pieces), f"I3: {row.id} has other bytes than its chunks"
             assert len({p.meta for p in pieces}) == 1, f"I3: {row.id} mixes chunks with different metadata"

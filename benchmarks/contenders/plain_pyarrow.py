@@ -104,7 +104,7 @@ def _waveform(mine: list[_Piece], buffers: list[Any]) -> tuple[str, str, int, An
     wid, meta = first.waveform_id.encode(), first.meta.encode()
     views = [memoryview(buffers[p.batch])[p.begin : p.end] for p in mine]
     for p, view in zip(mine, views, strict=True):
-        if chunk_crc(wid, b"%d" % p.seq, meta, view) != p.crc:
+        if chunk_crc(wid, b"%d" % p.seq, b"%d" % p.pieces, meta, view) != p.crc:
             raise RuntimeError(f"waveform {first.waveform_id}: chunk {p.seq} has another CRC")
     joined = all(a.batch == b.batch and a.end == b.begin for a, b in pairwise(mine))
     data = (

@@ -57,7 +57,7 @@ BAD: dict[str, tuple[Reason, str, list[dict]]] = {  # type: ignore[type-arg]
     ),
     "negative sequence": (Reason.BAD_HEADER, "ws-seq is b'-1'", [poison(headers=headers(ws_seq=b"-1"))]),
     "wrong CRC": (Reason.CORRUPT, "the record's bytes give", [poison(value=b"\2\0" * 50)]),
-    "unknown version": (Reason.UNKNOWN_VERSION, "known is 1", [poison(headers=headers(ws_version=b"2"))]),
+    "unknown version": (Reason.UNKNOWN_VERSION, "known is 2", [poison(headers=headers(ws_version=b"1"))]),
     "key that is no text": (Reason.BAD_ID, "is not UTF-8", [poison(key=b"\xff\xfe")]),
     "a count that changes": (
         Reason.CONFLICT,

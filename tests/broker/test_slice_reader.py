@@ -310,9 +310,9 @@ HOSTILE: list[tuple[str, bytes | None, Headers, bytes | None]] = [
     ("bad_id", None, good(), b"abcd"),
     ("bad_id", b"\xff\xfe", good(), b"abcd"),
     ("bad_header", b"w", [*good(), ("ws-seq", b"3")], b"abcd"),
-    ("bad_header", b"w", [("ws-version", b"1"), ("ws-seq", None)], b"abcd"),
-    ("unknown_version", b"w", [("ws-version", b"2")], b"abcd"),
-    ("bad_header", b"w", [("ws-version", b"1"), ("ws-seq", b"9" * 5000)], b""),
+    ("bad_header", b"w", [("ws-version", b"2"), ("ws-seq", None)], b"abcd"),
+    ("unknown_version", b"w", [("ws-version", b"1")], b"abcd"),
+    ("bad_header", b"w", [("ws-version", b"2"), ("ws-seq", b"9" * 5000)], b""),
     ("not_a_chunk", b"", [("x" * 1000, b"\x00" * 1000)], b""),
 ]
 

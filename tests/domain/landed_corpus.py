@@ -6,6 +6,7 @@ Only the landing schema is the product's, because it is the contract between the
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import random
@@ -76,7 +77,8 @@ class Sent:
         for seq, count in enumerate(self.pieces):
             value = self.raw[at * size : (at + count) * size]
             at += count
-            bound = b"\0".join([self.waveform_id.encode(), str(seq).encode(), self.meta.encode(), value])
+            numbers = (str(seq).encode(), str(len(self.pieces)).encode())
+            bound = b"\0".join([self.waveform_id.encode(), *numbers, self.meta.encode(), value])
             last = seq == len(self.pieces) - 1
             found.append(
                 {
@@ -88,6 +90,7 @@ class Sent:
                     "length": len(value),
                     "meta": self.meta,
                     "digest": (self.true_digest if self.digest == "right" else self.digest) if last else None,
+                    "piece": hashlib.sha256(hashlib.sha256(self.meta.encode()).digest() + value).digest(),
                     "payload": value,
                 }
             )
@@ -120,7 +123,7 @@ class Sent:
             "sample_max": float(max(finite)) if finite else None,
             "nonfinite_count": len(read) - len(finite),
             "chunk_count": len(self.pieces),
-            "chunks": [{n: c[n] for n in ("partition", "offset", "length", "crc")} for c in chunks],
+            "chunks": [{n: c[n] for n in ("partition", "offset", "length", "piece")} for c in chunks],
             "first_record_time": EPOCH + timedelta(milliseconds=min(times)),
             "last_record_time": EPOCH + timedelta(milliseconds=max(times)),
         }
@@ -195,6 +198,7 @@ def no_chunk(rng: random.Random) -> dict[str, Any]:
         "timestamp_ms": 0,
         "crc": 0,
         "length": 0,
+        "piece": bytes(32),
         "reason": "not_a_chunk",
         "payload": rng.randbytes(rng.choice([1, 3, 7])),
     }

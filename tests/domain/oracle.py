@@ -6,6 +6,7 @@ it knows nothing of batches, offsets or order.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Sequence
@@ -41,13 +42,17 @@ class Piece(NamedTuple):
     meta: bytes
     digest: str | None
     value: bytes
-    crc: int
     time_ms: int
 
     @property
-    def same(self) -> tuple[str, int, int, int]:
+    def proof(self) -> bytes:
+        """What the tables keep of its metadata and bytes."""
+        return hashlib.sha256(hashlib.sha256(self.meta).digest() + self.value).digest()
+
+    @property
+    def same(self) -> tuple[str, int, int, bytes]:
         """Equal for two copies of one chunk."""
-        return self.id, self.seq, self.crc, len(self.value)
+        return self.id, self.seq, len(self.value), self.proof
 
 
 @lru_cache(maxsize=8192)
@@ -63,20 +68,20 @@ def _piece(sent: Sent) -> Piece:
     names = [n for n, _ in sent.headers if n.startswith("ws-")]
     assert len(names) == len(set(names))
     h = {n: v for n, v in sent.headers if n.startswith("ws-") and v is not None}
-    assert h["ws-version"] == b"1"
+    assert h["ws-version"] == b"2"
     assert sent.value
     raw_id = sent.key if sent.key is not None else h["ws-id"]
     assert h.get("ws-id", raw_id) == raw_id
     assert 1 <= len(raw_id) <= 256
     seq, count = _number(h["ws-seq"]), _number(h["ws-count"]) if "ws-count" in h else None
     assert count is None or seq < count
-    crc = zlib.crc32(raw_id + b"\0" + h["ws-seq"] + b"\0" + h["ws-meta"] + b"\0" + sent.value)
+    crc = zlib.crc32(b"\0".join((raw_id, h["ws-seq"], h.get("ws-count", b""), h["ws-meta"], sent.value)))
     assert h["ws-crc"] == f"{crc:08x}".encode()
     meta = json.loads(h["ws-meta"])
     assert len(sent.value) % WIDTH[meta["sample_format"]] == 0
     assert isinstance(meta["start_time_ns"], int)
     digest = h["ws-digest"].decode() if "ws-digest" in h else None
-    return Piece(raw_id.decode(), seq, count, h["ws-meta"], digest, sent.value, crc, sent.timestamp_ms)
+    return Piece(raw_id.decode(), seq, count, h["ws-meta"], digest, sent.value, sent.timestamp_ms)
 
 
 def _number(raw: bytes) -> int:

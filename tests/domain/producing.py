@@ -51,8 +51,9 @@ def letter(
 ) -> Letter:
     """One valid chunk."""
     raw_id, raw_seq = waveform_id.encode(), b"%d" % seq
-    crc = zlib.crc32(raw_id + b"\0" + raw_seq + b"\0" + meta + b"\0" + value)
-    headers: list[tuple[str, bytes | None]] = [("ws-version", b"1"), ("ws-seq", raw_seq), ("ws-meta", meta)]
+    raw_count = b"" if count is None else b"%d" % count
+    crc = zlib.crc32(b"\0".join((raw_id, raw_seq, raw_count, meta, value)))
+    headers: list[tuple[str, bytes | None]] = [("ws-version", b"2"), ("ws-seq", raw_seq), ("ws-meta", meta)]
     headers.append(("ws-crc", b"%08x" % crc))
     if count is not None:
         headers.append(("ws-count", b"%d" % count))
@@ -107,10 +108,11 @@ def lied(about: Letter, lie: Lie) -> Letter:
         case Lie.HUGE_SEQUENCE:
             claims["ws-seq"] = b"9" * 30
         case Lie.FOREIGN_VERSION:
-            claims["ws-version"] = b"2"
+            claims["ws-version"] = b"1"
         case Lie.HALF_A_SAMPLE:
             meta, short = claims["ws-meta"], (value or b"")[:1]
-            crc = zlib.crc32(raw_id + b"\0" + (claims["ws-seq"] or b"") + b"\0" + (meta or b"") + b"\0" + short)
+            said = (raw_id, claims["ws-seq"] or b"", claims.get("ws-count") or b"", meta or b"", short)
+            crc = zlib.crc32(b"\0".join(said))
             return Letter(key, tuple((claims | {"ws-crc": b"%08x" % crc}).items()), short)
         case Lie.TWICE:
             return Letter(key, (*headers, ("ws-seq", b"0")), value)

@@ -46,6 +46,7 @@ class Landed:
             "length",
             "meta",
             "digest",
+            "piece",
         )
         return [
             ChunkFacts(*(r.get(n) for n in names), r.get("reason"), None, file=first_file + n, row=i)

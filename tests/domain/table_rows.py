@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -31,7 +32,6 @@ Landed = list[tuple[int, int, bytes | None]]
 
 def published_row(waveform_id: str, *, start: datetime = NOON, chunks: int = 2) -> dict[str, Any]:
     raw = np.arange(8, dtype="<i2")
-    crc = zlib.crc32(waveform_id.encode()) >> 1
     return {
         "waveform_id": waveform_id,
         "source": "bench",
@@ -52,12 +52,19 @@ def published_row(waveform_id: str, *, start: datetime = NOON, chunks: int = 2) 
         "sample_max": 7.0,
         "nonfinite_count": 0,
         "chunk_count": chunks,
-        "chunks": [{"partition": 3, "offset": n, "length": 8, "crc": crc + n} for n in range(chunks)],
+        "chunks": [
+            {"partition": 3, "offset": n, "length": 8, "piece": _digest(f"{waveform_id} {n}".encode())}
+            for n in range(chunks)
+        ],
         "topic_id": TOPIC_ID,
         "first_record_time": NOON,
         "last_record_time": NOON + timedelta(milliseconds=1),
         "plan_id": "plan",
     }
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def stage(folder: Path, name: str, rows: Sequence[dict[str, Any]], *, row_group_size: int = 1024) -> StagedFile:
@@ -106,10 +113,11 @@ def facts(
         waveform_id=f"w{partition}",
         seq=offset,
         count=None,
-        crc=zlib.crc32(payload or b"", 0 if reason else zlib.crc32(b"w%d\0%d\0%s\0" % (partition, offset, META))),
+        crc=zlib.crc32(payload or b"", 0 if reason else zlib.crc32(b"w%d\0%d\0\0%s\0" % (partition, offset, META))),
         length=len(payload or b""),
         meta=META.decode(),
         digest=None,
+        piece=_digest(_digest(META) + (payload or b"")),
         reason=reason,
         evidence="seen" if reason else None,
         carried=True,

@@ -253,8 +253,8 @@ class TestHeld:
         write_landing(landing, [(3, o, b"x" * 8) for o in places])
         for n, offset in enumerate(places):
             seq = offset % 10
-            crc = piece[seq]["crc"] if seq < len(piece) else 1
-            chunk = facts(3, offset, b"x" * 8)._replace(waveform_id=wid, seq=seq, crc=crc)
+            proof = piece[seq]["piece"] if seq < len(piece) else bytes(32)
+            chunk = facts(3, offset, b"x" * 8)._replace(waveform_id=wid, seq=seq, piece=proof)
             rows.append(
                 held_row(
                     chunk,

@@ -163,11 +163,11 @@ def test_held_rows_of_a_coordinate_go_together_and_only_where_all_of_them_are_pu
     places = []
     for n, (offset, wid, valid, busy) in enumerate(rows):
         chunk = facts(0, offset, b"xx", reason=None if valid else Reason.CORRUPT)._replace(
-            waveform_id=wid, seq=0, crc=7
+            waveform_id=wid, seq=0, piece=b"7"
         )
         held = HeldChunk(chunk, Reason.OPEN, "", f"d{n}", n)
         places.append(HeldPlace(f"f{n % 2}", n, held, "busy" if busy else "done"))
-    both = {i: PublishedWaveform(i, (PublishedChunk(9, 9, 2, 7),)) for i in ("w", "x")}
+    both = {i: PublishedWaveform(i, (PublishedChunk(9, 9, 2, b"7"),)) for i in ("w", "x")}
     published = [] if everywhere is None else [both, {i: both[i] for i in everywhere}]
     going = held_to_delete(places, published=published, under_way={"busy"})
     gone = {(f, r) for f, numbers in going.items() for r in numbers}
@@ -181,11 +181,11 @@ def test_held_rows_of_a_coordinate_go_together_and_only_where_all_of_them_are_pu
 
 
 def test_a_held_row_with_other_bytes_than_the_published_piece_stays():
-    published = [{"w": PublishedWaveform("w", (PublishedChunk(9, 9, 2, 7),))}]
-    chunk = facts(0, 1, b"xx")._replace(waveform_id="w", seq=0, crc=7)
+    published = [{"w": PublishedWaveform("w", (PublishedChunk(9, 9, 2, b"7"),))}]
+    chunk = facts(0, 1, b"xx")._replace(waveform_id="w", seq=0, piece=b"7")
     place = HeldPlace("f", 0, HeldChunk(chunk, Reason.OPEN, "", "d", 1), "p")
     assert held_to_delete([place], published=published, under_way=()) == {"f": {0}}
-    for changes in ({"crc": 8}, {"length": 3}, {"seq": 1}, {"seq": None}):
+    for changes in ({"piece": b"8"}, {"count": 2}, {"seq": 1}, {"seq": None}):
         other = place._replace(held=dataclasses.replace(place.held, chunk=chunk._replace(**changes)))
         assert held_to_delete([other], published=published, under_way=()) == {}
 

@@ -62,7 +62,7 @@ class History:
         decision = f"d{self.rig.number + 1}"
         landing = write_landing(self.rig.folder / f"{decision}.arrow", [(3, 10 * number, wid.encode() * 4)])
         piece = published_row(wid)["chunks"][0]
-        chunk = facts(3, 10 * number, wid.encode() * 4)._replace(waveform_id=wid, seq=0, crc=piece["crc"])
+        chunk = facts(3, 10 * number, wid.encode() * 4)._replace(waveform_id=wid, seq=0, piece=piece["piece"])
         self.rig.tables.append_held("plan", [held_row(chunk, landing=landing, row=0, decision=decision, sequence=99)])
         self.rig.publish(decision=decision)
 

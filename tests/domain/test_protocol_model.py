@@ -144,7 +144,7 @@ def test_deciding_follows_the_model() -> None:
             head=head,
             held=[HeldChunk(facts[o]._replace(carried=True), Reason.OPEN, "", "d", 1) for o in sorted(held)],
             published={
-                w: PublishedWaveform(w, tuple(PublishedChunk(0, c.offset, c.length, c.crc) for c in copies[w]))
+                w: PublishedWaveform(w, tuple(PublishedChunk(0, c.offset, c.length, c.piece) for c in copies[w]))
                 for w in published
             },
         )

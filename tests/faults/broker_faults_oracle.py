@@ -54,7 +54,7 @@ def look_around(whole: DeploymentRig, records: Sequence[Record], topic_id: str) 
             Row(
                 r["waveform_id"],
                 r["samples"],
-                tuple(((r["topic_id"], c["partition"], c["offset"]), c["length"], c["crc"]) for c in r["chunks"]),
+                tuple(((r["topic_id"], c["partition"], c["offset"]), c["length"], c["piece"]) for c in r["chunks"]),
                 by_plan[r["plan_id"]],
             )
             for r in rows
@@ -90,7 +90,7 @@ def _held(tables: Any) -> list[HeldRow]:
         HeldRow(
             coordinate=(r["topic_id"], r["partition"], r["offset"]),
             id=r["waveform_id"],
-            piece=(r["seq"], r["crc"], r["length"]),
+            piece=(r["seq"], r["length"], r["piece"]),
             valid=r["record_reason"] is None,
             reason=r["reason"],
             time_ms=r["timestamp_ms"],

@@ -198,10 +198,10 @@ class _Checker:
         order, values = [p.seq for p in pieces], [p.value for p in pieces]
         truth = truths(self._known(row))[row.id]
         counts = {p.count for p in truth.pieces if p.count is not None}
-        kept = [(length, crc) for _, _, _, length, crc in row.chunks]
+        kept = [(length, proof) for _, _, _, length, proof in row.chunks]
         if order != sorted(order) or (row.samples != b"".join(values) and _shuffled(row.samples, values)):
             self.say(Kind.ORDER, f"its chunks stand in the order {order}", [row.id], where)
-        elif row.samples != b"".join(values) or kept != [(len(p.value), p.crc) for p in pieces]:
+        elif row.samples != b"".join(values) or kept != [(len(p.value), p.proof.hex()) for p in pieces]:
             self.say(Kind.ALTERED, "its bytes are not those of its chunks", [row.id], where)
         elif order != list(range(len(order))) or len(order) not in counts:
             self.say(Kind.ALTERED, f"it was cut short: chunks {order}, of {sorted(counts)}", [row.id], where)

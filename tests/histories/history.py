@@ -125,8 +125,8 @@ class Held:
     offset: int
     id: str | None
     seq: int | None
-    crc: int
     length: int
+    piece: str
     valid: bool
     reason: str
     decision: str
@@ -140,14 +140,14 @@ class Held:
 @dataclass(frozen=True, slots=True)
 class Published:
     """A row became visible, with the head of this `sequence`, whose event follows. `chunks`: (topic id, partition,
-    offset, length, CRC) in order."""
+    offset, length, digest of the piece in hex) in order."""
 
     run: str
     plan_id: str
     sequence: int
     id: str
     samples: bytes
-    chunks: tuple[tuple[str, int, int, int, int], ...]
+    chunks: tuple[tuple[str, int, int, int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from tests.histories.history import (
     TopicMade,
 )
 
-Identity = tuple[str | None, int | None, int, int]
-"""Waveform id, sequence number, CRC and length: equal for two copies of one chunk."""
+Identity = tuple[str | None, int | None, int, bytes]
+"""Waveform id, sequence number, length and digest: equal for two copies of one chunk."""
 
 
 class Ledger:
@@ -67,7 +67,7 @@ class Ledger:
                 self._hold(event)
             case Published():
                 self.published[event.id].append(event)
-                self._published_pieces |= {(event.id, n, c[4], c[3]) for n, c in enumerate(event.chunks)}
+                self._published_pieces |= {(event.id, n, c[3], bytes.fromhex(c[4])) for n, c in enumerate(event.chunks)}
             case Committed():
                 self.heads.append(event)
                 self._decisions.add(event.decision)
@@ -85,7 +85,7 @@ class Ledger:
     def _hold(self, row: Held) -> None:
         self.held[row.coordinate].append(row)
         if row.valid:
-            self._held_pieces[row.id, row.seq, row.crc, row.length].append(row)
+            self._held_pieces[row.id, row.seq, row.length, bytes.fromhex(row.piece)].append(row)
         if row.payload is not None:
             self._payloads.setdefault(row.coordinate, row.payload)
 

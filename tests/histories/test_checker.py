@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -51,13 +52,14 @@ def produced(offset: int, letter: Any, seen: str = "committed") -> Produced:
     return Produced(T, 0, offset, NOW, *letter, seen)
 
 
-def crc_of(letter: Any) -> int:
-    return int(dict(letter.headers)["ws-crc"], 16)
+def proof_of(letter: Any) -> str:
+    meta = dict(letter.headers)["ws-meta"]
+    return hashlib.sha256(hashlib.sha256(meta).digest() + letter.value).hexdigest()
 
 
 def held(offset: int, letter: Any, decision: str, reason: str = "open") -> Held:
     seq = int(dict(letter.headers)["ws-seq"])
-    what = (letter.key.decode(), seq, crc_of(letter), len(letter.value), True)
+    what = (letter.key.decode(), seq, len(letter.value), proof_of(letter), True)
     return Held("run-1", T, 0, offset, *what, reason, decision, letter.value)
 
 
@@ -70,7 +72,7 @@ def projected(offset: int, sequence: int, generation: int = 1, run: str = "run-1
     return Projected(run, T, {0: offset}, generation, sequence)
 
 
-CHUNKS = tuple((T, 0, n, 2, crc_of(one)) for n, one in enumerate(WAVE))
+CHUNKS = tuple((T, 0, n, 2, proof_of(one)) for n, one in enumerate(WAVE))
 ROW = Published("run-1", "p1", 2, "w1", b"\x01\x00\x02\x00\x03\x00", CHUNKS)
 
 
@@ -184,11 +186,11 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "a held byte is another": (Kind.ALTERED, swap_type(Held, lambda e: replace(e, payload=b"\x09\x00"))),
     "published from an aborted record": (
         Kind.INVENTED,
-        swap(ROW, replace(ROW, chunks=((T, 0, 3, 2, crc_of(WAVE[0])), *CHUNKS[1:]))),
+        swap(ROW, replace(ROW, chunks=((T, 0, 3, 2, proof_of(WAVE[0])), *CHUNKS[1:]))),
     ),
     "published from an offset that never was": (
         Kind.INVENTED,
-        swap(ROW, replace(ROW, chunks=((T, 0, 99, 2, crc_of(WAVE[0])), *CHUNKS[1:]))),
+        swap(ROW, replace(ROW, chunks=((T, 0, 99, 2, proof_of(WAVE[0])), *CHUNKS[1:]))),
     ),
     "held where nothing was produced": (Kind.INVENTED, after(Held, replace(held(5, OPEN[0], "d1"), offset=77))),
     "the gate was not heard": (Kind.INVENTED, after(TopicMade, GateSays("w1"))),
@@ -277,7 +279,7 @@ def test_a_reset_after_the_last_look_can_be_fenced_by_nobody() -> None:
 def test_a_waveform_that_came_late_is_not_lost_when_a_later_head_has_it() -> None:
     rest = cut("w2", [b"\x07\x00", b"\x08\x00"], meta=metadata(NOW))[1]
     row = Published(
-        "run-2", "p2", 3, "w2", b"\x07\x00\x08\x00", ((T, 0, 5, 2, crc_of(OPEN[0])), (T, 0, 6, 2, crc_of(rest)))
+        "run-2", "p2", 3, "w2", b"\x07\x00\x08\x00", ((T, 0, 5, 2, proof_of(OPEN[0])), (T, 0, 6, 2, proof_of(rest)))
     )
     events = before_quiet(
         produced(6, rest),

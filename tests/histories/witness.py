@@ -82,13 +82,13 @@ class Witness:
     def _held(self, row: StoredHeld) -> None:
         held = row.held
         chunk = held.chunk
-        facts = (chunk.waveform_id, chunk.seq, chunk.crc, chunk.length, chunk.reason is None)
+        facts = (chunk.waveform_id, chunk.seq, chunk.length, chunk.piece.hex(), chunk.reason is None)
         self.history.append(Held(under_way(), *chunk.coordinate, *facts, held.reason.value, held.decision, row.payload))
 
     def _committed(self, head: Any, rows: list[PublishedRow]) -> None:
         for row in rows:
             chunks = tuple(
-                (topic_id, c.partition, c.offset, c.length, c.crc)
+                (topic_id, c.partition, c.offset, c.length, c.piece.hex())
                 for topic_id, c in zip(row.topic_ids, row.chunks, strict=True)
             )
             self.history.append(

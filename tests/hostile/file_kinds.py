@@ -228,7 +228,7 @@ def _consistent_lies() -> list[FileKind]:
         lies("a file without format", rewritten(lambda t: t.replace_schema_metadata(no_format)), "landing format"),
         lies(
             "a file of another format",
-            rewritten(lambda t: t.replace_schema_metadata({"wavestitch.landing-format": "2"})),
+            rewritten(lambda t: t.replace_schema_metadata({"wavestitch.landing-format": "1"})),
             "landing format",
         ),
         lies("a row less", rewritten(lambda t: t.slice(1)), "rows that are not"),

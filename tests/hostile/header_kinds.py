@@ -41,26 +41,27 @@ def _no_chunks() -> list[Kind]:
         no_chunk("no header at all", "a record of some other program"),
         no_chunk("only foreign headers", "a record of some other program", ("content-type", b"text/plain")),
         held(LEVEL, "no version", "ws-version is missing", Reason.NOT_A_CHUNK, without(sealed("nv"), "ws-version")),
-        no_chunk("names in capitals", "header names are exact", ("WS-VERSION", b"1"), ("WS-SEQ", b"0")),
-        no_chunk("a name with a space after it", "header names are exact", ("ws-version ", b"1")),
-        no_chunk("a look-alike name", "a hyphen that is not a hyphen", ("ws‑version", b"1")),
+        no_chunk("names in capitals", "header names are exact", ("WS-VERSION", b"2"), ("WS-SEQ", b"0")),
+        no_chunk("a name with a space after it", "header names are exact", ("ws-version ", b"2")),
+        no_chunk("a look-alike name", "a hyphen that is not a hyphen", ("ws‑version", b"2")),
     ]
 
 
 def _versions() -> list[Kind]:
     versions = {
-        "of tomorrow": b"2",
+        "of yesterday": b"1",
+        "of tomorrow": b"3",
         "of nothing": b"",
-        "with a leading zero": b"01",
-        "with a space": b"1 ",
-        "with a newline": b"1\n",
-        "as a fraction": b"1.0",
-        "in full-width digits": "１".encode(),
+        "with a leading zero": b"02",
+        "with a space": b"2 ",
+        "with a newline": b"2\n",
+        "as a fraction": b"2.0",
+        "in full-width digits": "２".encode(),
         "in no encoding": b"\xff",
-        "of 4 KiB": b"1" * 4096,
+        "of 4 KiB": b"2" * 4096,
     }
     return [
-        held(LEVEL, f"a version {what}", "known is 1", Reason.UNKNOWN_VERSION, sealed("version", ws_version=raw))
+        held(LEVEL, f"a version {what}", "known is 2", Reason.UNKNOWN_VERSION, sealed("version", ws_version=raw))
         for what, raw in versions.items()
     ]
 
@@ -162,6 +163,10 @@ def _foreign() -> list[Kind]:
     found.append(fine(LEVEL, "headers backwards", "nothing: any order", turned, samples={"backwards": VALUE}))
     forged = sealed("bound", ws_seq=b"1", ws_count=b"2")
     found.append(held(LEVEL, "a sequence changed after the seal", "the CRC binds it", Reason.CORRUPT, forged))
-    swapped = sealed("bound", ws_crc=crc(b"bound", b"0", META, VALUE)[::-1])
+    short = sealed("bound", count=b"9", ws_count=b"1")
+    found.append(held(LEVEL, "a count changed after the seal", "the CRC binds it", Reason.CORRUPT, short))
+    added = sealed("bound", count=None, ws_count=b"1")
+    found.append(held(LEVEL, "a count added after the seal", "the CRC binds its absence", Reason.CORRUPT, added))
+    swapped = sealed("bound", ws_crc=crc(b"bound", b"0", b"1", META, VALUE)[::-1])
     found.append(held(LEVEL, "a CRC backwards", "another CRC", Reason.CORRUPT, swapped))
     return found

@@ -77,7 +77,7 @@ def _corrupt() -> list[Kind]:
         "of the value alone": b"%08x" % zlib.crc32(VALUE),
         "without separators": b"%08x" % zlib.crc32(b"corrupt" + b"0" + META + VALUE),
         "of the value before the rest": b"%08x" % zlib.crc32(VALUE + b"\0corrupt\0" + b"0\0" + META),
-        "with its bytes swapped": bytes.fromhex(crc(b"corrupt", b"0", META, VALUE).decode())[::-1].hex().encode(),
+        "with its bytes swapped": bytes.fromhex(crc(b"corrupt", b"0", b"1", META, VALUE).decode())[::-1].hex().encode(),
         "by another checksum": b"%08x" % zlib.adler32(VALUE),
     }
     return [

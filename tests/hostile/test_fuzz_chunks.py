@@ -74,9 +74,8 @@ def changed(record: Record, wanted: list[Any]) -> Record:
 def resealed(key: bytes | None, headers: list[Any], value: bytes | None) -> list[Any]:
     """With the CRC that fits: so that what lies behind that check is reached."""
     h = {n: v or b"" for n, v in headers}
-    right = crc(
-        key if key is not None else h.get("ws-id", b""), h.get("ws-seq", b""), h.get("ws-meta", b""), value or b""
-    )
+    raw_id = key if key is not None else h.get("ws-id", b"")
+    right = crc(raw_id, h.get("ws-seq", b""), h.get("ws-count", b""), h.get("ws-meta", b""), value or b"")
     return [(n, right if n == "ws-crc" else v) for n, v in headers]
 
 
@@ -90,8 +89,9 @@ def judge(record: Record) -> Chunk | Rejection:
         assert isinstance(parse_metadata(found.meta), Metadata)
         piece = piece_of(_Timed(record))
         assert piece is not None, f"{found} is no chunk by the contract's words"
-        assert (piece.id, piece.seq, piece.count, piece.crc) == (found.waveform_id, found.seq, found.count, found.crc)
+        assert (piece.id, piece.seq, piece.count) == (found.waveform_id, found.seq, found.count)
         assert (piece.meta.decode(), piece.digest, len(piece.value)) == (found.meta, found.digest, found.length)
+        assert piece.proof == found.piece
     return found
 
 

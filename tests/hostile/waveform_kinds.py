@@ -202,7 +202,7 @@ def _broken_copies() -> list[Kind]:
             LEVEL,
             "a forged chunk of version 2",
             "unknown versions take no part",
-            [(chunk("forged", 0, 1), PUBLISHED), (sealed("forged", ws_version=b"2"), Reason.UNKNOWN_VERSION)],
+            [(chunk("forged", 0, 1), PUBLISHED), (sealed("forged", ws_version=b"1"), Reason.UNKNOWN_VERSION)],
             **_as("forged"),
         ),
     ]

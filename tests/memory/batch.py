@@ -26,7 +26,7 @@ from wavestitch.batch import publish as publish_step
 from wavestitch.batch import reassemble as reassemble_step
 from wavestitch.batch import stream_state as stream_state_step
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.chunk_header import Chunk, parse_chunk
+from wavestitch.contracts.chunk_header import Chunk, parse_chunk, record_digest
 from wavestitch.contracts.decision import Evidence, Stitched
 from wavestitch.contracts.held import PublishedChunk
 from wavestitch.contracts.plan import Plan
@@ -123,7 +123,8 @@ def facts_of(record: Record, file: int, row: int) -> ChunkFacts:
         return ChunkFacts(*place, *found, reason=None, evidence=None, file=file, row=row)
     value = record.value or b""
     claims = (found.waveform_id, found.seq, None, zlib.crc32(value), len(value), None, None)
-    return ChunkFacts(*place, *claims, reason=found.reason, evidence=found.evidence, file=file, row=row)
+    piece = record_digest(record.key, record.headers, record.value)
+    return ChunkFacts(*place, *claims, piece, reason=found.reason, evidence=found.evidence, file=file, row=row)
 
 
 def _stitch(
@@ -141,7 +142,7 @@ def _stitch(
             stitched[whole.waveform_id] = Stitched(Reason.DIGEST_MISMATCH, "the digest is another")
             continue
         stitched[whole.waveform_id] = Stitched(None, "")
-        kept = tuple(PublishedChunk(c.partition, c.offset, c.length, c.crc) for c in whole.pieces)
+        kept = tuple(PublishedChunk(c.partition, c.offset, c.length, c.piece) for c in whole.pieces)
         topics = tuple(c.topic_id or plan.topic_id for c in whole.pieces)
         rows[whole.waveform_id] = PublishedRow(whole.waveform_id, samples, topics, kept)
     return stitched, rows

@@ -20,7 +20,7 @@ def look_around(bench: Bench, *, allowed_lateness_ms: int) -> Sight:
                 row.waveform_id,
                 row.samples,
                 tuple(
-                    ((t, c.partition, c.offset), c.length, c.crc)
+                    ((t, c.partition, c.offset), c.length, c.piece)
                     for t, c in zip(row.topic_ids, row.chunks, strict=True)
                 ),
                 sequence,
@@ -31,7 +31,7 @@ def look_around(bench: Bench, *, allowed_lateness_ms: int) -> Sight:
             HeldRow(
                 coordinate=(c := row.held.chunk).coordinate,
                 id=c.waveform_id,
-                piece=(c.seq, c.crc, c.length),
+                piece=(c.seq, c.length, c.piece),
                 valid=c.reason is None,
                 reason=row.held.reason.value,
                 time_ms=c.timestamp_ms,

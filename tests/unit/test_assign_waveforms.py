@@ -31,8 +31,8 @@ RESULT = StitchResult("assignment-1.arrow", "stitched-1.arrow", "x.parquet", 10,
 
 def whole(waveform_id: str, *, size: int = 100, day: int = 0, file: int = 0, row: int = 0) -> Assembly:
     metadata = Metadata("s", "c", day * DAY_NS + 5, 500.0, "i16le", "mV", 1.0, 0.0, None)
-    chunk = ChunkFacts(0, row, 0, waveform_id, 0, 1, 7, size, "{}", None, None, None, file=file, row=row)
-    return Assembly(waveform_id, (chunk,), (), None, "", metadata)
+    chunk = ChunkFacts(0, row, 0, waveform_id, 0, 1, 7, size, "{}", None, bytes(32), None, None, file=file, row=row)
+    return Assembly(waveform_id, (chunk,), (), (), None, "", metadata)
 
 
 waveforms = st.lists(

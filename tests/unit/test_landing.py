@@ -81,6 +81,7 @@ def test_chunks_come_back_as_they_were_landed(tmp_path: Path) -> None:
         "length": 1000,
         "meta": META,
         "digest": None,
+        "piece": chunk(1, values[1]).piece,
         "reason": None,
         "evidence": None,
         "raw_key": None,
@@ -156,7 +157,9 @@ def test_what_a_file_says_of_its_records_is_what_was_landed(tmp_path: Path, colu
     path = tmp_path / str(landed.file)
     rows = open_landing(path).to_pylist()
     kind = LANDING.field(column).type
-    rows[1][column] = "7" if kind == pa.string() else b"7" if kind == pa.binary() else 7
+    rows[1][column] = (
+        "7" if kind == pa.string() else b"7" if kind == pa.binary() else bytes(32) if kind == pa.binary(32) else 7
+    )
     with pa.ipc.new_file(str(path), LANDING) as out:
         out.write_table(pa.Table.from_pylist(rows, schema=LANDING))
     # The size alone must not be what gives it away.
@@ -289,7 +292,7 @@ def test_landing_does_not_import_pandas(tmp_path: Path) -> None:
         from wavestitch.contracts.offset_range import OffsetRange
         folder = Path({str(tmp_path)!r})
         with LandingWriter(folder, OffsetRange(0, 0, 1)) as writer:
-            writer.add_chunk(0, 1, Chunk("w", 0, None, 0, 2, "{{}}", None), b"ab")
+            writer.add_chunk(0, 1, Chunk("w", 0, None, 0, 2, "{{}}", None, bytes(32)), b"ab")
             open_landing(folder / writer.finish([]).file)
         sys.exit("pandas" in sys.modules)
     """
@@ -316,7 +319,7 @@ def test_a_file_that_is_no_landing_file_is_refused(tmp_path: Path, damage: str) 
     elif damage == "other columns":
         write(table.drop_columns(["crc"]))
     elif damage == "other format":
-        write(table.replace_schema_metadata({"wavestitch.landing-format": "2"}))
+        write(table.replace_schema_metadata({"wavestitch.landing-format": "1"}))
     else:
         write(table.replace_schema_metadata({}))
     with pytest.raises(Altered, match="read step"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -111,6 +111,7 @@ _FACT_COLUMNS = (
     "length",
     "meta",
     "digest",
+    "piece",
     "reason",
     "evidence",
 )
@@ -170,4 +171,4 @@ def _placed(a: Assembly, file: int, rows: Mapping[tuple[str, int, int], int], to
         c._replace(file=file, row=rows[c.topic_id or topic_id, c.partition, c.offset]) if c.carried else c
         for c in a.pieces
     )
-    return Assembly(a.waveform_id, pieces, a.repeats, a.reason, a.evidence, a.metadata)
+    return replace(a, pieces=pieces)

@@ -35,6 +35,7 @@ class ChunkFacts(NamedTuple):
     length: int
     meta: str | None
     digest: str | None
+    piece: bytes
     reason: str | None
     evidence: str | None
     carried: bool = False
@@ -52,9 +53,12 @@ class ChunkFacts(NamedTuple):
         return f"partition {self.partition} offset {self.offset}"
 
     @property
-    def identity(self) -> tuple[int | None, int, int]:
-        """Two chunks of one waveform with the same identity have the same bytes, place and metadata."""
-        return self.seq, self.crc, self.length
+    def identity(self) -> tuple[int | None, bytes]:
+        """Two chunks of one waveform with the same identity have the same place, metadata and bytes, whoever made them.
+
+        No checksum is in it: those can be forged. Nor the count, nor the digest of the whole: a repeat may bring them.
+        """
+        return self.seq, self.piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,15 @@ class Assembly:
     """All valid chunks of one waveform.
 
     `pieces`: one copy per sequence number, in order (every distinct copy where they conflict); `repeats`: further
-    copies of those. `reason` None: whole, ready to be stitched. `metadata` is of the first piece.
+    copies of those. `lessons` are the repeats that say something of the whole (its count, its digest) that no piece
+    and no lesson before says: where the pieces are kept, they are kept beside them. `reason` None: whole, ready to be
+    stitched. `metadata` is of the first piece.
     """
 
     waveform_id: str
     pieces: tuple[ChunkFacts, ...]
     repeats: tuple[ChunkFacts, ...]
+    lessons: tuple[ChunkFacts, ...]
     reason: Reason | None
     evidence: str
     metadata: Metadata
@@ -96,7 +103,7 @@ def assemble_waveform(waveform_id: str, pool: Sequence[ChunkFacts], limits: Limi
     ordered = sorted(pool, key=lambda c: (c.seq, not c.carried, c.topic_id, c.partition, c.offset))
     pieces: list[ChunkFacts] = []
     repeats: list[ChunkFacts] = []
-    seen: set[tuple[int | None, int, int]] = set()
+    seen: set[tuple[int | None, bytes]] = set()
     for c in ordered:
         if c.identity in seen:
             repeats.append(c)
@@ -108,7 +115,20 @@ def assemble_waveform(waveform_id: str, pool: Sequence[ChunkFacts], limits: Limi
     if isinstance(metadata, str):
         raise ValueError(f"the chunk at {first.place} was taken for valid, but {metadata}")
     reason, evidence = _judge(pieces, ordered, metadata, limits)
-    return Assembly(waveform_id, tuple(pieces), tuple(repeats), reason, evidence, metadata)
+    return Assembly(waveform_id, tuple(pieces), tuple(repeats), _lessons(pieces, repeats), reason, evidence, metadata)
+
+
+def _lessons(pieces: Sequence[ChunkFacts], repeats: Sequence[ChunkFacts]) -> tuple[ChunkFacts, ...]:
+    counts: set[int | None] = {None, *(c.count for c in pieces)}
+    digests: set[str | None] = {None, *(c.digest for c in pieces)}
+    found: list[ChunkFacts] = []
+    # One that is kept already stays: it would have to be judged anew by each batch.
+    for c in sorted(repeats, key=lambda c: not c.carried):
+        if c.carried or c.count not in counts or c.digest not in digests:
+            counts.add(c.count)
+            digests.add(c.digest)
+            found.append(c)
+    return tuple(found)
 
 
 def _judge(
@@ -145,13 +165,13 @@ def _judge(
 
 
 def _conflict(pieces: Sequence[ChunkFacts], copies: Sequence[ChunkFacts]) -> str:
-    for a, b in pairwise(pieces):
-        if a.seq == b.seq:
-            return f"chunk {a.seq} has different bytes at {a.place} and {b.place}"
     first = copies[0]
     for c in copies:
         if c.meta != first.meta:
             return f"ws-meta differs between {first.place} and {c.place}"
+    for a, b in pairwise(pieces):
+        if a.seq == b.seq:
+            return f"chunk {a.seq} has different bytes at {a.place} and {b.place}"
     counted = [c for c in copies if c.count is not None]
     for c in counted:
         if c.count != counted[0].count:

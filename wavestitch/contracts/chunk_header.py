@@ -1,17 +1,20 @@
-"""The chunk contract, version 1: what a Kafka record must look like to be a piece of a waveform.
+"""The chunk contract, version 2: what a Kafka record must look like to be a piece of a waveform.
 
 Headers are claims: they are length- and range-checked here, before anything is allocated or compared. Parsing never
-raises on what a record contains; it returns a `Chunk` or a `Rejection`. Keeps I3: the CRC binds id, sequence,
-metadata and bytes. `docs/chunk-contract.md` is the same contract in prose.
+raises on what a record contains; it returns a `Chunk` or a `Rejection`. Keeps I3: the CRC binds id, sequence, count,
+metadata and bytes against accidents, and `piece` says whether two chunks are the same, whoever wrote them.
+`docs/chunk-contract.md` is the same contract in prose.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from wavestitch.contracts.reasons import Reason
@@ -24,7 +27,7 @@ try:
 except ImportError:  # pragma: no cover - platforms without a wheel
     crc32 = zlib.crc32
 
-VERSION = b"1"
+VERSION = b"2"
 MAX_ID_BYTES = 256
 MAX_META_BYTES = 16 * 1024
 MAX_CHUNKS = 1 << 20
@@ -48,7 +51,8 @@ RecordHeaders = Iterable[tuple[str, bytes | None]]
 
 
 class Chunk(NamedTuple):
-    """One valid piece: `value` is not part of it, only its `length` in bytes. `meta` is the header's exact text."""
+    """One valid piece: `value` is not part of it, only its `length` in bytes. `meta` is the header's exact text.
+    `piece`: see `piece_digest`."""
 
     waveform_id: str
     seq: int
@@ -57,6 +61,7 @@ class Chunk(NamedTuple):
     length: int
     meta: str
     digest: str | None
+    piece: bytes
 
 
 class Rejection(NamedTuple):
@@ -91,9 +96,41 @@ class Metadata:
         return self.start_time_ns + round(max(sample_count - 1, 0) * 1e9 / self.sampling_rate_hz)
 
 
-def chunk_crc(waveform_id: bytes, seq: bytes, meta: bytes, value: bytes | memoryview) -> int:
-    """CRC-32 over id, 0, sequence, 0, metadata, 0, value: binds a piece to its waveform, place and metadata."""
-    return crc32(value, crc32(b"%b\0%b\0%b\0" % (waveform_id, seq, meta))) & 0xFFFFFFFF
+def chunk_crc(waveform_id: bytes, seq: bytes, count: bytes, meta: bytes, value: bytes | memoryview) -> int:
+    """CRC-32 over id, 0, sequence, 0, count (empty: none), 0, metadata, 0, value.
+
+    Binds a piece to its waveform, place, number and metadata. Proof against accidents, not against people.
+    """
+    return crc32(value, crc32(b"%b\0%b\0%b\0%b\0" % (waveform_id, seq, count, meta))) & 0xFFFFFFFF
+
+
+def ascii_count(count: int | None) -> bytes:
+    """A count as the CRC covers it."""
+    return b"" if count is None else b"%d" % count
+
+
+def piece_digest(claims: bytes, value: bytes | memoryview) -> bytes:
+    """SHA-256 over SHA-256 of what is said about a value, and the value.
+
+    Of a chunk `claims` are the metadata: two chunks of one place with equal digests are the same, and nobody can make
+    another that has the digest of one that exists. The count is left out: a repeat may bring it.
+    """
+    whole = hashlib.sha256(_claims_digest(claims))
+    whole.update(value)
+    return whole.digest()
+
+
+def record_digest(key: bytes | None, headers: RecordHeaders | None, value: bytes | None) -> bytes:
+    """The same of a record that is no chunk: over all that it is, null told from empty."""
+    whole = hashlib.sha256()
+    for part in (key, value, *(p for name, content in headers or () for p in (name.encode(), content))):
+        whole.update(b"-" if part is None else b"%d:%b" % (len(part), part))
+    return whole.digest()
+
+
+@lru_cache(maxsize=1024)
+def _claims_digest(claims: bytes) -> bytes:
+    return hashlib.sha256(claims).digest()
 
 
 def parse_chunk(key: bytes | None, headers: RecordHeaders | None, value: bytes | None) -> Chunk | Rejection:
@@ -112,7 +149,7 @@ def parse_chunk(key: bytes | None, headers: RecordHeaders | None, value: bytes |
     if version is None:
         return Rejection(Reason.NOT_A_CHUNK, f"no {H_VERSION} header; a chunk has the headers of the chunk contract")
     if version != VERSION:
-        return Rejection(Reason.UNKNOWN_VERSION, f"{H_VERSION} is {_show(version)}; known is 1")
+        return Rejection(Reason.UNKNOWN_VERSION, f"{H_VERSION} is {_show(version)}; known is 2")
     found = _waveform_id(key, claims.get(H_ID))
     if isinstance(found, Rejection):
         return found
@@ -151,7 +188,7 @@ def encode_headers(
 ) -> list[tuple[str, bytes]]:
     """The headers of one keyed chunk; the inverse of `parse_chunk`."""
     ascii_seq = b"%d" % seq
-    crc = chunk_crc(waveform_id.encode(), ascii_seq, meta.encode(), value)
+    crc = chunk_crc(waveform_id.encode(), ascii_seq, ascii_count(count), meta.encode(), value)
     headers = [(H_VERSION, VERSION), (H_SEQ, ascii_seq), (H_CRC, b"%08x" % crc), (H_META, meta.encode())]
     if count is not None:
         headers.append((H_COUNT, b"%d" % count))
@@ -203,7 +240,7 @@ def _parse_claims(claims: Mapping[str, bytes], raw_id: bytes, waveform_id: str, 
     if len(raw_meta) > MAX_META_BYTES:
         raise _Refused(Reason.BAD_METADATA, f"ws-meta has {len(raw_meta)} bytes; allowed are {MAX_META_BYTES}")
     crc = int(raw_crc, 16)
-    seen = chunk_crc(raw_id, raw_seq, raw_meta, value)
+    seen = chunk_crc(raw_id, raw_seq, claims.get(H_COUNT, b""), raw_meta, value)
     # Before any meaning is read into the metadata: a flipped bit there is corruption, not a bad producer.
     if seen != crc:
         raise _Refused(Reason.CORRUPT, f"ws-crc says {crc:08x}, the record's bytes give {seen:08x}")
@@ -213,7 +250,7 @@ def _parse_claims(claims: Mapping[str, bytes], raw_id: bytes, waveform_id: str, 
             Reason.BAD_LENGTH, f"the value has {len(value)} bytes; it must be whole samples of {sample_bytes} bytes"
         )
     digest = raw_digest.decode() if raw_digest is not None else None
-    return Chunk(waveform_id, seq, count, crc, len(value), raw_meta.decode(), digest)
+    return Chunk(waveform_id, seq, count, crc, len(value), raw_meta.decode(), digest, piece_digest(raw_meta, value))
 
 
 _META_SEEN: dict[bytes, int] = {}

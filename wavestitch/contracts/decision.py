@@ -168,9 +168,10 @@ class _PendingDecision:
             else:
                 pool.append(c)
         found = assemble_waveform(waveform_id, pool, self._plan.stream.limits)
-        for c in found.repeats:
-            self._judge(c, Fate.DUPLICATE)
         reason, why = _verdict(found, self._evidence)
+        kept = () if reason is None else found.lessons
+        for c in set(found.repeats).difference(kept):
+            self._judge(c, Fate.DUPLICATE)
         if reason is None:
             self._publish.append(waveform_id)
             for c in found.pieces:
@@ -178,7 +179,7 @@ class _PendingDecision:
         elif reason is Reason.OPEN:
             self._keep_open(found, why)
         else:
-            for c in found.pieces:
+            for c in (*found.pieces, *kept):
                 self.set_aside(c, reason, why)
 
     def set_aside(self, c: ChunkFacts, reason: Reason, why: str) -> None:
@@ -204,7 +205,7 @@ class _PendingDecision:
     def _keep_open(self, found: Assembly, why: str) -> None:
         """Incomplete: carried out until the watermark has passed what its newest piece may wait for."""
         expired = self._after.watermark_ms > found.newest_ms + self._plan.stream.allowed_lateness * 1000
-        for c in found.pieces:
+        for c in (*found.pieces, *found.lessons):
             if not self._plan.holds:
                 if c.carried:
                     self._leave_held(c)
@@ -329,9 +330,8 @@ def _sealed(
     seal = hashlib.sha256(f"{plan.plan_id} {head.sequence} {head.generation}\n".encode())
     for f in ordered:
         c = f.chunk
-        seal.update(
-            f"{c.carried} {c.coordinate} {c.crc} {c.length} {c.waveform_id!r} {c.seq} {f.fate} {f.reason}\n".encode()
-        )
+        what = f"{c.piece.hex()} {c.count} {c.waveform_id!r} {c.seq}"
+        seal.update(f"{c.carried} {c.coordinate} {what} {f.fate} {f.reason}\n".encode())
     for h in held:
         seal.update(f"hold {h.chunk.carried} {h.chunk.coordinate} {h.reason}\n".encode())
     digest = seal.hexdigest()[:32]

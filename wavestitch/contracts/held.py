@@ -30,12 +30,12 @@ class HeldChunk:
 
 
 class PublishedChunk(NamedTuple):
-    """Where a published piece came from, and what it is; its place in the list is its sequence number."""
+    """Where a published piece came from, and what it is (`piece_digest`); its place in the list is its sequence."""
 
     partition: int
     offset: int
     length: int
-    crc: int
+    piece: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class PublishedWaveform:
     chunks: tuple[PublishedChunk, ...]
 
     def has(self, chunk: ChunkFacts) -> bool:
-        """Whether this very piece (place and bytes) was published."""
+        """Whether this very piece (place, metadata and bytes) was published, and it does not say another count."""
         seq = chunk.seq
         if seq is None or not 0 <= seq < len(self.chunks):
             return False
         piece = self.chunks[seq]
-        return piece.crc == chunk.crc and piece.length == chunk.length
+        return piece.piece == chunk.piece and chunk.count in (None, len(self.chunks))
 
 
 def effective_held(

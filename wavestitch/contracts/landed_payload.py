@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from wavestitch.contracts.chunk_header import chunk_crc, crc32
+from wavestitch.contracts.chunk_header import ascii_count, chunk_crc, crc32
 from wavestitch.contracts.errors import Altered
 
 
 def check_payloads(landing: str, rows: pa.RecordBatch) -> None:
     """Compare payloads of landing file `landing` with the CRCs that they were landed with; raises `Altered`."""
-    names = ("reason", "waveform_id", "seq", "meta", "crc", "payload", "offset")
-    for reason, waveform_id, seq, meta, crc, payload, offset in zip(*(rows[n] for n in names), strict=True):
+    names = ("reason", "waveform_id", "seq", "count", "meta", "crc", "payload", "offset")
+    for reason, waveform_id, seq, count, meta, crc, payload, offset in zip(*(rows[n] for n in names), strict=True):
         value = payload.as_buffer() or b""
         if reason.as_py() is None:
-            seen = chunk_crc(waveform_id.as_py().encode(), b"%d" % seq.as_py(), meta.as_py().encode(), value)
+            said = (waveform_id.as_py().encode(), b"%d" % seq.as_py(), ascii_count(count.as_py()))
+            seen = chunk_crc(*said, meta.as_py().encode(), value)
         else:
             seen = crc32(value) & 0xFFFFFFFF
         if seen != crc.as_py():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-LANDING_FORMAT = b"1"
+LANDING_FORMAT = b"2"
 LANDING = pa.schema(
     [
         ("partition", pa.int32()),
@@ -21,6 +21,7 @@ LANDING = pa.schema(
         ("length", pa.int32()),  # bytes of payload; 0 for a null value
         ("meta", pa.string()),
         ("digest", pa.string()),
+        ("piece", pa.binary(32)),  # `piece_digest`: what tells two records of one place apart
         ("reason", pa.string()),  # null: a valid chunk
         ("evidence", pa.string()),
         ("raw_key", pa.binary()),  # kept only where `reason` is set
@@ -32,7 +33,7 @@ LANDING = pa.schema(
 INDEX_COLUMNS = tuple(n for n in LANDING.names if n not in ("payload", "raw_key", "raw_headers"))
 
 CHUNK_STRUCT = pa.struct(
-    [("partition", pa.int32()), ("offset", pa.int64()), ("length", pa.int32()), ("crc", pa.int64())]
+    [("partition", pa.int32()), ("offset", pa.int64()), ("length", pa.int32()), ("piece", pa.binary())]
 )
 
 PUBLISHED = pa.schema(

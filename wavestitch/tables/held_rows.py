@@ -125,9 +125,9 @@ def _value(row: HeldRow, name: str, plan_id: str) -> Any:
 
 def held_chunk(row: dict[str, Any]) -> HeldChunk:
     """A row of the columns `FACTS`."""
-    names = ("partition", "offset", "timestamp_ms", "waveform_id", "seq", "count", "crc", "length", "meta", "digest")
+    names = ("partition", "offset", "timestamp_ms", "waveform_id", "seq", "count", "crc", "length", "meta")
     chunk = ChunkFacts(
-        **{n: row[n] for n in names},
+        **{n: row[n] for n in (*names, "digest", "piece")},
         reason=row["record_reason"],
         evidence=row["evidence_of_record"],
         carried=True,

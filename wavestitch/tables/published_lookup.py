@@ -7,6 +7,7 @@ Samples are never read.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,7 +43,7 @@ def find_published(
     return found
 
 
-def _waveform(waveform_id: str, chunks: list[dict[str, int]]) -> PublishedWaveform:
+def _waveform(waveform_id: str, chunks: list[dict[str, Any]]) -> PublishedWaveform:
     return PublishedWaveform(
-        waveform_id, tuple(PublishedChunk(c["partition"], c["offset"], c["length"], c["crc"]) for c in chunks)
+        waveform_id, tuple(PublishedChunk(c["partition"], c["offset"], c["length"], c["piece"]) for c in chunks)
     )

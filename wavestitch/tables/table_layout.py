@@ -46,6 +46,7 @@ HELD = pa.schema(
         ("length", pa.int32()),
         ("meta", pa.string()),
         ("digest", pa.string()),
+        ("piece", pa.binary()),
         ("record_reason", pa.string()),  # why the record is no chunk; null for a valid one
         ("evidence_of_record", pa.string()),
         ("raw_key", pa.binary()),
