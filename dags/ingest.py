@@ -66,6 +66,21 @@ PARAMS = {
         "The stream's positions stay where they are.",
         section="What to read (nothing: from the stream's positions on)",
     ),
+    "partitions": Param(
+        None,
+        type=["null", "string"],
+        title="Partitions",
+        description="Go on from the stream's positions in these partitions only, e.g. 0,2; the others stay.",
+        section="What to read (nothing: from the stream's positions on)",
+    ),
+    "until": Param(
+        None,
+        type=["null", "string"],
+        title="Until",
+        description="Go on from the stream's positions no further than PARTITION:OFFSET, separated by commas. OFFSET "
+        "itself is not read; the positions move to there.",
+        section="What to read (nothing: from the stream's positions on)",
+    ),
     "plan_id": Param(
         None,
         type=["null", "string"],

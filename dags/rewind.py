@@ -46,11 +46,20 @@ def rewind() -> dict[str, Any]:
     deployment = Deployment()
     stream, tables = deployment.stream(params["stream"]), deployment.tables(params["stream"])
     who = context["dag_run"].triggering_user_name or "Airflow"
-    found = plan_rewind(stream, rewind_target(params["to"]), log=deployment.log, tables=tables, who=who, why=why)
+    found = plan_rewind(
+        stream,
+        rewind_target(params["to"], params["partitions"]),
+        log=deployment.log,
+        tables=tables,
+        who=who,
+        why=why,
+    )
     for partition, (old, new) in sorted(found.moves.items()):
         log.info("partition %s: %s -> %s", partition, old, new)
     if params["apply"]:
         apply_rewind(stream, found, accept_skip=params["accept_skip"], log=deployment.log, tables=tables)
+    if found.settles:
+        log.info("settles: %s", found.settles)
     log.info("applied" if params["apply"] else "a dry run: nothing was moved")
     return {
         "applied": params["apply"],
@@ -84,6 +93,13 @@ with DAG(
             minLength=1,
             title="To",
             description=f"{TARGETS[:1].upper()}{TARGETS[1:]}. The offset named is the next one that is read.",
+            section="Where to",
+        ),
+        "partitions": Param(
+            None,
+            type=["null", "string"],
+            title="Partitions",
+            description="Of these partitions only, e.g. 0,2; the others stay where they are.",
             section="Where to",
         ),
         "apply": Param(

@@ -19,7 +19,6 @@ import typer
 
 from wavestitch import console
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.publish import find_committed
 from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request, rewind_target
 from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
@@ -57,6 +56,10 @@ _EXIT_CODES: tuple[tuple[type[WavestitchError], int], ...] = (
 )
 
 StreamName = Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")]
+Partitions = Annotated[str | None, typer.Option(help="Of these partitions only, e.g. 0,2; the others stay")]
+Until = Annotated[
+    str | None, typer.Option(help="No further than PARTITION:OFFSET,…; positions move to there (the next to be read)")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
 
 
@@ -150,10 +153,11 @@ def produce(
 
 
 @app.command()
-def plan(stream: StreamName, as_json: AsJson = False) -> None:
+def plan(stream: StreamName, partitions: Partitions = None, until: Until = None, as_json: AsJson = False) -> None:
     """What the next batch would read, why it starts there, and what it would cost. Touches nothing."""
+    request = plan_request("manual", None, {"partitions": partitions, "until": until})
     deployment = Deployment()
-    found = step_plan(deployment, stream, PlanRequest(), apply=False)
+    found = step_plan(deployment, stream, request, apply=False)
     for remark in deployment.tables(stream).remarks():
         _say(remark)
     _show(found, as_json, lambda: console.show_plan(found))
@@ -171,15 +175,19 @@ def run(
     interval: Annotated[
         str | None, typer.Option(help="Backfill START/END (ISO times, UTC): waveforms that start in it; positions stay")
     ] = None,
+    partitions: Partitions = None,
+    until: Until = None,
     chain: Annotated[
         bool, typer.Option("--catch-up", help="Batch after batch, until one reaches the end of the log")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Carry one batch through without Airflow: the same steps, with progress."""
-    asked = {"offsets": offsets, "interval": interval, "plan_id": plan_id}
-    if chain and any(asked.values()):
-        raise BadInput("--catch-up goes on from the stream's positions; leave --offsets, --interval and --plan out")
+    asked = {"offsets": offsets, "interval": interval, "plan_id": plan_id, "partitions": partitions, "until": until}
+    if chain and any(v for name, v in asked.items() if name != "partitions"):
+        raise BadInput(
+            "--catch-up goes on from the stream's positions; leave --offsets, --interval, --until and --plan out"
+        )
     checked, reason = check_gate(gate, why)
     options = RunOptions(
         request=plan_request("manual", None, asked), plan_id=earlier_plan("manual", asked), gate=checked, why=reason
@@ -230,6 +238,7 @@ def held(stream: StreamName, as_json: AsJson = False) -> None:
 def rewind(
     stream: StreamName,
     to: Annotated[str, typer.Option("--to", help=TARGETS)],
+    partitions: Partitions = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a dry run")] = False,
     accept_skip: Annotated[bool, typer.Option(help="Accept by name that the shown offsets are never read")] = False,
     why: Annotated[str, typer.Option(help="Recorded with the rewind")] = "",
@@ -241,12 +250,17 @@ def rewind(
     deployment = Deployment()
     definition, tables = deployment.stream(stream), deployment.tables(stream)
     found = plan_rewind(
-        definition, rewind_target(to), log=deployment.log, tables=tables, who=getpass.getuser(), why=why
+        definition,
+        rewind_target(to, partitions),
+        log=deployment.log,
+        tables=tables,
+        who=getpass.getuser(),
+        why=why,
     )
     if apply:
         apply_rewind(definition, found, accept_skip=accept_skip, log=deployment.log, tables=tables)
     moves = {str(p): list(move) for p, move in found.moves.items()}
-    report = {"applied": apply, "moves": moves, "skipped": [list(r) for r in found.skipped]}
+    report = {"applied": apply, "moves": moves, "skipped": [list(r) for r in found.skipped], "settles": found.settles}
     _show(report, as_json, lambda: console.show_rewind(found, applied=apply))
 
 

@@ -213,7 +213,10 @@ def show_rewind(rewind: Rewind, *, applied: bool) -> None:
     out.print(table)
     for r in rewind.skipped:
         out.print(f"[red]skipped for good:[/] {r} ({r.size} offsets)")
-    out.print(f"generation {rewind.base.generation} -> {rewind.head.generation}; nothing published is touched")
+    if rewind.settles:
+        out.print(f"settles: {rewind.settles}", markup=False, highlight=False)
+    before = "none" if rewind.base is None else str(rewind.base.generation)
+    out.print(f"generation {before} -> {rewind.head.generation}; nothing published is touched")
     if not applied:
         out.print("Nothing was changed. Add --apply to do it.")
 

@@ -20,7 +20,7 @@ from wavestitch.contracts.position import Position, Tag, parse_tag
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, run_kafka_tool
 
-TAG = Tag(3, 14, "0123456789abcdef0123").encode()
+TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", 3, 14).encode()
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_a_reset_by_kafkas_own_tool_takes_our_tag_away(
     assert found[0] is not None
     assert (found[0].offset, parse_tag(found[0].metadata)) == (0, None)
     assert found[1] is not None
-    assert parse_tag(found[1].metadata) == (3, 14)
+    assert found[1].metadata == TAG
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

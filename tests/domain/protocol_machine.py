@@ -32,6 +32,7 @@ from tests.memory.batch import Bench, Carrying, carry_through, run_batch
 from tests.memory.faults import Fault, Killed, Steps
 from tests.memory.memory_log import MemoryLog, Visibility
 from tests.memory.sight import look_around
+from tests.memory.way_out import way_out
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
@@ -290,7 +291,9 @@ class ProtocolMachine(ProducingMachine):
         stands = {p: at.next_offset for p, at in head.positions.items()}
         # A partition that was added and never written to is not in the head.
         assert {p: stands.get(p, 0) for p in ends} == ends, f"live: head at {stands}, log ends at {ends}"
-        assert {p: log.group[p] for p in stands} == {p: (at, head.tag.encode()) for p, at in stands.items()}
+        assert {p: log.group[p] for p in stands} == {
+            p: (at, head.tag(tables.uuid).encode()) for p, at in stands.items()
+        }
         self.all_guarantees_hold()
         self.check_published()
 
@@ -311,10 +314,9 @@ class ProtocolMachine(ProducingMachine):
         raise AssertionError("live: the ways out that refusals name do not lead out")
 
     def follow(self, advice: str) -> None:
-        words = ("--to new-topic", "--to head", "--to latest", "--to earliest")
-        word = next((w for w in words if w in advice), None)
-        assert word is not None, f"live: no way out in {advice!r}"
-        self.rewind(Target(word.removeprefix("--to ")), True)
+        wanted = way_out(advice)
+        assert wanted is not None, f"live: no way out in {advice!r}"
+        self.rewind(wanted, True)
 
     def check_published(self) -> None:
         """What the oracle says of all records, against the table; what was given up by name may be missing."""

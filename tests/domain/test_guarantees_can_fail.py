@@ -95,7 +95,7 @@ def test_no_invention_sees_a_waveform_cut_short(sound: Sight) -> None:
 
 
 def test_offsets_last_sees_a_group_ahead_of_every_head(sound: Sight) -> None:
-    tag = sound.heads[-1].tag.encode()
+    tag = sound.heads[-1].tag("0f8fad5b").encode()
     fails(OffsetsLast(), replace(sound, group={0: (99, tag)}), "no head beyond")
 
 

@@ -59,7 +59,7 @@ def held_rows_count_without_a_commit(patch: Patch) -> None:
 
 @mutant
 def a_foreign_tag_is_overwritten(patch: Patch) -> None:
-    patch.setattr(commit_offsets, "may_project", lambda *_: True)
+    patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
 
 
 @mutant
@@ -75,7 +75,7 @@ def an_expired_group_means_latest(patch: Patch) -> None:
             if gone:
                 kinds = {"kind": HeadKind.ADOPTED, "generation": head.generation + 1}
                 head = tables.commit(head, head.next(**kinds, positions={**head.positions, **gone}), [])
-                log.commit_group(stream.group, topic.name, head.positions, head.tag.encode())
+                log.commit_group(stream.group, topic.name, head.positions, head.tag(str(tables.table_uuid())).encode())
         return real(stream, topic, kind, log=log, tables=tables, apply=apply)
 
     patch.setattr(plan, "_reconciled_head", wrong)
@@ -137,9 +137,9 @@ def what_a_rewind_skips_is_not_recorded(patch: Patch) -> None:
 def the_group_is_put_one_too_far(patch: Patch) -> None:
     real = commit_offsets.project
 
-    def wrong(stream: Any, head: Any, *, log: Any) -> str:
+    def wrong(stream: Any, head: Any, **edges: Any) -> str:
         far = {p: at._replace(next_offset=at.next_offset + 1) for p, at in head.positions.items()}
-        return real(stream, replace(head, positions=far), log=log)
+        return real(stream, replace(head, positions=far), **edges)
 
     patch.setattr(commit_offsets, "project", wrong)
 

@@ -12,6 +12,7 @@ from tests.memory.batch import facts_of
 from tests.memory.memory_log import Record
 from tests.model import protocol as model
 from wavestitch.contracts.decision import Evidence, Stitched, decide
+from wavestitch.contracts.disagreement import find_disagreement, next_generation
 from wavestitch.contracts.errors import Fenced
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform
 from wavestitch.contracts.offset_range import OffsetRange
@@ -33,6 +34,18 @@ def test_no_interleaving_of_two_runs_breaks_an_invariant() -> None:
     assert found.states > 50_000, "the budget no longer reaches what it reached"
 
 
+def test_no_catalog_that_is_copied_lost_or_exchanged_breaks_an_invariant() -> None:
+    found = model.explore(budget=model.CATALOGS if FACTOR == 1 else model.CATALOGS._replace(records=4))
+    assert not found.violation, f"{found.violation} after {' > '.join(found.way)}"
+    assert found.whole
+    assert found.states > 100_000, "the budget no longer reaches what it reached"
+
+
+@pytest.mark.parametrize("dropped", model.CATALOG_MUTANTS)
+def test_a_dropped_rule_about_catalogs_is_found_out(dropped: str) -> None:
+    assert model.explore(dropped, model.CATALOGS, most=100_000).violation
+
+
 @pytest.mark.parametrize("dropped", model.MUTANTS)
 def test_a_dropped_rule_is_found_out(dropped: str) -> None:
     assert model.explore(dropped, SMALL._replace(records=5), most=50_000).violation
@@ -48,8 +61,8 @@ def group_of(small: model.Group) -> dict[int, GroupOffset | None]:
         return {0: None}
     if small.tag is None:
         return {0: GroupOffset(small.offset, "")}
-    sequence, generation = small.tag
-    return {0: GroupOffset(small.offset, Tag(generation, sequence, "plan").encode())}
+    table, generation, sequence = small.tag
+    return {0: GroupOffset(small.offset, Tag(f"{table}", generation, sequence).encode())}
 
 
 def small_heads() -> list[model.Head]:
@@ -57,10 +70,16 @@ def small_heads() -> list[model.Head]:
 
 
 def test_reconciling_and_projecting_follow_the_model() -> None:
-    tags = [None, *((s, g) for s in range(3) for g in range(3))]
+    tags = [None, *every(range(2), range(3), range(3))]
     groups = [model.Group(None, None), *(model.Group(o, t) for o in range(4) for t in tags)]
     for head, group in every(small_heads(), groups):
-        assert may_project(head_of(head), group_of(group)) == model.projects(group)
+        assert may_project(head_of(head), group_of(group), table="0") == model.projects(head, group)
+        doubt = find_disagreement(head_of(head), group_of(group), table="0")
+        assert ("" if doubt is None else doubt.doubt.value) == model.doubted(head, group), f"{head} {group}"
+        if doubt is not None:
+            known = group.tag[1] if group.tag is not None and group.tag[0] == 0 else 0
+            assert next_generation(head_of(head), group_of(group), table="0") == max(head.generation, known) + 1
+            continue
         if group.tag is None and (group.offset or 0) > head.position:
             continue  # a forward reset: the product refuses it, the model has none
         for on_reset in ("adopt", "refuse"):

@@ -17,6 +17,7 @@ from tests.histories.witness import Witness
 from tests.memory.batch import Carrying, carry_through, run_batch
 from tests.memory.faults import Fault, Killed, Steps
 from tests.memory.memory_log import Mood, Visibility
+from tests.memory.way_out import way_out
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.rewind import Target
@@ -28,7 +29,6 @@ from wavestitch.contracts.stream import Limits, Reading, Stream
 DEADLINE = 600
 """Effects that one run may take; the longest that any of ours takes is about a third of it."""
 WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic")
-SKIPS = ("--to new-topic", "--to head", "--to latest", "--to earliest")
 NEVER = (Altered, BadInput, Unbalanced)
 """Ends that no fault of ours may lead to."""
 
@@ -239,10 +239,10 @@ class Play(Producing):
 
     def follow(self, advice: str) -> None:
         """Take the way out that a refusal names."""
-        word = next((w for w in SKIPS if w in advice), None)
-        if word is not None:
+        target = way_out(advice)
+        if target is not None:
             self.ops["advice followed"] += 1
-            self.start_rewind(Target(word.removeprefix("--to ")), True, far=self.healing)
+            self.start_rewind(target, True, far=self.healing)
 
 
 def how_it_ended(run: Steps) -> tuple[str, str]:

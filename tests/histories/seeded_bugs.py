@@ -240,9 +240,9 @@ def a_position_that_retention_overtook_moves_silently(patch: Patch) -> None:
 def the_group_is_put_one_too_far(patch: Patch) -> None:
     real = commit_offsets.project
 
-    def wrong(stream: Any, head: Any, *, log: Any) -> str:
+    def wrong(stream: Any, head: Any, **edges: Any) -> str:
         far = {p: at._replace(next_offset=at.next_offset + 1) for p, at in head.positions.items()}
-        return real(stream, replace(head, positions=far), log=log)
+        return real(stream, replace(head, positions=far), **edges)
 
     patch.setattr(commit_offsets, "project", wrong)
 
@@ -282,7 +282,7 @@ def the_group_moves_before_the_commit(patch: Patch) -> None:
         head, why = real(stream, topic, kind, log=log, tables=tables, apply=apply)
         if head.topic_id == topic.topic_id:
             ends = {p: Position(e.stable_end) for p, e in log.ends(topic.name, sorted(head.positions)).items()}
-            log.commit_group(stream.group, topic.name, ends, head.tag.encode())
+            log.commit_group(stream.group, topic.name, ends, head.tag(str(tables.table_uuid())).encode())
         return head, why
 
     patch.setattr(plan, "_reconciled_head", wrong)
@@ -304,7 +304,7 @@ def the_fence_lets_everybody_through(patch: Patch) -> None:
 
 @shows(Kind.STALE_WRITER)
 def a_foreign_tag_is_overwritten(patch: Patch) -> None:
-    patch.setattr(commit_offsets, "may_project", lambda *_: True)
+    patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
 
 
 @shows(Kind.STALE_WRITER)

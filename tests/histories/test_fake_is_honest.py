@@ -30,7 +30,7 @@ from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.position import GroupOffset, Position, Tag
 from wavestitch.local.broker import Broker, run_kafka_tool
 
-TAG = Tag(3, 14, "0123456789abcdef0123").encode()
+TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", 3, 14).encode()
 SETTLE_SECONDS = 10
 """A broker answers a moment later than it acts: so long a differing answer is asked for again."""
 

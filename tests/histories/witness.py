@@ -66,7 +66,7 @@ class Witness:
         self.history.append(Looked(under_way(), what))
 
     def _projected(self, offsets: dict[int, int], metadata: str) -> None:
-        _, generation, sequence, *_ = metadata.split(" ")
+        _, _, generation, sequence = metadata.split(" ")
         version = int(generation[1:]), int(sequence[1:])
         self.history.append(Projected(under_way(), self._log.topic_id, offsets, *version))
 

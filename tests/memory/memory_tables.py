@@ -139,6 +139,16 @@ class MemoryTables(Edge):
             self.expired += 1
             self.tell("forgotten", head=oldest)
 
+    def restore(self, sequence: int) -> None:
+        """Put back a copy of the catalog from right after this head: what was committed since is in no table."""
+        kept = [h for h in self.snapshots if h.sequence <= sequence]
+        self.snapshots, self.expired = kept, min(self.expired, len(kept))
+        self.rows = [(s, row) for s, row in self.rows if s <= sequence]
+        decisions = {h.decision for h in kept}
+        self.held = [row for row in self.held if row.held.decision in decisions]
+        self.history = [b for b in self.history if b.sequence <= sequence]
+        self.tell("restored", sequence=sequence)
+
     # for readers and the oracle
 
     def payload(self, coordinate: tuple[str, int, int]) -> bytes | None:

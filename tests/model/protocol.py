@@ -1,7 +1,8 @@
 """The protocol in the small, explored to the end: every interleaving and every death of a handful of actors.
 
 One partition, a log of five records, at most two runs at once (each may be the other's zombie), a backfill, rewinds,
-resets by Kafka's own tools, group offsets that expire. Breadth first: a violation comes with a shortest way to it.
+resets by Kafka's own tools, group offsets that expire, a catalog that is copied, lost or exchanged (a backup put back,
+a wrong address, two deployments). Breadth first: a violation comes with a shortest way to it.
 In every state it asks:
 
 - I1: what lies below the head's position is published, a repeat of what is, or held by a committed decision;
@@ -9,12 +10,14 @@ In every state it asks:
 - I4: the group never stands further than a head ever did, unless somebody else put it there;
 - I7: a run moves the position only from where it began, and commits only in the generation it was planned in;
 - a reset is never overwritten by a batch that looked at the group after it;
-- live: from here two undisturbed ingests publish exactly what is whole and hold the rest; group and head stand at
-  the end.
+- doubt: where the group's tag contradicts the catalog, no ingest goes on and no batch writes the group;
+- live: from here, a contradiction settled by name, two undisturbed ingests publish exactly what is whole and hold the
+  rest; group and head stand at the end.
 
 Simpler than the product: one partition, where `wavestitch.contracts.protocol.reconcile` compares them one by one;
 adopting a reset is one step, where the product commits the head, writes the tags and only then pins; a forward reset,
-which the product refuses, does not happen; no conflicts, corruption, validation, limits or retention.
+which the product refuses, does not happen; a run whose catalog was exchanged is fenced, where the product lets it
+commit if its base is in both; no conflicts, corruption, validation, limits or retention.
 
     python tests/model/protocol.py            the design, whole budget
     python tests/model/protocol.py all        and every mutant: a rule of the design dropped, which must be found out
@@ -33,8 +36,8 @@ RECORDS = (("A", 0), ("B", 0), ("A", 1), ("A", 0), ("C", 0))
 CHUNKS = {"A": 2, "B": 1, "C": 2}
 WHOLE = frozenset({"A", "B"})
 
-Version = tuple[int, int]
-"""(sequence, generation) of the head that a tag names."""
+Version = tuple[int, int, int]
+"""(table, generation, sequence) of the head that a tag names."""
 
 
 class Violation(Exception):
@@ -47,21 +50,26 @@ class Head(NamedTuple):
     position: int = 0
     published: frozenset[str] = frozenset()
     decisions: frozenset[int] = frozenset()
+    table: int = 0
+    catalog: int = 0
 
     @property
     def version(self) -> Version:
-        return self.sequence, self.generation
+        return self.table, self.generation, self.sequence
+
+    def moved(self, position: int) -> Head:
+        return self._replace(sequence=self.sequence + 1, generation=self.generation + 1, position=position)
 
 
 class Group(NamedTuple):
     """`offset` None: expired. `tag` None: foreign."""
 
     offset: int | None = 0
-    tag: Version | None = (0, 0)
+    tag: Version | None = (0, 0, 0)
 
 
 class Run(NamedTuple):
-    """`base`: sequence of the head that its decision rests on. `step`: what it has done last."""
+    """`base`: sequence of the head that its decision rests on. `step`: what it has done last. `catalog`: where."""
 
     ingest: bool
     step: str
@@ -72,16 +80,19 @@ class Run(NamedTuple):
     decision: int
     publish: frozenset[str] = frozenset()
     hold: frozenset[int] = frozenset()
+    table: int = 0
+    catalog: int = 0
 
 
 class Budget(NamedTuple):
-    """How much of each may still happen; `records`: how long the log grows."""
+    """How much of each may still happen; `records`: how long the log grows. `catalogs`: copies, losses, exchanges."""
 
     runs: int = 3
     rewinds: int = 1
     resets: int = 1
     expiries: int = 1
     records: int = len(RECORDS)
+    catalogs: int = 0
 
 
 class State(NamedTuple):
@@ -93,6 +104,8 @@ class State(NamedTuple):
     furthest: int
     left: Budget
     next_decision: int = 1
+    other: Head | None = None
+    """The head of a catalog that is not the one in use: a copy, or the one that was before."""
 
     def without(self, i: int) -> State:
         return self._replace(runs=self.runs[:i] + self.runs[i + 1 :])
@@ -113,15 +126,32 @@ def reconciles(head: Head, group: Group) -> str:
     return "" if group.tag == head.version and group.offset == head.position else "project"
 
 
+def doubted(head: Head, group: Group, *, dropped: str = "") -> str:
+    """What a tag of ours says against the catalog; empty where they agree."""
+    if group.tag is None or group.offset is None:
+        return ""
+    table, generation, sequence = group.tag
+    if table != head.table:
+        # A catalog that was lost has another table, or none yet.
+        return "" if dropped == "any-table-is-ours" else "another table"
+    if (generation, sequence) > (head.generation, head.sequence):
+        return "" if dropped == "newer-is-older" else "restored"
+    if generation != head.generation or dropped == "forks-pass":
+        return ""
+    same = sequence == head.sequence and group.offset != head.position
+    return "forked" if same or group.offset > head.position else ""
+
+
 def fenced(run: Run, head: Head, *, dropped: str = "") -> bool:
     """Whether a run's head has moved on: another generation, or for an ingest another position."""
     rewound = head.generation != run.generation and dropped != "no-generation"
-    return rewound or (run.ingest and head.position != run.start and dropped != "no-start-check")
+    elsewhere = run.catalog != head.catalog
+    return elsewhere or rewound or (run.ingest and head.position != run.start and dropped != "no-start-check")
 
 
-def projects(group: Group) -> bool:
-    """Whether a batch may write the group: never over a foreign tag."""
-    return group.offset is None or group.tag is not None
+def projects(head: Head, group: Group, *, dropped: str = "") -> bool:
+    """Whether a batch may write the group: never over a foreign tag, nor one that contradicts the catalog."""
+    return group.offset is None or (group.tag is not None and not doubted(head, group, dropped=dropped))
 
 
 @dataclass(frozen=True)
@@ -133,13 +163,19 @@ class Protocol:
     def plan(self, s: State, *, ingest: bool) -> State:
         head, group = s.head, s.group
         if ingest:
+            if doubted(head, group) and self.dropped == "lost-means-group":
+                head = head.moved(group.offset or 0)
+                group = Group(head.position, head.version)
+            elif doubted(head, group, dropped=self.dropped):
+                return s  # refused, by name
+            elif doubted(head, group):
+                raise Violation("doubt: an ingest goes on where group and catalog contradict each other")
             todo = reconciles(head, group)
             if group.offset is None and self.dropped == "expired-means-latest":
-                head = head._replace(sequence=head.sequence + 1, generation=head.generation + 1, position=s.end)
+                head = head.moved(s.end)
                 todo = "project"
             elif todo == "adopt":
-                to = group.offset or 0
-                head = head._replace(sequence=head.sequence + 1, generation=head.generation + 1, position=to)
+                head = head.moved(group.offset or 0)
             if todo:
                 group = Group(head.position, head.version)
         s = s._replace(head=head, group=group)
@@ -147,6 +183,7 @@ class Protocol:
         if start >= s.end:
             return s
         run = Run(ingest, "planned", head.sequence, head.generation, start, s.end, s.next_decision)
+        run = run._replace(table=head.table, catalog=head.catalog)
         left = s.left._replace(runs=s.left.runs - 1)
         return s._replace(runs=(*s.runs, run), left=left, next_decision=s.next_decision + 1)
 
@@ -162,12 +199,15 @@ class Protocol:
             case "staged":
                 return self._commit(s, i, run)
             case "committed":
-                if not projects(s.group):
-                    if self.dropped == "overwrite-foreign":
+                # The head of the catalog that is in use now; a run whose own is gone stands with what it committed.
+                if not projects(s.head, s.group, dropped=self.dropped):
+                    if self.dropped == "overwrite-foreign" and s.group.tag is None:
                         raise Violation("reset: overwritten by a batch that looked after it")
                     return s.without(i)
+                if doubted(s.head, s.group):
+                    raise Violation("doubt: a batch writes a group that contradicts the catalog")
                 return s.with_run(i, run._replace(step="looked"))
-        return s.without(i)._replace(group=Group(run.end, (run.base, run.generation)))
+        return s.without(i)._replace(group=Group(run.end, (run.table, run.generation, run.base)))
 
     def _decided(self, s: State, run: Run) -> Run:
         """The decision on top of today's head: what of held and read is whole, and what of read to hold."""
@@ -196,12 +236,11 @@ class Protocol:
             raise Violation("I7: planned before a rewind, committed after it")
         if run.publish & head.published:
             raise Violation(f"I2: published twice: {sorted(run.publish & head.published)}")
-        new = Head(
-            head.sequence + 1,
-            head.generation,
-            run.end if run.ingest else head.position,
-            head.published | run.publish,
-            head.decisions | {run.decision},
+        new = head._replace(
+            sequence=head.sequence + 1,
+            position=run.end if run.ingest else head.position,
+            published=head.published | run.publish,
+            decisions=head.decisions | {run.decision},
         )
         s = s._replace(head=new, furthest=max(s.furthest, new.position))
         return s.with_run(i, run._replace(step="committed", base=new.sequence)) if run.ingest else s.without(i)
@@ -220,9 +259,9 @@ class Protocol:
             name = f"{'ingest' if run.ingest else 'backfill'} {run.decision}"
             yield f"{name} goes on from {run.step}", self.advance(s, i)
             yield f"{name} dies", s.without(i)
-        if left.rewinds and s.head.position > 0:
+        if left.rewinds and s.head.position > 0 and not doubted(s.head, s.group):
             for to in sorted({0, s.head.position - 1}):
-                h = s.head._replace(sequence=s.head.sequence + 1, generation=s.head.generation + 1, position=to)
+                h = s.head.moved(to)
                 after = left._replace(rewinds=left.rewinds - 1)
                 yield f"rewind to {to}", s._replace(head=h, group=Group(to, h.version), left=after)
         if left.resets and s.group.offset:
@@ -230,6 +269,26 @@ class Protocol:
         if left.expiries and s.group.offset is not None and s.group.tag is not None:
             after = left._replace(expiries=left.expiries - 1)
             yield "the group's offset expires", s._replace(group=Group(None, None), left=after)
+        if left.catalogs:
+            yield from self._catalogs(s._replace(left=left._replace(catalogs=left.catalogs - 1)))
+
+    @staticmethod
+    def _catalogs(s: State) -> Iterator[tuple[str, State]]:
+        if s.other is not None:
+            yield "the other catalog is put in place", s._replace(head=s.other, other=s.head)
+            return
+        yield "the catalog is copied", s._replace(other=s.head._replace(catalog=1))
+        yield "the catalog is lost", s._replace(head=Head(table=1, catalog=1), other=s.head)
+
+    @staticmethod
+    def settle(s: State) -> State:
+        """What an operator does about a contradiction: go on where this table stands, and say so in the group."""
+        if not doubted(s.head, s.group):
+            return s
+        table, generation, _ = s.group.tag or (0, 0, 0)
+        known = generation if table == s.head.table else 0
+        head = s.head._replace(sequence=s.head.sequence + 1, generation=max(s.head.generation, known) + 1)
+        return s._replace(head=head, group=Group(head.position, head.version))
 
     def check(self, s: State) -> None:
         kept = {RECORDS[o] for d, o in s.held if d in s.head.decisions}
@@ -242,6 +301,8 @@ class Protocol:
 
     def _check_live(self, s: State) -> None:
         end = s.left.records
+        if self.dropped != "lost-means-group":
+            s = self.settle(s)
         for _ in range(2):
             s = self.plan(s._replace(end=end, runs=(), left=s.left._replace(runs=1)), ingest=True)
             while s.runs:
@@ -315,13 +376,16 @@ MUTANTS = (
     "expired-means-latest",
     "overwrite-foreign",
 )
+CATALOG_MUTANTS = ("any-table-is-ours", "newer-is-older", "forks-pass", "lost-means-group")
+"""Rules that only a catalog that is copied, lost or exchanged can show."""
+CATALOGS = Budget(runs=2, rewinds=0, resets=0, expiries=1, records=3, catalogs=3)
 
 
 def main(arguments: list[str]) -> int:
     """0 where the design holds and every mutant asked for is found out."""
     wrong = 0
-    for dropped in ("", *MUTANTS) if arguments == ["all"] else arguments or [""]:
-        found = explore(dropped)
+    for dropped in ("", *MUTANTS, *CATALOG_MUTANTS) if arguments == ["all"] else arguments or [""]:
+        found = explore(dropped, CATALOGS if dropped in CATALOG_MUTANTS else None)
         said = f"{found.violation}\n    after: {' > '.join(found.way)}" if found.violation else "no violation"
         print(f"{dropped or 'the design'}: {found.states} states, {said}", flush=True)
         wrong += bool(found.violation) != bool(dropped)

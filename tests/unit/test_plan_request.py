@@ -141,7 +141,7 @@ def test_a_rewind_goes_to_a_word_a_time_or_offsets(to: str, target: Target) -> N
     assert rewind_target(to) == target
 
 
-@pytest.mark.parametrize("to", ["", "0:1,0:2", "0:x", "2026-01-31", "12", "../earliest"])
+@pytest.mark.parametrize("to", ["", "0:1,0:2", "0:x", "0:new-topic", "0:1,earliest", "2026-01-31", "12", "../earliest"])
 def test_a_place_that_nobody_can_go_to_is_refused(to: str) -> None:
     with pytest.raises(BadInput):
         rewind_target(to)

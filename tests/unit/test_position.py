@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from wavestitch.contracts.position import (
     Tag,
     advance_watermark,
     head_from_properties,
+    is_ours,
     parse_tag,
 )
 
@@ -54,22 +57,39 @@ def test_the_next_head_keeps_positions_and_forgets_plan_and_decision() -> None:
     assert after.skipped == HEAD.skipped
 
 
-@given(st.integers(0, 10**9), st.integers(0, 10**9), st.text("0123456789abcdef", max_size=32))
-def test_our_tag_is_recognised(generation: int, sequence: int, plan_id: str) -> None:
-    assert parse_tag(Tag(generation, sequence, plan_id).encode()) == (generation, sequence)
+@given(st.uuids(), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_our_tag_is_recognised_and_short(table: UUID, generation: int, sequence: int) -> None:
+    text = Tag(str(table), generation, sequence).encode()
+    assert parse_tag(text) == (str(table), generation, sequence)
+    assert is_ours(text)
+    assert len(text.encode()) <= 80
 
 
 @given(st.text(max_size=60))
 def test_foreign_metadata_never_breaks_the_parser(text: str) -> None:
     found = parse_tag(text)
-    assert found is None or text.startswith("wavestitch/1 g")
+    assert found is None or (is_ours(text) and found.encode() == text)
 
 
 @pytest.mark.parametrize(
-    "text", ["", None, "wavestitch/2 g1 s1", "wavestitch/1 gx s1", "wavestitch/1 g1", "wavestitch/1 g² s1"]
+    "text",
+    [
+        "wavestitch/1 g1 s1 ab",
+        "wavestitch/3 ab g1 s1",
+        "wavestitch/2 ab gx s1",
+        "wavestitch/2 ab g1",
+        "wavestitch/2 ab g² s1",
+    ],
 )
+def test_a_tag_of_another_version_is_ours_and_not_understood(text: str) -> None:
+    assert parse_tag(text) is None
+    assert is_ours(text)
+
+
+@pytest.mark.parametrize("text", ["", None, "dba was here", "Wavestitch/2 ab g1 s1"])
 def test_what_is_not_our_tag_is_foreign(text: str | None) -> None:
     assert parse_tag(text) is None
+    assert not is_ours(text)
 
 
 def watermark(seen: list[int | None], *, previous: int = 0, clock: int = 1_000_000, idle: int = 1000) -> int:

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from wavestitch.contracts.errors import Refused
+from collections.abc import Collection
+
+from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
+from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, Tables
-from wavestitch.contracts.position import Head
+from wavestitch.contracts.position import GroupOffset, Head
 from wavestitch.contracts.protocol import may_project
 from wavestitch.contracts.stream import Stream
+
+_TRIES = 5
 
 
 def commit_offsets(stream: Stream, *, log: Log, tables: Tables) -> str:
     """Write the newest head's positions for all partitions, tagged; returns a sentence saying what was done.
 
-    A foreign tag is left alone: somebody reset the group, and the next plan takes that over.
+    A foreign tag is left alone: somebody reset the group, and the next plan takes that over. Raises `Refused` where the
+    group has a tag of another table, or of a head that this table does not have.
     """
-    head = tables.head()
-    if head is None:
-        raise Refused(f"stream {stream.name} has no head yet; plan a batch first")
-    group = log.group_offsets(stream.group, stream.topic, sorted(head.positions))
-    if not may_project(head, group):
+    head, group, table = _look(stream, log=log, tables=tables)
+    if not may_project(head, group, table=table):
         return f"group {stream.group} was reset by somebody else; left alone for the next plan to take over"
     # Asked last: on a topic that was made anew these offsets would lie beyond data that nobody has read (I4).
     if log.topic(stream.topic).topic_id != head.topic_id:
         return f"topic {stream.topic} was recreated; group {stream.group} left alone until the stream is rewound to it"
-    return project(stream, head, log=log)
+    return project(stream, head, log=log, tables=tables)
 
 
-def project(stream: Stream, head: Head, *, log: Log) -> str:
-    """Write `head` into the group, whatever stands there."""
-    log.commit_group(stream.group, stream.topic, head.positions, head.tag.encode())
-    moved = ", ".join(f"{p}:{at.next_offset}" for p, at in sorted(head.positions.items()))
+def _look(stream: Stream, *, log: Log, tables: Tables) -> tuple[Head, dict[int, GroupOffset | None], str | None]:
+    """Head and group, free of disagreement. A batch that commits between our looks shows a newer head: look again."""
+    for _ in range(_TRIES):
+        head = tables.head()
+        if head is None:
+            raise Refused(f"stream {stream.name} has no head yet; plan a batch first")
+        table = tables.table_uuid()
+        group = log.group_offsets(stream.group, stream.topic, sorted(head.positions))
+        doubt = find_disagreement(head, group, table=table)
+        if doubt is None:
+            return head, group, table
+        if tables.head() == head:
+            raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
+    raise Transient(f"stream {stream.name}: the head changed {_TRIES} times beside the group; try again")
+
+
+def project(stream: Stream, head: Head, *, log: Log, tables: Tables, leave: Collection[int] = ()) -> str:
+    """Write `head` into the group, whatever stands there, the partitions to `leave` excepted."""
+    table = tables.table_uuid()
+    assert table is not None, "a head was read, so its table is there"
+    written = {p: at for p, at in head.positions.items() if p not in leave}
+    log.commit_group(stream.group, stream.topic, written, head.tag(table).encode())
+    moved = ", ".join(f"{p}:{at.next_offset}" for p, at in sorted(written.items()))
     return f"group {stream.group} at {moved}"

@@ -7,18 +7,20 @@ with `apply=False` not even those. Keeps I1, I5 and I8. A refusal always names i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from wavestitch.batch.commit_offsets import project
 from wavestitch.batch.stream_state import committed_decisions
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
 from wavestitch.contracts.errors import DataLost, Refused, Transient
 from wavestitch.contracts.held import effective_held, open_deadlines
 from wavestitch.contracts.offset_range import OffsetRange, bound_ranges, cut_slices, pack_units
 from wavestitch.contracts.past_cost import RECENT, reading_weights
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
-from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
-from wavestitch.contracts.protocol import reconcile
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, advance_watermark
+from wavestitch.contracts.protocol import named, reconcile
 from wavestitch.contracts.stream import Stream
 
 _ADOPT_TRIES = 5
@@ -27,11 +29,21 @@ _ADOPT_TRIES = 5
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
     """What kind of batch is wanted. `scope` for a backfill (start times, ns UTC); `ranges` for a manual run that
-    names its offsets. Neither: from the head's positions."""
+    names its offsets. Neither: from the head's positions; `only` of these partitions (None: all), and of those that
+    `until` names no further than there."""
 
     kind: PlanKind = PlanKind.INGEST
     scope: Scope | None = None
     ranges: tuple[OffsetRange, ...] = ()
+    only: frozenset[int] | None = None
+    until: Mapping[int, int] = field(default_factory=dict)
+
+    def wants(self, partition: int) -> bool:
+        return self.only is None or partition in self.only
+
+    def unbounded(self, partition: int) -> bool:
+        """Whether it goes to the end of the log there."""
+        return self.wants(partition) and partition not in self.until
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,7 @@ def plan_batch(
     """The plan of the next batch. `nonce` makes it a new one at every execution."""
     topic = log.topic(stream.topic)
     _refuse_topic(stream, topic, log.members(stream.group))
+    _refuse_partitions(stream, request, topic)
     head, why = _reconciled_head(stream, topic, request.kind, log=log, tables=tables, apply=apply)
     if head.topic_id != topic.topic_id:
         raise Refused(
@@ -132,31 +145,38 @@ def _reconciled_head(
 ) -> tuple[Head, Mapping[int, str]]:
     """The head to plan on, after the group was compared with it. A conflict means: look at both again."""
     for _ in range(_ADOPT_TRIES):
-        head = tables.head()
+        head, table = tables.head(), tables.table_uuid()
         try:
-            if head is None:
-                first, why = _first_head(stream, topic, log)
-                if apply:
-                    first = tables.commit(None, first, [])
-                    log.commit_group(stream.group, topic.name, first.positions, first.tag.encode())
-                return first, why
-            if kind is not PlanKind.INGEST or head.topic_id != topic.topic_id:
+            if head is not None and (kind is not PlanKind.INGEST or head.topic_id != topic.topic_id):
                 return head, {}
-            group = log.group_offsets(stream.group, topic.name, sorted({*head.positions, *topic.partitions}))
+            known = () if head is None else head.positions
+            group = log.group_offsets(stream.group, topic.name, sorted({*known, *topic.partitions}))
+            doubt = find_disagreement(head, group, table=table)
+            if doubt is not None:
+                if tables.head() != head:
+                    continue  # a batch was committed and shown in the group between our two looks
+                raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
+            if head is None:
+                head, why = _first_head(stream, topic, log, group)
+                if apply:
+                    head = tables.commit(None, head, [])
+                    project(stream, head, log=log, tables=tables)
+                return head, why
             found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)
             if found.adopt is not None:
                 _refuse_skipped_start(stream, found.adopt, log.ends(topic.name, topic.partitions))
                 head = tables.commit(head, found.adopt, []) if apply else found.adopt
             if found.project and apply:
-                log.commit_group(stream.group, topic.name, head.positions, head.tag.encode())
+                project(stream, head, log=log, tables=tables)
             return head, found.why
         except CommitConflict:
             continue
     raise Transient(f"stream {stream.name}: the head changed {_ADOPT_TRIES} times while planning; try again")
 
 
-def _first_head(stream: Stream, topic: TopicView, log: Log) -> tuple[Head, dict[int, str]]:
-    group = log.group_offsets(stream.group, topic.name, topic.partitions)
+def _first_head(
+    stream: Stream, topic: TopicView, log: Log, group: Mapping[int, GroupOffset | None]
+) -> tuple[Head, dict[int, str]]:
     ends = log.ends(topic.name, topic.partitions)
     positions, why = {}, {}
     for p in topic.partitions:
@@ -171,20 +191,34 @@ def _first_head(stream: Stream, topic: TopicView, log: Log) -> tuple[Head, dict[
     return Head(1, 1, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
 
 
+def _refuse_partitions(stream: Stream, request: PlanRequest, topic: TopicView) -> None:
+    unknown = {*(request.only or ()), *request.until} - set(topic.partitions)
+    if unknown:
+        raise Refused(
+            f"stream {stream.name}: partition {min(unknown)} was named; topic {topic.name} has {len(topic.partitions)} "
+            "partitions, counted from 0",
+            partition=min(unknown),
+        )
+
+
 def _refuse_skipped_start(stream: Stream, head: Head, ends: Mapping[int, PartitionEnds]) -> None:
-    for p, at in sorted(head.positions.items()):
-        if p in ends and at.next_offset < ends[p].log_start:
-            raise _overtaken(stream, p, at.next_offset, ends[p].log_start)
+    _refuse_overtaken(stream, {p: at.next_offset for p, at in head.positions.items() if p in ends}, ends)
 
 
-def _overtaken(stream: Stream, partition: int, position: int, log_start: int) -> DataLost:
-    return DataLost(
-        f"retention has overtaken stream {stream.name}: partition {partition} of {stream.topic} begins at {log_start}, "
-        f"the position is {position}; offsets {position} to {log_start} are gone. Accept that loss by name with "
-        f"`wavestitch rewind {stream.name} --to earliest --accept-skip --apply`",
-        partition=partition,
+def _refuse_overtaken(stream: Stream, starts: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:
+    gone = {p: at for p, at in sorted(starts.items()) if at < ends[p].log_start}
+    if not gone:
+        return
+    p, position = min(gone.items())
+    lost = ", ".join(str(OffsetRange(p, at, ends[p].log_start)) for p, at in gone.items())
+    raise DataLost(
+        f"retention has overtaken stream {stream.name}: partition {p} of {stream.topic} begins at {ends[p].log_start}, "
+        f"the position is {position}; gone are {lost}. Accept that loss by name with `wavestitch rewind {stream.name} "
+        f"--to {named(gone, 'earliest', everything=ends)} --accept-skip --apply`; the other partitions stay where they "
+        "are, and `wavestitch run --partitions` reads them before that",
+        partition=p,
         position=position,
-        log_start=log_start,
+        log_start=ends[p].log_start,
     )
 
 
@@ -201,24 +235,42 @@ def _backlog(
         return _named(stream, request.ranges, ends)
     if request.scope is not None:
         return _located(stream, request.scope, topic, ends, log)
-    ranges, why = [], {}
-    for p in topic.partitions:
+    starts, why = {}, {}
+    for p in filter(request.wants, topic.partitions):
         known = head.positions.get(p)
-        start = known.next_offset if known else 0
-        why[p] = f"the head's position ({start})" if known else "a new partition starts at 0"
-        if start < ends[p].log_start:
-            raise _overtaken(stream, p, start, ends[p].log_start)
-        if start > ends[p].high_watermark:
-            raise Refused(
-                f"stream {stream.name}: partition {p} of {stream.topic} ends at {ends[p].high_watermark}, the position "
-                f"is {start}: the log was cut back (an unclean election?) or replaced; what was published stays; "
-                f"read again what is there now with `wavestitch rewind {stream.name} --to earliest --apply`, or to a "
-                "time before the cut: what is published is recognised (from the new end on, whatever was written since "
-                "the cut would be passed over)",
-                partition=p,
-            )
-        ranges.append(OffsetRange(p, start, max(start, ends[p].stable_end)))
-    return ranges, why
+        starts[p] = known.next_offset if known else 0
+        why[p] = f"the head's position ({starts[p]})" if known else "a new partition starts at 0"
+    _refuse_overtaken(stream, starts, ends)
+    _refuse_cut(stream, starts, ends)
+    return [OffsetRange(p, start, _end(stream, request, p, start, ends[p])) for p, start in starts.items()], why
+
+
+def _end(stream: Stream, request: PlanRequest, partition: int, start: int, here: PartitionEnds) -> int:
+    until = request.until.get(partition)
+    if until is None:
+        return max(start, here.stable_end)
+    if not start <= until <= here.stable_end:
+        raise Refused(
+            f"stream {stream.name}: partition {partition} was to be read until {until}; it stands at {start} and "
+            f"can be read until {here.stable_end}",
+            partition=partition,
+        )
+    return until
+
+
+def _refuse_cut(stream: Stream, starts: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:
+    cut = {p: at for p, at in sorted(starts.items()) if at > ends[p].high_watermark}
+    if not cut:
+        return
+    p, start = min(cut.items())
+    raise Refused(
+        f"stream {stream.name}: partition {p} of {stream.topic} ends at {ends[p].high_watermark}, the position "
+        f"is {start}: the log was cut back (an unclean election?) or replaced; what was published stays; "
+        f"read again what is there now with `wavestitch rewind {stream.name} --to "
+        f"{named(cut, 'earliest', everything=ends)} --apply`, or to a time before the cut: what is published is "
+        "recognised (from the new end on, whatever was written since the cut would be passed over)",
+        partition=p,
+    )
 
 
 def _named(
@@ -274,7 +326,7 @@ def _nothing(
     """Why there is nothing to do; None where an empty batch still has open waveforms to expire."""
     if request.kind is not PlanKind.INGEST:
         return NothingToDo(f"stream {stream.name}: the log has no records there")
-    stuck = {p: e for p, e in ends.items() if e.high_watermark > e.stable_end}
+    stuck = {p: e for p, e in ends.items() if e.high_watermark > e.stable_end and request.unbounded(p)}
     if stuck:
         p, e = next(iter(stuck.items()))
         raise Transient(
@@ -293,4 +345,6 @@ def _nothing(
         )
         if any(head.watermark_ms <= due < watermark for due in deadlines.values()):
             return None
+    if request.only is not None or request.until:
+        return NothingToDo(f"stream {stream.name}: nothing is left to read of what was named")
     return NothingToDo(f"stream {stream.name}: the head stands at the end of {stream.topic}")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.rewind import TARGETS, Target
+from wavestitch.batch.rewind_target import OF_A_PARTITION, TARGETS, Target
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import said_by_person
@@ -23,7 +24,10 @@ GATES: tuple[Gate, ...] = ("stop", "accept", "park")
 
 # No other digits than these: a number that only looks like one must not become an offset.
 _RANGE = re.compile(r"^([0-9]{1,9}):([0-9]{1,18})-([0-9]{1,18})$")
-_OFFSETS = re.compile(r"^[0-9]{1,9}:[0-9]{1,18}( *, *[0-9]{1,9}:[0-9]{1,18})*$")
+_OFFSETS = re.compile(r"[0-9]{1,9}:[0-9]{1,18}(,[0-9]{1,9}:[0-9]{1,18})*")
+_OFFSET = re.compile(r"^[0-9]{1,18}$")
+_PART = re.compile(r"^[0-9]{1,9}:[^,]+")
+_PARTITIONS = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
 _DATE = re.compile(r"^[0-9]{4}-")
 _WORD = re.compile(r"^[a-z-]+$")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,12 +36,19 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def plan_request(
     run_type: str, data_interval: tuple[datetime, datetime] | None, params: Mapping[str, Any]
 ) -> PlanRequest:
-    """The request behind a run. `run_type` and `data_interval` as Airflow names them; `params`: `offsets`, `interval`.
+    """The request behind a run. `run_type` and `data_interval` as Airflow names them; `params`: `offsets`, `interval`,
+    `partitions`, `until`.
 
     A backfill owns its data interval. Any other run ingests from the head's positions, unless its params name offsets
-    (`PARTITION:START-END,…`) or an interval (`START/END`).
+    (`PARTITION:START-END,…`) or an interval (`START/END`). An ingest may be of some `partitions` only (`0,2`), and end
+    at named offsets (`until`: `PARTITION:OFFSET,…`).
     """
     offsets, interval = _text(params, "offsets"), _text(params, "interval")
+    only, until = parse_partitions(_text(params, "partitions")), parse_until(_text(params, "until"))
+    if (only or until) and (offsets or interval or run_type == "backfill"):
+        raise BadInput("partitions and until are about an ingest; offsets, an interval and a backfill exclude them")
+    if only is not None and not until.keys() <= only:
+        raise BadInput(f"until names partition {min(until.keys() - only)}, which is not among the partitions named")
     if run_type == "backfill":
         if offsets or interval:
             raise BadInput("a backfill takes its interval from its run; leave offsets and interval empty")
@@ -52,13 +63,14 @@ def plan_request(
         return _backfill(Scope(parse_time(first), parse_time(second)), interval)
     if offsets:
         return PlanRequest(PlanKind.MANUAL, ranges=tuple(parse_range(part) for part in offsets.split(",")))
-    return PlanRequest()
+    return PlanRequest(only=only, until=until)
 
 
 def earlier_plan(run_type: str, params: Mapping[str, Any]) -> str | None:
     """The plan that a run is to carry through again; None where it makes one of its own."""
     plan_id = _text(params, "plan_id")
-    if plan_id and (run_type == "backfill" or _text(params, "offsets") or _text(params, "interval")):
+    others = [n for n in ("offsets", "interval", "partitions", "until") if _text(params, n)]
+    if plan_id and (run_type == "backfill" or others):
         raise BadInput("an earlier plan has its own ranges; leave offsets and interval empty, and don't backfill it")
     return plan_id or None
 
@@ -73,20 +85,68 @@ def check_gate(gate: str, why: str | None) -> tuple[Gate, str]:
     return gate, reason
 
 
-def rewind_target(to: str) -> Target:
-    """Where a rewind goes: a word, a time, or `PARTITION:OFFSET,…`."""
-    wanted = to.strip()
-    if _OFFSETS.match(wanted):
-        pairs = [part.split(":") for part in wanted.replace(" ", "").split(",")]
-        offsets = {int(p): int(o) for p, o in pairs}
-        if len(offsets) < len(pairs):
-            raise BadInput(f"{to!r} names a partition twice; name one offset a partition")
+def rewind_target(to: str, partitions: str | None = None) -> Target:
+    """Where a rewind goes: a word, a time, or `PARTITION:WHERE,…`, where WHERE is an offset, a word or a time.
+
+    `partitions`: `0,2`, of a word or a time these only.
+    """
+    wanted, only = to.strip(), parse_partitions(partitions)
+    if not _PART.match(wanted):
+        return replace(_place(wanted), only=only)
+    if only is not None:
+        raise BadInput(f"{to!r} names its partitions itself; leave --partitions out")
+    pairs = [part.strip().partition(":") for part in wanted.split(",")]
+    if any(not _PART.match(f"{p}:{where}") for p, _, where in pairs):
+        raise BadInput(f"{to!r} is not PARTITION:WHERE,…; write it like 2:earliest,3:12345")
+    if len({int(p) for p, _, _ in pairs}) < len(pairs):
+        raise BadInput(f"{to!r} names a partition twice; name one place a partition")
+    offsets = {int(p): int(where) for p, _, where in pairs if _OFFSET.match(where)}
+    if len(offsets) == len(pairs):
         return Target(offsets=offsets)
-    if _DATE.match(wanted):
-        return Target(time_ms=parse_time(wanted) // 1_000_000)
-    if not _WORD.match(wanted):
-        raise BadInput(f"{to!r} is not a place to go; allowed are {TARGETS}")
-    return Target(word=wanted)
+    return Target(
+        parts={
+            int(p): Target(offsets={int(p): offsets[int(p)]}) if int(p) in offsets else _part(where)
+            for p, _, where in pairs
+        }
+    )
+
+
+def _part(where: str) -> Target:
+    found = _place(where)
+    if found.word and found.word not in OF_A_PARTITION:
+        raise BadInput(f"{where!r} is no place for one partition; allowed are {', '.join(OF_A_PARTITION)}")
+    return found
+
+
+def _place(where: str) -> Target:
+    if _DATE.match(where):
+        return Target(time_ms=parse_time(where) // 1_000_000)
+    if not _WORD.match(where):
+        raise BadInput(f"{where!r} is not a place to go; allowed are {TARGETS}")
+    return Target(word=where)
+
+
+def parse_partitions(text: str | None) -> frozenset[int] | None:
+    """`0,2`; None where nothing was named."""
+    named = (text or "").replace(" ", "")
+    if not named:
+        return None
+    if not _PARTITIONS.fullmatch(named):
+        raise BadInput(f"{text!r} is not a list of partitions; write it like 0,2")
+    return frozenset(int(p) for p in named.split(","))
+
+
+def parse_until(text: str | None) -> dict[int, int]:
+    """`PARTITION:OFFSET,…`: the offset named is the first one that is not read."""
+    named = (text or "").replace(" ", "")
+    if not named:
+        return {}
+    if not _OFFSETS.fullmatch(named):
+        raise BadInput(f"{text!r} is not PARTITION:OFFSET,…; write it like 0:1200,1:800")
+    pairs = [part.split(":") for part in named.split(",")]
+    if len({int(p) for p, _ in pairs}) < len(pairs):
+        raise BadInput(f"{text!r} names a partition twice; name one offset a partition")
+    return {int(p): int(o) for p, o in pairs}
 
 
 def parse_range(text: str) -> OffsetRange:

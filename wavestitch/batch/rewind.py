@@ -1,7 +1,8 @@
 """Rewind: a new head with other positions and the next generation, made on purpose. The way out of every refusal.
 
 Every stale run's compare-and-set fails from then on (I7). Going back loses nothing: what is published is recognised.
-Going forward skips data, and must be accepted by name; the head keeps the skipped ranges.
+Going forward skips data, and must be accepted by name; the head keeps the skipped ranges. Partitions that are not named
+are never moved, nor is what the group says of them.
 """
 
 from __future__ import annotations
@@ -10,75 +11,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wavestitch.batch.commit_offsets import project
+from wavestitch.batch.rewind_target import TARGETS, WHOLE, Sight, Target, wanted_offsets
+from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
-from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
+from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables
+from wavestitch.contracts.position import Head, HeadKind, Position, is_ours
 from wavestitch.contracts.stream import Stream
 
-TARGETS = "earliest, latest, head, group, previous, new-topic, a time (2026-01-31T12:00:00Z) or PARTITION:OFFSET,…"
+__all__ = ["TARGETS", "Rewind", "Target", "apply_rewind", "plan_rewind"]
 
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """A rewind as it would be: `moves` per partition (from, to), `skipped` what nobody would read any more."""
+    """A rewind as it would be. `moves` per partition that was named (from, to); `skipped` what nobody would read any
+    more; `settles`: the sentence of a disagreement of group and catalog that it ends. `base` None: a first head."""
 
-    base: Head
+    base: Head | None
     head: Head
     moves: Mapping[int, tuple[int | None, int]]
     skipped: tuple[OffsetRange, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where to: one of the words, or `time_ms`, or `offsets`."""
-
-    word: str = ""
-    time_ms: int | None = None
-    offsets: Mapping[int, int] | None = None
+    settles: str = ""
 
 
 def plan_rewind(stream: Stream, target: Target, *, log: Log, tables: Tables, who: str, why: str) -> Rewind:
     """What the rewind would do; touches nothing."""
     reason = said_by_person(why, "the reason (why)") or "-"
-    head = tables.head()
-    if head is None:
-        raise Refused(f"stream {stream.name} has no head yet: nothing was read, so there is nothing to rewind")
+    if target.word in WHOLE and target.only is not None:
+        raise BadInput(f"--to {target.word} is about the whole stream; leave the partitions out")
+    head, table = tables.head(), tables.table_uuid()
     topic = log.topic(stream.topic)
-    if topic.topic_id != head.topic_id and target.word != "new-topic":
+    ends = log.ends(topic.name, topic.partitions)
+    group = log.group_offsets(stream.group, topic.name, topic.partitions)
+    sight = Sight(stream, head, topic, ends, group, table)
+    settles = _settled(sight, target)
+    if head is None and not settles:
+        raise Refused(f"stream {stream.name} has no head yet: nothing was read, so there is nothing to rewind")
+    if head is not None and topic.topic_id != head.topic_id and not target.afresh:
         raise Refused(
             f"topic {topic.name} was recreated; positions of the old one mean nothing on it: "
             f"`wavestitch rewind {stream.name} --to new-topic`"
         )
-    ends = log.ends(topic.name, topic.partitions)
-    group = log.group_offsets(stream.group, topic.name, topic.partitions)
-    wanted = _wanted(stream, target, head, topic, ends, group, log=log, tables=tables)
-    fresh = target.word == "new-topic"
-    moves = {
-        p: (None if fresh or p not in head.positions else head.positions[p].next_offset, to) for p, to in wanted.items()
-    }
-    # Where nothing moves nothing is checked: a partition that retention overtook must not bar the way out of another.
-    _check_inside(stream, {p: to for p, (was, to) in moves.items() if was != to}, ends)
-    skipped = tuple(
-        OffsetRange(p, was if was is not None else 0, to)
-        for p, (was, to) in sorted(moves.items())
-        if to > (was if was is not None else 0)
-    )
-    positions = {} if fresh else dict(head.positions)
-    # What stays keeps its record time and epoch, so that it still holds the watermark back.
-    positions |= {p: Position(to) for p, (was, to) in moves.items() if was != to}
-    note = f"rewind to {target.word or target.time_ms or 'named offsets'} by {name_of_person(who)}: {reason}"
-    after = head.next(
-        kind=HeadKind.REWIND,
-        generation=head.generation + 1,
-        topic_id=topic.topic_id,
-        positions=positions,
-        # Skipped ranges are exempt from I1: those of an old topic mean nothing on a new one.
-        skipped=skipped if fresh else head.skipped + skipped,
-        note=note,
-    )
-    return Rewind(head, after, moves, skipped)
+    moves, skipped = _moves(sight, target, wanted_offsets(target, sight, log=log, tables=tables))
+    note = f"rewind to {target} by {name_of_person(who)}: {reason}"
+    return Rewind(head, _head_after(sight, target, moves, skipped, note), moves, skipped, settles)
 
 
 def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log, tables: Tables) -> Head:
@@ -97,7 +74,10 @@ def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log,
             "changed, look at it again"
         ) from None
     try:
-        project(stream, head, log=log)
+        group = log.group_offsets(stream.group, stream.topic, sorted(head.positions))
+        # Somebody's reset of a partition that was not named is for the next plan to take over.
+        reset = {p for p, found in group.items() if found is not None and not is_ours(found.metadata)}
+        project(stream, head, log=log, tables=tables, leave=reset - rewind.moves.keys())
     except WavestitchError as error:
         # Not undone: positions are the head's, and this error must not be taken for a rewind that did not happen.
         raise type(error)(
@@ -108,38 +88,65 @@ def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log,
     return head
 
 
-def _wanted(
-    stream: Stream,
+def _settled(sight: Sight, target: Target) -> str:
+    """The disagreement that this rewind ends; raises it where the target is no way out of it."""
+    doubt = find_disagreement(sight.head, sight.group, table=sight.table)
+    if doubt is None:
+        return ""
+    refusal = refuse_disagreement(doubt, stream=sight.stream.name, group=sight.stream.group, head=sight.head)
+    ways = SETTLING if sight.head is not None else SETTLING - {"head"}
+    if not target.words <= ways or (sight.head is None and (target.parts or target.only is not None)):
+        raise refusal
+    return refusal.message
+
+
+def _moves(
+    sight: Sight, target: Target, wanted: Mapping[int, int]
+) -> tuple[dict[int, tuple[int | None, int]], tuple[OffsetRange, ...]]:
+    """From where to where, and what is skipped. A first head skips what lies before it in the log."""
+    known = {} if sight.head is None or target.afresh else sight.head.positions
+    moves = {p: (known[p].next_offset if p in known else None, to) for p, to in wanted.items()}
+    # Where nothing moves nothing is checked: a partition that retention overtook must not bar the way out of another.
+    _check_inside(sight.stream, {p: to for p, (was, to) in moves.items() if was != to}, sight.ends)
+    least = {p: sight.ends[p].log_start if sight.head is None else 0 for p in moves}
+    if target.word == "start-over":
+        return moves, _lost_before(sight, moves)
+    starts = {p: was if was is not None else least[p] for p, (was, _) in moves.items()}
+    return moves, tuple(OffsetRange(p, starts[p], to) for p, (_, to) in sorted(moves.items()) if to > starts[p])
+
+
+def _lost_before(sight: Sight, moves: Mapping[int, tuple[int | None, int]]) -> tuple[OffsetRange, ...]:
+    """Starting over on the head's own topic: what retention has taken beyond the head's position is lost, by name."""
+    head = sight.head
+    if head is None or head.topic_id != sight.topic.topic_id:
+        return ()
+    stood = {p: head.positions[p].next_offset if p in head.positions else 0 for p in moves}
+    return tuple(OffsetRange(p, stood[p], to) for p, (_, to) in sorted(moves.items()) if to > stood[p])
+
+
+def _head_after(
+    sight: Sight,
     target: Target,
-    head: Head,
-    topic: TopicView,
-    ends: Mapping[int, PartitionEnds],
-    group: Mapping[int, GroupOffset | None],
-    *,
-    log: Log,
-    tables: Tables,
-) -> dict[int, int]:
-    if target.offsets is not None:
-        return dict(target.offsets)
-    if target.time_ms is not None:
-        return log.offsets_at(topic.name, dict.fromkeys(topic.partitions, target.time_ms))
-    if target.word in ("earliest", "new-topic"):
-        return {p: ends[p].log_start for p in topic.partitions}
-    if target.word == "latest":
-        return {p: ends[p].stable_end for p in topic.partitions}
-    if target.word == "head":
-        new = {p: ends[p].log_start for p in topic.partitions}
-        return new | {p: at.next_offset for p, at in head.positions.items()}
-    if target.word == "group":
-        return {p: found.offset for p in topic.partitions if (found := group.get(p)) is not None}
-    if target.word == "previous":
-        stands = {p: at.next_offset for p, at in head.positions.items()}
-        for older in tables.heads():
-            was = {p: at.next_offset for p, at in older.positions.items()}
-            if older.sequence < head.sequence and older.topic_id == head.topic_id and was != stands:
-                return was
-        raise Refused(f"stream {stream.name}: no head that is kept stood elsewhere on this topic")
-    raise BadInput(f"--to {target.word!r} is not a place to go; allowed are {TARGETS}")
+    moves: Mapping[int, tuple[int | None, int]],
+    skipped: tuple[OffsetRange, ...],
+    note: str,
+) -> Head:
+    head = sight.head
+    generation = next_generation(head, sight.group, table=sight.table)
+    fresh = {p: Position(to) for p, (was, to) in moves.items() if was != to}
+    if head is None:
+        return Head(1, generation, HeadKind.FIRST, sight.topic.topic_id, fresh, skipped=skipped, note=note)
+    same_topic = head.topic_id == sight.topic.topic_id
+    return head.next(
+        kind=HeadKind.REWIND,
+        generation=generation,
+        topic_id=sight.topic.topic_id,
+        # What stays keeps its record time and epoch, so that it still holds the watermark back.
+        positions=fresh if target.afresh else {**head.positions, **fresh},
+        # Skipped ranges are exempt from I1: those of an old topic mean nothing on a new one.
+        skipped=head.skipped + skipped if same_topic and target.word != "new-topic" else skipped,
+        note=note,
+    )
 
 
 def _check_inside(stream: Stream, wanted: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:

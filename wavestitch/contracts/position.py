@@ -7,6 +7,7 @@ reset by somebody else's tool can be told from our own write. Pure: reading and 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -17,6 +18,10 @@ from wavestitch.contracts.offset_range import OffsetRange
 
 HEAD_FORMAT = 1
 _PREFIX = "wavestitch."
+_TAG_WORD = "wavestitch/"
+_TAG_FORMAT = 2
+# No other digits than these: a number that only looks like one must not become a generation.
+_TAG = re.compile(rf"{_TAG_WORD}{_TAG_FORMAT} ([0-9a-f-]{{1,64}}) g([0-9]{{1,18}}) s([0-9]{{1,18}})")
 
 
 class HeadKind(StrEnum):
@@ -76,8 +81,12 @@ class Head:
         return replace(self, **{**fresh, **changes})
 
     @property
-    def tag(self) -> Tag:
-        return Tag(self.generation, self.sequence, self.plan_id)
+    def version(self) -> tuple[int, int]:
+        return self.generation, self.sequence
+
+    def tag(self, table: str) -> Tag:
+        """Its tag in the group; `table`: the UUID of the table that has it."""
+        return Tag(table, self.generation, self.sequence)
 
     def to_properties(self) -> dict[str, str]:
         """Snapshot summary properties; text only."""
@@ -125,29 +134,30 @@ def head_from_properties(properties: Mapping[str, str], snapshot_id: int | None)
 
 
 class Tag(NamedTuple):
-    """What we write into a committed offset's metadata: whose projection it is."""
+    """What we write into a committed offset's metadata: which table's projection it is, and of which head."""
 
+    table: str
     generation: int
     sequence: int
-    plan_id: str
 
     def encode(self) -> str:
-        return f"wavestitch/1 g{self.generation} s{self.sequence} {self.plan_id[:16]}".rstrip()
+        """Short: a broker takes `offset.metadata.max.bytes` (4096 by default), and some allow less."""
+        return f"{_TAG_WORD}{_TAG_FORMAT} {self.table} g{self.generation} s{self.sequence}"
 
     @property
     def version(self) -> tuple[int, int]:
         return self.generation, self.sequence
 
 
-def parse_tag(metadata: str | None) -> tuple[int, int] | None:
-    """(generation, sequence) of our own tag; None for an empty or foreign one."""
-    parts = (metadata or "").split(" ")
-    if len(parts) < 3 or parts[0] != "wavestitch/1" or parts[1][:1] != "g" or parts[2][:1] != "s":
-        return None
-    generation, sequence = parts[1][1:], parts[2][1:]
-    if not (generation.isascii() and generation.isdigit() and sequence.isascii() and sequence.isdigit()):
-        return None
-    return int(generation), int(sequence)
+def parse_tag(metadata: str | None) -> Tag | None:
+    """Our own tag; None for an empty or foreign one, and for one of another version (see `is_ours`)."""
+    found = _TAG.fullmatch(metadata or "")
+    return Tag(found[1], int(found[2]), int(found[3])) if found else None
+
+
+def is_ours(metadata: str | None) -> bool:
+    """Whether wavestitch wrote this, in whatever version: such an offset is never taken for somebody's reset."""
+    return (metadata or "").startswith(_TAG_WORD)
 
 
 class GroupOffset(NamedTuple):

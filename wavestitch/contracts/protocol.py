@@ -5,13 +5,14 @@ The same rules as the exhaustive model in `tests/model/protocol.py`. Pure; keeps
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from wavestitch.contracts.disagreement import find_disagreement
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, parse_tag
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours, parse_tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,44 +33,31 @@ def reconcile(
 ) -> Reconciliation:
     """Compare the group's offsets with the head, partition by partition. Raises `Refused` with the way out.
 
-    `group`: of all partitions of the topic. One that the head does not know yet begins at 0, for a reset, too.
+    `group`: of all partitions of the topic, its tags free of disagreement (`find_disagreement` comes first). A
+    partition that the head does not know yet begins at 0, for a reset, too.
     """
     why: dict[int, str] = {}
     moved: dict[int, Position] = {}
     project = False
-    for p in sorted(head.positions.keys() | group.keys()):
-        position, found = head.positions.get(p, Position(0)), group.get(p)
-        if p not in head.positions and (found is None or parse_tag(found.metadata) is not None):
+    known = {p: head.positions.get(p, Position(0)).next_offset for p in head.positions.keys() | group.keys()}
+    for p, position in sorted(known.items()):
+        found = group.get(p)
+        if p not in head.positions and (found is None or is_ours(found.metadata)):
             continue
         if found is None:
             project = True
             why[p] = "the group's offset had expired or was never written; written again from the head"
         elif (tag := parse_tag(found.metadata)) is not None:
-            if tag != head.tag.version or found.offset != position.next_offset:
+            if tag.version != head.version or found.offset != position:
                 project = True
                 why[p] = "the group's offset was an older projection; written again from the head"
-        elif found.offset > position.next_offset:
-            raise Refused(
-                f"stream {stream}: the group was set forward to {found.offset} on partition {p}, the head stands at "
-                f"{position.next_offset}; offsets {position.next_offset} to {found.offset} would be skipped: accept "
-                f"that by name with `wavestitch rewind {stream} --to group --accept-skip --apply`, or go back with "
-                f"`wavestitch rewind {stream} --to head --apply`",
-                partition=p,
-                seen=found.offset,
-                head=position.next_offset,
-            )
-        elif on_reset == "refuse" and found.offset != position.next_offset:
-            raise Refused(
-                f"stream {stream}: somebody reset the group to {found.offset} on partition {p}, the head stands at "
-                f"{position.next_offset}, and the stream says on_reset: refuse; take it over with `wavestitch rewind "
-                f"{stream} --to group --apply`, or undo it with `wavestitch rewind {stream} --to head --apply`",
-                partition=p,
-                seen=found.offset,
-                head=position.next_offset,
-            )
         else:
             moved[p] = Position(found.offset)
             why[p] = f"the group was reset to {found.offset} with Kafka's tools; taken over as a rewind"
+    _refuse_forward({p: (known[p], at.next_offset) for p, at in moved.items()}, everything=known, stream=stream)
+    if on_reset == "refuse":
+        # Set to where the head stands already: nothing to ask anybody about.
+        _refuse_reset({p: (known[p], at.next_offset) for p, at in moved.items()}, everything=known, stream=stream)
     if not moved:
         return Reconciliation(None, project, why)
     adopted = head.next(
@@ -79,6 +67,48 @@ def reconcile(
         note="adopted a reset of the consumer group",
     )
     return Reconciliation(adopted, True, why)
+
+
+def named(partitions: Collection[int], word: str, *, everything: Collection[int]) -> str:
+    """`word`, as the target of a rewind of these partitions alone: `2:earliest`."""
+    return word if set(partitions) >= set(everything) else ",".join(f"{p}:{word}" for p in sorted(partitions))
+
+
+def _refuse_forward(moved: Mapping[int, tuple[int, int]], *, everything: Collection[int], stream: str) -> None:
+    ahead = {p: move for p, move in moved.items() if move[1] > move[0]}
+    if not ahead:
+        return
+    p, (position, to) = min(ahead.items())
+    raise Refused(
+        f"stream {stream}: the group was set forward to {to} on partition {p}, the head stands at {position}; offsets "
+        f"{position} to {to} would be skipped{_others(ahead)}: accept that by name with `wavestitch rewind {stream} "
+        f"--to {named(ahead, 'group', everything=everything)} --accept-skip --apply`, or go back with `wavestitch "
+        f"rewind {stream} --to {named(ahead, 'head', everything=everything)} --apply`",
+        partition=p,
+        seen=to,
+        head=position,
+    )
+
+
+def _refuse_reset(moved: Mapping[int, tuple[int, int]], *, everything: Collection[int], stream: str) -> None:
+    elsewhere = {p: move for p, move in moved.items() if move[1] != move[0]}
+    if not elsewhere:
+        return
+    p, (position, to) = min(elsewhere.items())
+    raise Refused(
+        f"stream {stream}: somebody reset the group to {to} on partition {p}, the head stands at {position}"
+        f"{_others(elsewhere)}, and the stream says on_reset: refuse; take it over with `wavestitch rewind {stream} "
+        f"--to {named(elsewhere, 'group', everything=everything)} --apply`, or undo it with `wavestitch rewind "
+        f"{stream} --to {named(elsewhere, 'head', everything=everything)} --apply`",
+        partition=p,
+        seen=to,
+        head=position,
+    )
+
+
+def _others(partitions: Mapping[int, object]) -> str:
+    more = sorted(partitions)[1:]
+    return f" (and likewise on {', '.join(map(str, more))})" if more else ""
 
 
 def check_fence(plan: Plan, head: Head, *, base_in_ancestry: bool) -> None:
@@ -105,8 +135,8 @@ def check_fence(plan: Plan, head: Head, *, base_in_ancestry: bool) -> None:
             )
 
 
-def may_project(head: Head, group: Mapping[int, GroupOffset | None]) -> bool:
-    """Whether a batch may write the group's offsets: never over a tag that is not ours (the next plan adopts that)."""
-    return all(found is None or parse_tag(found.metadata) is not None for found in group.values()) and bool(
-        head.positions
-    )
+def may_project(head: Head, group: Mapping[int, GroupOffset | None], *, table: str | None) -> bool:
+    """Whether a batch may write the group's offsets: never over a foreign tag (the next plan adopts that), nor over one
+    of another table or of a newer head."""
+    foreign = any(found is not None and not is_ours(found.metadata) for found in group.values())
+    return bool(head.positions) and not foreign and find_disagreement(head, group, table=table) is None

@@ -189,10 +189,11 @@ def _projected_plans(run: MaintenanceRun, batches: Batches) -> tuple[set[str], l
     except Transient as error:
         return set(), [f"the payload of committed batches: {error.message}"]
     tags = [parse_tag(g.metadata) if g is not None else None for g in group.values()]
-    least = min((t for t in tags if t is not None), default=None)
-    if least is None or None in tags:
+    table = run.tables.table_uuid()
+    least = min((t.version for t in tags if t is not None), default=None)
+    if least is None or any(t is None or t.table != table for t in tags):
         return set(), [f"the payload of committed batches: the offsets of group {stream.group} are not ours"]
-    versions = {h.plan_id: h.tag.version for h in batches.heads if h.plan_id}
+    versions = {h.plan_id: h.version for h in batches.heads if h.plan_id}
     # Without a head of its own any more it is older than all that are left.
     return {f.plan_id for f in done if versions.get(f.plan_id, (0, 0)) <= least}, []
 

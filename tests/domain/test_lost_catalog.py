@@ -1,0 +1,185 @@
+"""Where group and catalog contradict each other, nothing goes on before it was said by name, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.domain.producing import letter, metadata
+from tests.memory.batch import Bench, run_batch
+from tests.memory.memory_log import MemoryLog
+from tests.memory.memory_tables import MemoryFiles, MemoryTables
+from tests.memory.way_out import way_out
+from wavestitch.batch.commit_offsets import commit_offsets
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.position import GroupOffset, HeadKind
+from wavestitch.contracts.stream import Stream
+
+START_MS = 1_767_614_400_000
+STREAM = Stream(name="ecg", topic="waves", group="g")
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """Waveforms a and b are published, of c one chunk is held; the group shows it."""
+    made = Bench(MemoryLog("waves", 1))
+    for waveform_id in ("a", "b"):
+        send(made, waveform_id, 0)
+        send(made, waveform_id, 1)
+    send(made, "c", 0)
+    ingest(made)
+    assert published(made) == {"a", "b"}
+    return made
+
+
+def send(bench: Bench, waveform_id: str, seq: int) -> None:
+    one = letter(waveform_id, seq, bytes([ord(waveform_id[0]), seq]), meta=metadata(START_MS), count=2)
+    bench.log.append(0, START_MS, one.key, one.headers, one.value)
+
+
+def ingest(bench: Bench) -> None:
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=START_MS)
+
+
+def published(bench: Bench) -> set[str]:
+    return {row.waveform_id for _, row in bench.tables.rows}
+
+
+def rewind(bench: Bench, target: Target, *, accept_skip: bool = False) -> None:
+    found = plan_rewind(STREAM, target, log=bench.log, tables=bench.tables, who="a test", why="to see")
+    apply_rewind(STREAM, found, accept_skip=accept_skip, log=bench.log, tables=bench.tables)
+
+
+def catalog_lost(bench: Bench) -> None:
+    bench.files = MemoryFiles()
+    bench.tables = MemoryTables(bench.files, uuid="6d0f4f0e-0000-4000-8000-000000000002")
+
+
+def catalog_restored(bench: Bench) -> None:
+    """As it was before its newest batch."""
+    send(bench, "d", 0)
+    send(bench, "d", 1)
+    ingest(bench)
+    bench.tables.restore(bench.tables.snapshots[-2].sequence)
+
+
+def catalog_forked(bench: Bench) -> None:
+    """A copy of the catalog goes on, and shows its head in the group; ours has one of the same number."""
+    bench.log.group[0] = GroupOffset(bench.log.group[0].offset - 1, bench.log.group[0].metadata)
+
+
+def catalog_exchanged(bench: Bench) -> None:
+    """Another deployment uses the group: each has a head of its own."""
+    bench.log.group[0] = GroupOffset(2, "wavestitch/2 0f8fad5b g7 s40")
+
+
+def another_version(bench: Bench) -> None:
+    bench.log.group[0] = GroupOffset(2, "wavestitch/9 something new")
+
+
+WORLDS: dict[str, Callable[[Bench], None]] = {
+    "lost": catalog_lost,
+    "restored": catalog_restored,
+    "forked": catalog_forked,
+    "another table": catalog_exchanged,
+    "unreadable": another_version,
+}
+
+
+@pytest.mark.parametrize("doubt", WORLDS)
+def test_a_plan_is_refused_by_name_and_moves_nothing(bench: Bench, doubt: str) -> None:
+    WORLDS[doubt](bench)
+    group, heads = dict(bench.log.group), list(bench.tables.snapshots)
+    for ask in (
+        lambda: ingest(bench),
+        lambda: rewind(bench, Target("earliest")),
+        lambda: rewind(bench, Target(offsets={0: 1})),
+        *((lambda: commit_offsets(STREAM, log=bench.log, tables=bench.tables),) if heads else ()),
+    ):
+        with pytest.raises(Refused, match=r"--to start-over --apply.*--to group --accept-skip") as refused:
+            ask()
+        assert refused.value.facts["doubt"] == doubt
+    assert bench.log.group == group
+    assert bench.tables.snapshots == heads
+
+
+@pytest.mark.parametrize("doubt", WORLDS)
+def test_the_way_out_that_is_named_first_loses_nothing(bench: Bench, doubt: str) -> None:
+    WORLDS[doubt](bench)
+    with pytest.raises(Refused) as refused:
+        ingest(bench)
+    out = way_out(refused.value.message)
+    assert out is not None
+    rewind(bench, out)
+    send(bench, "c", 1)
+    ingest(bench)
+    assert published(bench) >= {"a", "b", "c"}
+    assert {r.waveform_id for _, r in bench.tables.rows} == {"a", "b", "c"} | ({"d"} if doubt == "restored" else set())
+    assert len(bench.tables.rows) == len(published(bench))
+
+
+@pytest.mark.parametrize("doubt", WORLDS)
+def test_starting_over_reads_everything_and_publishes_nothing_twice(bench: Bench, doubt: str) -> None:
+    WORLDS[doubt](bench)
+    rewind(bench, Target("start-over"))
+    send(bench, "c", 1)
+    ingest(bench)
+    assert published(bench) >= {"a", "b", "c"}
+    assert len(bench.tables.rows) == len(published(bench))
+    assert bench.log.group[0].metadata == bench.tables.snapshots[-1].tag(bench.tables.uuid).encode()
+
+
+def test_going_on_where_the_group_stands_names_what_is_not_read(bench: Bench) -> None:
+    catalog_lost(bench)
+    send(bench, "c", 1)
+    with pytest.raises(Refused, match=r"would skip partition 0 \[0, 5\)"):
+        rewind(bench, Target("group"))
+    rewind(bench, Target("group"), accept_skip=True)
+    first = bench.tables.snapshots[-1]
+    assert (first.kind, first.skipped) == (HeadKind.FIRST, (OffsetRange(0, 0, 5),))
+    ingest(bench)
+    assert published(bench) == set()
+
+
+def test_a_head_after_a_restored_catalog_is_newer_than_everything_that_was_lost(bench: Bench) -> None:
+    """So that a run, or another host, that still has the newer catalog is fenced, and its tag is an old one."""
+    catalog_restored(bench)
+    bench.log.group[0] = GroupOffset(7, f"wavestitch/2 {bench.tables.uuid} g9 s3")
+    rewind(bench, Target("head"))
+    assert bench.tables.snapshots[-1].generation == 10
+
+
+def test_a_group_that_was_only_reset_by_somebody_is_no_disagreement(bench: Bench) -> None:
+    bench.log.reset_group(0, 0)
+    ingest(bench)
+    assert bench.tables.snapshots[-2].kind is HeadKind.ADOPTED
+
+
+def test_a_stream_that_never_had_a_head_begins_where_a_foreign_group_stands() -> None:
+    bench = Bench(MemoryLog("waves", 1))
+    send(bench, "a", 0)
+    send(bench, "a", 1)
+    bench.log.reset_group(0, 2)
+    ingest(bench)
+    assert bench.tables.snapshots[0].positions[0].next_offset == 2
+
+
+def test_a_plan_beside_a_batch_that_commits_meanwhile_is_not_refused(bench: Bench) -> None:
+    """The head is looked at before the group: between the two a batch may commit and show itself."""
+    send(bench, "c", 1)
+    real = bench.log.group_offsets
+    again: list[None] = []
+
+    def slow(*args: object) -> dict[int, GroupOffset | None]:
+        if not again:
+            again.append(None)
+            ingest(bench)
+        return real(*args)  # type: ignore[arg-type]
+
+    bench.log.group_offsets = slow  # type: ignore[method-assign]
+    ingest(bench)
+    assert published(bench) == {"a", "b", "c"}

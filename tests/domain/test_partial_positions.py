@@ -1,0 +1,215 @@
+"""Rewinds and ingests of some partitions: what is not named stays where it is, in the head and in the group."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.domain.producing import letter, metadata
+from tests.memory.batch import Bench, run_batch
+from tests.memory.memory_log import MemoryLog, Visibility
+from tests.memory.way_out import way_out
+from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.batch.request import rewind_target
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.contracts.errors import BadInput, DataLost, Refused
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.position import HeadKind
+from wavestitch.contracts.stream import Stream
+
+START_MS = 1_767_614_400_000
+STREAM = Stream(name="ecg", topic="waves", group="g", transactional=True)
+RECORDS = 20
+
+
+def make_bench(partitions: int = 3) -> Bench:
+    """All partitions have so many records, and are read."""
+    bench = Bench(MemoryLog("waves", partitions))
+    for p in range(partitions):
+        send(bench, p, RECORDS)
+    ingest(bench)
+    return bench
+
+
+def send(bench: Bench, partition: int, count: int) -> None:
+    for _ in range(count):
+        name = f"w{partition}-{bench.log.partitions[partition].end}"
+        one = letter(name, 0, b"\1\0", meta=metadata(START_MS), count=1)
+        bench.log.append(partition, START_MS, one.key, one.headers, one.value)
+
+
+def ingest(bench: Bench, request: PlanRequest | None = None, stream: Stream = STREAM) -> object:
+    return run_batch(bench, stream, request or PlanRequest(), clock_ms=START_MS)
+
+
+def rewind(bench: Bench, target: Target, *, accept_skip: bool = False, stream: Stream = STREAM) -> None:
+    found = plan_rewind(stream, target, log=bench.log, tables=bench.tables, who="a test", why="to see")
+    apply_rewind(stream, found, accept_skip=accept_skip, log=bench.log, tables=bench.tables)
+
+
+def stands(bench: Bench) -> dict[int, int]:
+    return {p: at.next_offset for p, at in bench.tables.snapshots[-1].positions.items()}
+
+
+def shown(bench: Bench) -> dict[int, int]:
+    return {p: at.offset for p, at in bench.log.group.items()}
+
+
+def test_the_advice_about_retention_names_the_partition_and_moves_no_other_one() -> None:
+    bench = make_bench()
+    send(bench, 0, 10)
+    bench.log.retain_from(0, 25)
+    with pytest.raises(
+        DataLost, match=r"partition 0 of waves begins at 25.*--to 0:earliest --accept-skip --apply"
+    ) as lost:
+        ingest(bench)
+    out = way_out(lost.value.message)
+    assert out is not None
+    found = plan_rewind(STREAM, out, log=bench.log, tables=bench.tables, who="a test", why="to see")
+    assert found.moves == {0: (20, 25)}
+    assert found.skipped == (OffsetRange(0, 20, 25),)
+    rewind(bench, out, accept_skip=True)
+    assert stands(bench) == {0: 25, 1: 20, 2: 20}
+    ingest(bench)
+    assert stands(bench) == {0: 30, 1: 20, 2: 20}
+
+
+def test_several_partitions_that_retention_overtook_are_named_together() -> None:
+    bench = make_bench()
+    for p in (0, 2):
+        send(bench, p, 10)
+        bench.log.retain_from(p, 25 + p)
+    with pytest.raises(DataLost, match=r"--to 0:earliest,2:earliest --accept-skip"):
+        ingest(bench)
+
+
+def test_an_ingest_of_other_partitions_goes_on_while_one_is_overtaken() -> None:
+    bench = make_bench()
+    for p in range(3):
+        send(bench, p, 10)
+    bench.log.retain_from(0, 25)
+    ingest(bench, PlanRequest(only=frozenset({1, 2})))
+    assert stands(bench) == {0: 20, 1: 30, 2: 30}
+
+
+def test_an_ingest_until_named_offsets_takes_in_what_is_good_before_a_bad_place() -> None:
+    bench = make_bench(2)
+    for p in range(2):
+        send(bench, p, 10)
+    ingest(bench, PlanRequest(until={0: 24}))
+    assert stands(bench) == {0: 24, 1: 30}
+    assert shown(bench) == stands(bench)
+    ingest(bench)
+    assert stands(bench) == {0: 30, 1: 30}
+    assert len({r.waveform_id for _, r in bench.tables.rows}) == len(bench.tables.rows) == 60
+
+
+@pytest.mark.parametrize("until", [19, 31, 1000])
+def test_until_an_offset_that_is_behind_or_not_there_is_refused(until: int) -> None:
+    bench = make_bench(1)
+    send(bench, 0, 10)
+    with pytest.raises(Refused, match=rf"until {until}; it stands at 20 and can be read until 30"):
+        ingest(bench, PlanRequest(until={0: until}))
+
+
+def test_until_where_the_stream_stands_is_nothing_to_do_even_before_an_open_transaction() -> None:
+    bench = make_bench(1)
+    one = letter("t", 0, b"\1\0", meta=metadata(START_MS), count=1)
+    bench.log.append(0, START_MS, one.key, one.headers, one.value, Visibility.OPEN)
+    found = ingest(bench, PlanRequest(until={0: 20}))
+    assert isinstance(found, NothingToDo)
+    assert "what was named" in found.why
+
+
+def test_a_partition_that_the_topic_does_not_have_is_named() -> None:
+    bench = make_bench(2)
+    for request in (PlanRequest(only=frozenset({2})), PlanRequest(until={2: 5})):
+        with pytest.raises(Refused, match=r"partition 2 was named; topic waves has 2 partitions"):
+            ingest(bench, request)
+    with pytest.raises(Refused, match=r"partition 2 was named"):
+        rewind(bench, rewind_target("2:earliest"))
+
+
+@pytest.mark.parametrize("word", ["new-topic", "start-over"])
+def test_what_is_about_the_whole_stream_takes_no_partitions(word: str) -> None:
+    with pytest.raises(BadInput, match="about the whole stream"):
+        rewind(make_bench(2), rewind_target(word, "0"))
+
+
+@given(
+    named=st.dictionaries(
+        st.integers(0, 2),
+        st.sampled_from(["earliest", "latest", "head", "group", "previous", "0", "7", "20", "2026-01-05T12:00:00Z"]),
+        min_size=1,
+    ),
+    reset=st.dictionaries(st.integers(0, 2), st.integers(0, RECORDS)),
+    more=st.lists(st.integers(0, 2), max_size=3),
+)
+def test_a_partial_rewind_never_changes_a_partition_that_is_not_named(
+    named: dict[int, str], reset: dict[int, int], more: list[int]
+) -> None:
+    bench = make_bench()
+    rewind(bench, rewind_target("earliest", "1"))  # so that there is a previous
+    for p in more:
+        send(bench, p, 2)
+    for p, to in reset.items():
+        bench.log.reset_group(p, to)
+    before, group = dict(bench.tables.snapshots[-1].positions), dict(bench.log.group)
+    target = rewind_target(",".join(f"{p}:{to}" for p, to in named.items()))
+    rewind(bench, target, accept_skip=True)
+    after = bench.tables.snapshots[-1]
+    for p in before.keys() - named.keys():
+        assert after.positions[p] == before[p], "the head of a partition that was not named"
+        assert bench.log.group[p].offset == group[p].offset, "the group's offset of a partition that was not named"
+        if p in reset:
+            assert bench.log.group[p] == group[p], "somebody's reset is for the next plan to take over"
+
+
+@pytest.mark.parametrize("on_reset", ["adopt", "refuse"])
+def test_a_reset_of_one_partition_is_settled_for_that_partition_alone(on_reset: str) -> None:
+    stream = STREAM.model_copy(update={"on_reset": on_reset})
+    bench = make_bench()
+    bench.log.reset_group(1, 5)
+    if on_reset == "refuse":
+        with pytest.raises(Refused, match=r"on_reset: refuse.*--to 1:group --apply.*--to 1:head --apply"):
+            ingest(bench, stream=stream)
+        assert stands(bench) == dict.fromkeys(range(3), RECORDS)
+        rewind(bench, rewind_target("1:group"), stream=stream)
+        assert bench.tables.snapshots[-1].kind is HeadKind.REWIND
+        assert stands(bench) == {0: 20, 1: 5, 2: 20}
+    ingest(bench, stream=stream)
+    assert stands(bench) == dict.fromkeys(range(3), RECORDS)
+    assert len(bench.tables.rows) == 3 * RECORDS
+
+
+def test_a_reset_that_is_refused_can_be_undone_for_that_partition_alone() -> None:
+    stream = STREAM.model_copy(update={"on_reset": "refuse"})
+    bench = make_bench()
+    bench.log.reset_group(1, 5)
+    bench.log.reset_group(2, 6)
+    rewind(bench, rewind_target("1:head"), stream=stream)
+    assert shown(bench) == {0: 20, 1: 20, 2: 6}
+    with pytest.raises(Refused, match=r"reset the group to 6 on partition 2.*--to 2:group"):
+        ingest(bench, stream=stream)
+
+
+def test_partitions_that_were_set_forward_are_all_named() -> None:
+    bench = make_bench()
+    for p in range(3):
+        send(bench, p, 5)
+    for p in (0, 2):
+        bench.log.reset_group(p, 23)
+    with pytest.raises(Refused, match=re.escape("--to 0:group,2:group --accept-skip --apply")):
+        ingest(bench)
+
+
+def test_two_rewinds_that_skip_keep_both_skips() -> None:
+    bench = make_bench(2)
+    for p in range(2):
+        send(bench, p, 10)
+    rewind(bench, rewind_target("0:25"), accept_skip=True)
+    rewind(bench, rewind_target("1:latest"), accept_skip=True)
+    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 20, 25), OffsetRange(1, 20, 30))
