@@ -8,7 +8,6 @@ writes). An override names section and key: `WAVESTITCH_KAFKA__BOOTSTRAP`. Secre
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,14 +16,14 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.redaction import is_secret, secret_inside, shown_address, shown_section
 from wavestitch.contracts.stream import MIB, ByteSize, Seconds, Stream, parse_stream
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
 _PREFIX = "WAVESTITCH_"
 _PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
-_SECRET_WORDS = ("password", "secret", "token", "credential", "key.pem", "access-key", "access.key", "jaas")
-_NO_SECRET_ENDS = ("file", "location", "path", "url", "uri", "enabled", "provider", "class", "length")
-_URI_PASSWORD = re.compile(r"(//[^/@:]*:)[^/@]+@")
+_FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("spark", "conf"))
+_ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse"), ("spark", "master"))
 
 
 class _Section(BaseModel):
@@ -109,14 +108,12 @@ class Settings(_Section):
     codec: Literal["zstd", "none"] = "zstd"
 
     def redacted(self) -> dict[str, Any]:
-        """For printing at start: no secret, not even by reference."""
+        """For printing at start: what is known to be no secret, and of references not even where they lead."""
         found = self.model_dump(mode="json")
-        for section in (found["kafka"]["options"], found["tables"]["properties"], found["spark"]["conf"]):
-            for key in section:
-                if _is_secret(key) or section[key].startswith("env:"):
-                    section[key] = "…"
-        uri = found["tables"]["uri"]
-        found["tables"]["uri"] = "…" if _reference(uri) else _URI_PASSWORD.sub(r"\1…@", uri)
+        for section, key in _FREE_SECTIONS:
+            found[section][key] = shown_section(found[section][key])
+        for section, key in _ADDRESSES:
+            found[section][key] = shown_address(found[section][key])
         return found
 
     def __repr__(self) -> str:
@@ -126,13 +123,13 @@ class Settings(_Section):
 
     @model_validator(mode="after")
     def _secrets_only_by_reference(self) -> Settings:
-        sections = {"kafka.options": self.kafka.options, "tables.properties": self.tables.properties}
-        for name, section in {**sections, "spark.conf": self.spark.conf}.items():
-            for key, value in section.items():
-                if _is_secret(key) and not _reference(value):
-                    raise ValueError(f"{name} {key!r} holds a secret itself; write env:NAME or file:PATH instead")
-        if _URI_PASSWORD.search(self.tables.uri):
-            raise ValueError("tables.uri holds a password itself; write the whole as env:NAME or file:PATH instead")
+        for section, free in _FREE_SECTIONS:
+            for key, value in getattr(getattr(self, section), free).items():
+                if inside := secret_inside(key, value):
+                    raise ValueError(f"{section}.{free} {key!r} holds {inside}; write env:NAME or file:PATH instead")
+        for section, key in _ADDRESSES:
+            if inside := secret_inside(key, getattr(getattr(self, section), key)):
+                raise ValueError(f"{section}.{key} holds {inside}; write the whole as env:NAME or file:PATH instead")
         return self
 
 
@@ -192,19 +189,9 @@ def resolve_secret(value: str, environment: Mapping[str, str] | None = None) -> 
 def resolve_secrets(section: Mapping[str, str], environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """A section with what its references refer to. `file://…` is an address, except where a secret must stand."""
     return {
-        key: value if value.startswith("file://") and not _is_secret(key) else resolve_secret(value, environment)
+        key: value if value.startswith("file://") and not is_secret(key) else resolve_secret(value, environment)
         for key, value in section.items()
     }
-
-
-def _is_secret(key: str) -> bool:
-    """Whether what such a key holds is a secret: not where a file with one is, nor what finds one."""
-    lower = key.lower()
-    return any(word in lower for word in _SECRET_WORDS) and not lower.endswith(_NO_SECRET_ENDS)
-
-
-def _reference(value: str) -> bool:
-    return value.startswith(("env:", "file:"))
 
 
 def _problem(place: tuple[int | str, ...], message: str) -> str:

@@ -103,7 +103,9 @@ def compact_locally(deployment: Deployment, *, say: Callable[[str], None]) -> Co
     spark = deployment.settings.spark
 
     def submit(job: Path, result: Path) -> None:
-        conf = {**spark_catalog_conf(deployment.catalog_settings()), **deployment.spark_conf}
+        conf = dict(deployment.spark_conf)
+        if f"spark.sql.catalog.{deployment.settings.tables.catalog}" not in conf:  # otherwise described by hand
+            conf = {**spark_catalog_conf(deployment.catalog_settings()), **conf}
         if _JARS not in conf:
             cache = Path(wavestitch.__file__).resolve().parents[1] / ".wavestitch" / "cache"
             java_home = spark.java_home or find_java(cache)

@@ -1,0 +1,123 @@
+"""Secrets stand in the settings only by reference, wherever a value could hold one; what may be one is not printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wavestitch.contracts.redaction import MASK, shown, shown_address
+from wavestitch.settings import Settings
+
+SECRET = "hunter2"
+
+
+def settings(uri: str = "sqlite:////x", *, master: str = "local[2]", **free: dict[str, str]) -> Settings:
+    found: dict[str, Any] = {
+        "kafka": {"bootstrap": "h:1", "options": free.get("options", {})},
+        "tables": {"uri": uri, "warehouse": "file:///w", "properties": free.get("properties", {})},
+        "spark": {"master": master, "conf": free.get("conf", {})},
+        "landing": "/l",
+        "docs": "/d",
+    }
+    return Settings.model_validate(found)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgresql://u:hunter2@h/db",
+        "postgresql://u:hun/hunter2@h/db",
+        "postgresql://u:hun@hunter2@h/db",
+        "postgresql:///db?user=u&password=hunter2",
+        "mysql://h/db?user=u&passwd=hunter2",
+        "postgresql+psycopg2://h/db?options=x&sslpassword=hunter2",
+        "mssql://h/db;user=u;pwd=hunter2",
+        "https://h/catalog?sig=hunter2",
+        "https://h/catalog?api_key=hunter2",
+    ],
+)
+def test_a_secret_in_an_address_is_refused_without_repeating_it(uri: str) -> None:
+    with pytest.raises(ValueError, match=r"tables\.uri holds .* itself; write the whole as env:NAME") as refused:
+        settings(uri)
+    assert SECRET not in str(refused.value).partition("[type=")[0]
+    assert SECRET not in shown_address(uri)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        ("properties", "header.Authorization", "Bearer hunter2"),
+        ("properties", "header.X-Whatever", "Basic hunter2"),
+        ("properties", "header.Cookie", "hunter2"),
+        ("properties", "adls.account-key", SECRET),
+        ("properties", "adls.connection-string", "AccountKey=hunter2"),
+        ("properties", "adls.sas-token", SECRET),
+        ("properties", "s3.secret-access-key", SECRET),
+        ("properties", "s3.proxy-uri", "http://u:hunter2@proxy:3128"),
+        ("properties", "auth.passwd", SECRET),
+        ("properties", "api_key", SECRET),
+        ("conf", "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net", SECRET),
+        ("conf", "spark.hadoop.fs.s3a.access.key", SECRET),
+        ("conf", "spark.hadoop.javax.jdo.option.ConnectionPwd", SECRET),
+        ("conf", "spark.ssl.keyPassphrase", SECRET),
+        ("conf", "spark.sql.catalog.x.uri", "jdbc:postgresql://h/db?user=u&password=hunter2"),
+        ("conf", "spark.driver.extraJavaOptions", "-Xmx1g -Djavax.net.ssl.trustStorePassword=hunter2"),
+        ("conf", "spark.executor.extraJavaOptions", "'-Dhttp.proxyPassword=hunter2 with more'"),
+        ("conf", "spark.driver.defaultJavaOptions", "-Dcatalog=https://u:hunter2@h"),
+    ],
+)
+def test_a_secret_under_a_free_key_is_refused_without_repeating_it(section: str, key: str, value: str) -> None:
+    with pytest.raises(ValueError, match=r"holds .*itself; write env:NAME or file:PATH") as refused:
+        settings(**{section: {key: value}})
+    assert SECRET not in str(refused.value).partition("[type=")[0]
+    assert key in str(refused.value)
+    assert SECRET not in shown(key, value)
+    by_reference = settings(**{section: {key: "env:CANARY"}})
+    assert "CANARY" not in str(by_reference.redacted())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("s3.signer.whatever", SECRET),
+        ("some.new.catalog.option", SECRET),
+        ("spark.hadoop.fs.new.thing", SECRET),
+        ("header.x-tenant", SECRET),
+        ("spark.driver.extraJavaOptions", "-Xmx1g -Dunknown=hunter2 -agentlib:x=hunter2"),
+        ("uri", "postgresql://ada@h/db?options=hunter2"),
+        ("s3.endpoint", "https://h/#hunter2"),
+    ],
+)
+def test_what_nobody_knows_to_be_harmless_is_masked(key: str, value: str) -> None:
+    assert SECRET not in shown(key, value)
+    assert MASK in shown(key, value) or "#" in value
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("s3.endpoint", "https://minio.example:9000"),
+        ("py-io-impl", "pyiceberg.io.fsspec.FsspecFileIO"),
+        ("spark.driver.memory", "4g"),
+        ("spark.kubernetes.oauthTokenFile", "/run/token"),
+        ("spark.authenticate.secretBitLength", "256"),
+        ("spark.driver.extraJavaOptions", "-Xmx1g -XX:SharedArchiveFile=/cache/a.jsa"),
+        ("security.protocol", "SASL_SSL"),
+        ("socket.timeout.ms", "1000"),
+        ("uri", "postgresql://ada@db.example:5432/iceberg?sslmode=verify-full&sslrootcert=/ca.pem"),
+    ],
+)
+def test_what_is_known_to_be_no_secret_is_shown_as_it_is(key: str, value: str) -> None:
+    assert shown(key, value) == value
+
+
+def test_a_login_in_the_address_of_the_master_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"spark\.master holds a password"):
+        settings(master="k8s://https://u:hunter2@k:6443")
+
+
+def test_an_address_of_files_is_no_reference() -> None:
+    assert settings(properties={"warehouse": "file:///data/w"}).redacted()["tables"]["properties"] == {
+        "warehouse": "file:///data/w"
+    }

@@ -1,0 +1,169 @@
+"""What of the settings may be shown, and what may stand in them at all.
+
+Shown are values of keys that are known to be no secrets; all others are masked, because nobody knows every catalog's
+and every object store's words for a password. Refused is what is known to be a secret and stands there itself, also
+inside an address or among a JVM's options. A reference (`env:NAME`, `file:PATH`) is never refused, and never shown.
+Never says a value, only where it stands.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, quote
+
+MASK = "…"
+
+_SECRET = re.compile(
+    r"passw|pwd|passphrase|secret|token|credential|jaas|authorization|signature|cookie|connection-?string"
+    r"|(access|account|api|private|storage|shared|signing|encryption|master)[._-]?key|key[._]pem$|(^|[._-])sas([._-]|$)"
+)
+_FINDS_A_SECRET = ("file", "location", "path", "enabled", "provider", "class", "length", "server-uri", "expires-at-ms")
+"""A key that ends so says where a secret is, who has it, or how long it is."""
+_SECRET_PARAMETER = re.compile(
+    r"passw|pwd|passphrase|secret|token|credential|authorization|(^|[._-])(sig|key|sas)$|apikey"
+)
+
+_SHOWN = re.compile(
+    r"|".join(
+        (
+            # Kafka
+            r"broker\.address\.family|client\.(id|rack)|security\.protocol|sasl\.(mechanisms?|username)",
+            r"ssl\.(ca|certificate|key|keystore)\.location|ssl\.(cipher\.suites|curves\.list|sigalgs\.list)",
+            r"(connections|metadata|reconnect|retry|socket)\.[a-z.]+",
+            # pyiceberg
+            r"type|uri|warehouse|prefix|scope|audience|echo|pool_pre_ping|init_catalog_tables|py-(io|catalog)-impl",
+            r"oauth2-server-uri|rest\.(sigv4-enabled|signing-region|signing-name)|header\.x-iceberg-access-delegation",
+            r"(s3|gcs|adls|hdfs|glue|client)\.(endpoint|region|path-style-access|force-virtual-addressing|project-id)",
+            r"(commit|write|downcast)[a-z0-9.-]+",
+            # Spark
+            r"spark\.(app\.name|master|submit\.deploymode|jars|jars\.packages|local\.dir|cores\.max|default\.parallelism)",
+            r"spark\.(driver|executor)\.(memory|memoryoverhead|cores|instances|maxresultsize|host|port|bindaddress)",
+            r"spark\.authenticate|spark\.network\.crypto\.[a-z.]+|spark\.(ui|master\.rest)\.(enabled|port)",
+            r"spark\.(eventlog|dynamicallocation|memory|shuffle|speculation|task|locality|scheduler|serializer)(\.[a-z.]+)?",
+            r"spark\.sql\.(adaptive|shuffle|session|files|parquet|execution|sources)\.[a-z.]+",
+            r"spark\.sql\.catalog\.[a-z0-9_]+(\.(type|catalog-impl|io-impl|uri|warehouse))?",
+            r"spark\.kubernetes\.(namespace|container\.image)",
+        )
+    )
+)
+_JVM_OPTIONS = re.compile(r"spark\.(driver|executor|yarn\.am)\.(extra|default)javaoptions")
+_SHOWN_PARAMETERS = frozenset(
+    {
+        "user",
+        "host",
+        "port",
+        "dbname",
+        "sslmode",
+        "sslrootcert",
+        "sslcert",
+        "sslkey",
+        "sslcrl",
+        "ssl_ca",
+        "ssl_cert",
+        "ssl_min_protocol_version",
+        "timeout",
+        "connect_timeout",
+        "busy_timeout",
+        "application_name",
+        "target_session_attrs",
+        "channel_binding",
+        "gssencmode",
+        "charset",
+        "mode",
+    }
+)
+# With a slash or a colon inside a password, everything up to the last @ is what an attacker of logs would want.
+_USER_AND_PASSWORD = re.compile(r"//[^/@?#]*:.*@")
+_SCHEME_OF_A_LOGIN = re.compile(r"(?i)(bearer|basic|sharedkey|negotiate)\s+\S")
+
+
+def is_reference(value: str) -> bool:
+    """Whether it says where a secret is, instead of being one."""
+    return value.startswith(("env:", "file:"))
+
+
+def is_secret(key: str) -> bool:
+    """Whether what such a key holds is a secret: not where a file with one is, nor what finds one."""
+    lower = key.lower()
+    return _SECRET.search(lower) is not None and not lower.endswith(_FINDS_A_SECRET)
+
+
+def secret_inside(key: str, value: str) -> str | None:
+    """What of this entry is a secret that stands there itself; None where nothing is known to be."""
+    if is_reference(value) and not value.startswith("file://"):
+        return None
+    if is_secret(key) and not value.startswith("file:"):
+        return "a secret itself"
+    if _SCHEME_OF_A_LOGIN.match(value):
+        return "a login itself"
+    if _JVM_OPTIONS.fullmatch(key.lower()):
+        names = [word[2:].partition("=")[0] for word in _words(value) if word.startswith("-D") and "=" in word]
+        named = next((name for name in names if is_secret(name)), None)
+        return f"the secret option {named} itself" if named else _secret_in_address(value)
+    return _secret_in_address(value)
+
+
+def _secret_in_address(value: str) -> str | None:
+    if _USER_AND_PASSWORD.search(value):
+        return "a password itself"
+    for name, found in parameters(value):
+        if found and _SECRET_PARAMETER.search(name.lower()):
+            return f"the secret parameter {name} itself"
+    return None
+
+
+def shown_section(section: Mapping[str, str]) -> dict[str, str]:
+    """A section of free keys, as it may be printed."""
+    return {key: shown(key, value) for key, value in section.items()}
+
+
+def shown(key: str, value: str) -> str:
+    """One value, as it may be printed."""
+    lower = key.lower()
+    if is_secret(key) or (is_reference(value) and not value.startswith("file://")):
+        return MASK
+    if _JVM_OPTIONS.fullmatch(lower):
+        return " ".join(_shown_option(word) for word in _words(value))
+    if not _SHOWN.fullmatch(lower) and not (_SECRET.search(lower) and lower.endswith(_FINDS_A_SECRET)):
+        return MASK
+    return shown_address(value)
+
+
+def shown_address(value: str) -> str:
+    """An address without password, and of its parameters only the values that are known to be no secrets."""
+    if is_reference(value) and not value.startswith("file://"):
+        return MASK
+    if "://" not in value and not value.startswith("jdbc:"):
+        return value
+    mark = "?" if "?" in value else ";"
+    head = value.partition(mark)[0]
+    head = _USER_AND_PASSWORD.sub(lambda found: f"{found[0].partition(':')[0]}:{MASK}@", head.partition("#")[0])
+    if mark not in value:
+        return head
+    pairs = [
+        f"{name}={quote(found, safe='/:,.-_') if name.lower() in _SHOWN_PARAMETERS else MASK}"
+        for name, found in parameters(value)
+    ]
+    return f"{head}{mark}{'&'.join(pairs)}"
+
+
+def parameters(address: str) -> list[tuple[str, str]]:
+    """Of an address's query; some drivers' addresses have no query, but parameters after semicolons."""
+    if "://" not in address and not address.startswith("jdbc:"):
+        return []
+    _, _, query = address.partition("?" if "?" in address else ";")
+    return parse_qsl(query.partition("#")[0].replace(";", "&"), keep_blank_values=True)
+
+
+def _words(options: str) -> list[str]:
+    try:
+        return shlex.split(options)
+    except ValueError:
+        return options.split()
+
+
+def _shown_option(word: str) -> str:
+    name, mark, _ = word.partition("=")
+    return f"{name}={MASK}" if mark and not word.startswith("-XX:") else word
