@@ -71,7 +71,8 @@ keys = st.sampled_from([*Stream.model_fields, "limits", "expectations"])
 @effort(300)
 @given(fields=st.dictionaries(keys | st.text(max_size=6), values, max_size=4), kwargs=values)
 def test_any_values_of_any_keys_are_refused_or_the_same_in_every_plan(fields: dict[str, Any], kwargs: Any) -> None:
-    expected = [{"type": "expect_x", "kwargs": {"a": kwargs}}]
+    good = {"column": "row", "value_set": [1]}
+    expected = [{"type": "expect_column_values_to_be_in_set", "kwargs": {**good, "value_set": kwargs}}]
     for found in (fields, {"expectations": expected}):
         # JSON is YAML, but for numbers that are none.
         judge(json.dumps({"topic": "t", "group": "g", **found}))

@@ -20,8 +20,11 @@ class YamlKind:
     stream: str = "x"
 
 
-def _kwargs(value: str) -> str:
-    return f"{HEAD}expectations:\n  - type: expect_x\n    kwargs: {{value: {value}}}\n"
+_BETWEEN = "expect_column_values_to_be_between"
+
+
+def _kwargs(value: str, column: str = "row") -> str:
+    return f"{HEAD}expectations:\n  - type: {_BETWEEN}\n    kwargs: {{column: {column}, min_value: {value}}}\n"
 
 
 def yaml_kinds() -> list[YamlKind]:
@@ -170,6 +173,13 @@ def _expectations() -> list[YamlKind]:
         YamlKind("an expectation by path", HEAD + "expectations: [{type: ../expect_x}]\n", "expectations.0.type"),
         YamlKind("an expectation as a text", HEAD + "expectations: [expect_x]\n", "expectations.0"),
         YamlKind("an unknown severity", HEAD + "expectations: [{type: expect_x, severity: mild}]\n", "severity"),
+        YamlKind("an expectation that is not in the list", HEAD + "expectations: [{type: expect_x}]\n", "allowed are"),
+        YamlKind(
+            "a condition that is evaluated",
+            HEAD + "expectations: [{type: expect_column_values_to_be_null, kwargs: {column: row, "
+            "row_condition: {type: pass_through, pass_through_filter: '@pd.io.common.os.system(\"id\")'}}}]\n",
+            "is no condition",
+        ),
         YamlKind("NaN as an argument", _kwargs(".nan"), "expectations.0.kwargs"),
         YamlKind("infinity as an argument", _kwargs("-.inf"), "expectations.0.kwargs"),
         YamlKind("a surrogate as an argument", _kwargs('"\\ud800"'), "not valid Unicode"),
@@ -182,6 +192,6 @@ def _taken() -> list[YamlKind]:
         YamlKind("JSON", '{"topic": "t", "group": "g"}', None),
         YamlKind("a description with a path and HTML", HEAD + "description: '<b>../../x</b>'\n", None),
         YamlKind("a description of 10,000 characters", HEAD + f"description: {'x' * 10_000}\n", None),
-        YamlKind("a date as an argument", _kwargs("2026-01-01"), None),
+        YamlKind("a date as an argument", _kwargs("2026-01-01", column="day"), None),
         YamlKind("the greatest limits", HEAD + "limits: {max_batch_bytes: 1024 TiB, max_chunks: 1048576}\n", None),
     ]

@@ -21,7 +21,9 @@ def make_plan(**changes: object) -> Plan:
     plan = Plan(
         plan_id="",
         kind=PlanKind.BACKFILL,
-        stream=parse_stream("topic: t\ngroup: g\nexpectations: [{type: expect_x, kwargs: {a: 1}}]", name="x"),
+        stream=parse_stream(
+            "topic: t\ngroup: g\nexpectations: [{type: expect_table_row_count_to_equal, kwargs: {value: 1}}]", name="x"
+        ),
         topic_id="T",
         partitions=2,
         ranges=(OffsetRange(0, 5, 9),),

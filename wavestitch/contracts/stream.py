@@ -8,13 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from wavestitch.contracts.chunk_header import MAX_CHUNKS
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.expectation import MOST_EXPECTATIONS, expectation_problems
+from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.plain_yaml import read_plain_yaml
 
 MIB = 1 << 20
@@ -91,20 +93,17 @@ class Limits(_Strict):
 
 
 class Expectation(_Strict):
-    """One Great Expectations expectation over the batch's metrics rows, by its own name and arguments."""
+    """One Great Expectations expectation over the batch's metrics rows, by its own name and arguments; of a list."""
 
-    type: str = Field(pattern=r"^expect_[a-z_]+$")
+    type: str
     severity: Literal["critical", "warning", "info"] = "critical"
     kwargs: dict[str, Any] = Field(default_factory=dict)
 
-    @field_validator("kwargs")
-    @classmethod
-    def _same_in_every_plan(cls, value: dict[str, Any]) -> dict[str, Any]:
-        try:
-            json.dumps(value, allow_nan=False, default=_plain_time)
-        except (ValueError, TypeError, RecursionError):
-            raise ValueError("numbers that are not finite, and what is no plain value, have no place in it") from None
-        return value
+    @model_validator(mode="after")
+    def _one_of_the_list(self) -> Expectation:
+        for key, sentence in expectation_problems(self.type, self.kwargs):
+            raise PydanticCustomError("expectation", "{sentence}", {"key": key, "sentence": sentence})
+        return self
 
 
 class Reading(_Strict):
@@ -139,7 +138,7 @@ class Stream(_Strict):
     description: str = ""
     limits: Limits = Limits()
     reading: Reading = Reading()
-    expectations: tuple[Expectation, ...] = ()
+    expectations: tuple[Expectation, ...] = Field(default=(), max_length=MOST_EXPECTATIONS)
 
     @field_validator("name")
     @classmethod
@@ -184,14 +183,9 @@ def parse_stream(text: str, *, name: str) -> Stream:
         raise BadInput("; ".join(problems), file=where) from None
 
 
-def _plain_time(value: Any) -> str:
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(type(value).__name__)
-
-
 def _sentence(where: str, problem: Any) -> str:
-    path = ".".join(str(p) for p in problem["loc"])
+    inside = [problem["ctx"]["key"]] if problem["type"] == "expectation" else []
+    path = harmless(".".join(str(p) for p in [*problem["loc"], *inside]))
     path = path if len(path) <= _SHOWN_CHARS else path[:_SHOWN_CHARS] + "…"
     if problem["type"] == "extra_forbidden":
         return f"{where}: unknown key {path!r}; remove it, or look up its name in docs/streams.md"

@@ -7,7 +7,7 @@ for one that passed or failed. Great Expectations is imported only when there is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wavestitch.contracts.errors import BadInput, Terminal
+from wavestitch.contracts.expectation import SHAPES
 from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stream import Expectation
 from wavestitch.contracts.verdict import Verdict
-from wavestitch.validation.outcome import Outcome, read_outcome
+from wavestitch.validation.outcome import ID, Outcome, read_outcome
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,12 +44,7 @@ def validate_rows(
     _check_rows(rows)
     if not rows.num_rows or not expectations:
         return Verdict({}, (), (), rows=rows.num_rows, expectations=0)
-    from wavestitch.validation.suite import build_suite  # noqa: PLC0415 - takes seconds, see above
-
-    suite, problems = build_suite(expectations)
-    if problems:
-        raise BadInput("; ".join(problems))
-    outcomes = _evaluate(rows, expectations, suite, run_name=run_name, docs_folder=docs_folder)
+    outcomes = _evaluate(rows, expectations, run_name=run_name, docs_folder=docs_folder)
     verdict = judge(outcomes, rows=rows.num_rows)
     if docs_folder is None:
         return verdict
@@ -60,18 +56,13 @@ def validate_rows(
 def check_expectations(expectations: Sequence[Expectation]) -> list[str]:
     """What is wrong with a stream's expectations, as sentences; none where they can be used.
 
-    Needs no data: they are also tried on three made-up rows, since some arguments only fail when they are compared.
+    Needs no data: they are tried on three made-up rows. What a stream may say at all was decided when it was read.
     """
     if not expectations:
         return []
-    from wavestitch.validation.suite import build_suite  # noqa: PLC0415 - takes seconds, see above
-
-    suite, problems = build_suite(expectations)
-    if problems:
-        return problems
     rows = made_up_rows()
     try:
-        _evaluate(rows, expectations, suite, run_name="check", docs_folder=None)
+        _evaluate(rows, expectations, run_name="check", docs_folder=None)
     except Terminal:
         return [s for place, e in enumerate(expectations) if (s := _failing(rows, e, place))]
     return []
@@ -126,29 +117,25 @@ def made_up_rows() -> pa.Table:
 
 
 def _failing(rows: pa.Table, expectation: Expectation, place: int) -> str | None:
-    from wavestitch.validation.suite import build_suite  # noqa: PLC0415
-
-    suite, _ = build_suite([expectation])  # a built one belongs to the suite that it was first put into
     try:
-        _evaluate(rows, [expectation], suite, run_name="check", docs_folder=None)
+        _evaluate(rows, [expectation], run_name="check", docs_folder=None)
     except Terminal as error:
-        return f"'expectations.{place}' is not valid: {expectation.type} cannot be evaluated: {error.facts['why']}"
+        why = error.facts.get("why", error.message)
+        return f"'expectations.{place}' is not valid: {expectation.type} cannot be evaluated: {why}"
     return None
 
 
 def _evaluate(
-    rows: pa.Table,
-    expectations: Sequence[Expectation],
-    suite: Sequence[Any],
-    *,
-    run_name: str,
-    docs_folder: Path | None,
+    rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None
 ) -> list[Outcome]:
     """The outcomes in the order of `expectations`."""
-    from wavestitch.validation.checkpoint import crash_of, run_checkpoint  # noqa: PLC0415
-    from wavestitch.validation.suite import INDEX, is_row_level  # noqa: PLC0415
+    from wavestitch.validation.checkpoint import crash_of, run_checkpoint  # noqa: PLC0415 - takes seconds, see above
+    from wavestitch.validation.suite import INDEX, build_suite  # noqa: PLC0415
 
-    results = run_checkpoint(_frame(rows), suite, run_name=run_name, docs_folder=docs_folder)
+    rows = _without_nan(rows)
+    suite = build_suite(expectations, rows)
+    frame = _frame(rows, suite.columns)
+    results = run_checkpoint(frame, suite.objects, run_name=run_name, docs_folder=docs_folder)
     by_place = {r.expectation_config.meta[INDEX]: r for r in results}
     crashed = [
         (f"{Outcome(e, False, False, '', {}).subject} could not be evaluated", text)
@@ -160,9 +147,9 @@ def _evaluate(
     return [
         read_outcome(
             e,
-            row_level=is_row_level(e.type),
+            row_level=SHAPES[e.type].row_level,
             success=by_place[place].success,
-            result=by_place[place].result,
+            result=_as_seen(by_place[place].result, rows, suite.stands_for),
         )
         for place, e in enumerate(expectations)
     ]
@@ -176,13 +163,30 @@ def _check_rows(rows: pa.Table) -> None:
         raise BadInput("the gate's rows hold waveforms with a reason; only stitched ones are validated")
 
 
-def _frame(rows: pa.Table) -> pd.DataFrame:
-    """Arrow-backed columns: NumPy ones would turn nulls into NaN and integers with nulls into floats. A NaN becomes
-    null: whether Great Expectations takes it for a value depends on the engine."""
-    import pandas as pd  # noqa: PLC0415
+def _as_seen(result: dict[str, Any], rows: pa.Table, stands_for: Mapping[str, str]) -> dict[str, Any]:
+    """`result` with the value of the rows' own column where a computed one was looked at."""
+    listed = result.get("unexpected_index_list") or []
+    computed = next((name for name in stands_for if listed and name in listed[0]), None)
+    if computed is None:
+        return result
+    column = stands_for[computed]
+    seen = dict(zip(rows[ID].to_pylist(), rows[column].to_pylist(), strict=True))
+    return {**result, "unexpected_index_list": [{column: seen[e[ID]], ID: e[ID]} for e in listed]}
 
+
+def _without_nan(rows: pa.Table) -> pa.Table:
+    """A NaN becomes null: whether Great Expectations takes it for a value depends on the engine."""
     for place, field in enumerate(rows.schema):
         if pa.types.is_floating(field.type):
             column = rows.column(place)
             rows = rows.set_column(place, field, pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column))
+    return rows
+
+
+def _frame(rows: pa.Table, computed: Mapping[str, Any]) -> pd.DataFrame:
+    """Arrow-backed columns: NumPy ones would turn nulls into NaN and integers with nulls into floats."""
+    import pandas as pd  # noqa: PLC0415
+
+    for name, column in computed.items():
+        rows = rows.append_column(name, column)
     return rows.to_pandas(types_mapper=pd.ArrowDtype)

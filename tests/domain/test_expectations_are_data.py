@@ -1,0 +1,413 @@
+"""What a stream's YAML may make Great Expectations do: what is in the list, and nothing else, however it is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.domain.effort import effort
+from tests.domain.expectation_examples import EXAMPLES
+from tests.domain.gate_rows import expect, row, table, validate
+from tests.security.hostile_text import HOSTILE_TEXTS
+from tests.stack.airflow_home import write_settings
+from wavestitch.contracts.condition import condition_problem, rows_where
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.expectation import SHAPES, expectation_problems
+from wavestitch.contracts.rows import STITCHED
+from wavestitch.contracts.stream import Expectation, parse_stream
+from wavestitch.validation.gate import made_up_rows
+from wavestitch.validation.suite import INDEX, build_suite
+
+Json = Any
+
+
+def stream_of(*expectations: Json) -> tuple[Expectation, ...]:
+    """What a stream file says that has these expectations; JSON is YAML."""
+    text = json.dumps({"topic": "t", "group": "g", "expectations": list(expectations)})
+    return parse_stream(text, name="s").expectations
+
+
+def compares(column: Json, operator: Json = "==", parameter: Json = 1) -> Json:
+    return {"type": "comparison", "column": {"name": column}, "operator": operator, "parameter": parameter}
+
+
+def not_null(**kwargs: Json) -> Json:
+    return {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "source", **kwargs}}
+
+
+COMMAND = "@pd.io.common.os.system('touch {mark}') == 0"
+REFUSED = {
+    "a condition that pandas evaluates": (
+        not_null(row_condition={"type": "pass_through", "pass_through_filter": COMMAND}),
+        "'expectations.0.kwargs.row_condition' is not valid: {'type': 'pass_through'",
+    ),
+    "the same inside others": (
+        not_null(
+            row_condition={
+                "type": "and",
+                "conditions": [
+                    {"type": "or", "conditions": [{"type": "pass_through", "pass_through_filter": COMMAND}]}
+                ],
+            }
+        ),
+        "is no condition; allowed is a mapping whose type is comparison, nullity, and, or",
+    ),
+    "the same beside a good one": (
+        not_null(row_condition={**compares("row"), "pass_through_filter": COMMAND}),
+        "a condition of type comparison has exactly column, operator, parameter, type",
+    ),
+    "a condition as text": (not_null(row_condition=COMMAND), "is no condition"),
+    "a condition as a list": (not_null(row_condition=[compares("row")]), "is no condition"),
+    "a parser of its own": (
+        not_null(condition_parser="pandas", row_condition=compares("row")),
+        "takes column, mostly, row_condition; remove or rename condition_parser",
+    ),
+    "a column of a condition that is code": (
+        not_null(row_condition=compares("source`.str.len() > 0 and @pd`")),
+        "there is no column",
+    ),
+    "an operator that is code": (not_null(row_condition=compares("row", "== 1 or @pd")), "is no operator"),
+    "a parameter that is a mapping": (not_null(row_condition=compares("row", "==", {"a": 1})), "cannot be compared"),
+    "conditions without an end": (
+        not_null(
+            row_condition=json.loads('{"type": "and", "conditions": [' * 7 + json.dumps(compares("row")) + "]}" * 7)
+        ),
+        "more than 5 deep",
+    ),
+    "a schema that is fetched": (
+        {
+            "type": "expect_column_values_to_match_json_schema",
+            "kwargs": {"column": "source", "json_schema": {"$ref": "http://127.0.0.1/latest/meta-data"}},
+        },
+        "'expectations.0.type' is not valid: expect_column_values_to_match_json_schema is not among the expectations",
+    ),
+    "a query": (
+        {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "SELECT 1"}},
+        "is not among the expectations",
+    ),
+    "a query of another source": (
+        {"type": "expect_query_results_to_match_comparison", "kwargs": {"base_query": "SELECT 1"}},
+        "is not among the expectations",
+    ),
+    "another table": (
+        {"type": "expect_table_row_count_to_equal_other_table", "kwargs": {"other_table_name": "/etc/passwd"}},
+        "is not among the expectations",
+    ),
+    "a misspelt one": (
+        {"type": "expect_column_values_to_be_betwen", "kwargs": {"column": "row", "min_value": 0}},
+        "did you mean expect_column_values_to_be_between?",
+    ),
+    "one with an end of line": (
+        {"type": "expect_table_row_count_to_equal\n", "kwargs": {"value": 1}},
+        "is not among the expectations",
+    ),
+    "an argument that is none": (
+        {"type": "expect_column_values_to_be_between", "kwargs": {"column": "row", "minimum": 0, "min_value": 0}},
+        "'expectations.0.kwargs.minimum' is not valid: expect_column_values_to_be_between takes column, max_value,",
+    ),
+    "no argument": ({"type": "expect_column_values_to_be_unique"}, "'expectations.0.kwargs.column' is not valid"),
+    "no bound": (
+        {"type": "expect_column_values_to_be_between", "kwargs": {"column": "row"}},
+        "needs one of max_value, min_value at least",
+    ),
+    "no such column": (
+        {"type": "expect_column_values_to_be_unique", "kwargs": {"column": "gap"}},
+        "'expectations.0.kwargs.column' is not valid: there is no column 'gap'; the columns are waveform_id,",
+    ),
+    "no such column in a list": (
+        {"type": "expect_multicolumn_sum_to_equal", "kwargs": {"column_list": ["row", "gap"], "sum_total": 0}},
+        "'expectations.0.kwargs.column_list' is not valid: there is no column 'gap'",
+    ),
+    "a word as a bound": (
+        {"type": "expect_column_values_to_be_between", "kwargs": {"column": "row", "min_value": "low"}},
+        "'expectations.0.kwargs.min_value' is not valid: 'low' cannot be compared with row, which holds numbers",
+    ),
+    "a bound for a text": (
+        {"type": "expect_column_values_to_be_between", "kwargs": {"column": "source", "min_value": 3}},
+        "source holds text, which has no bounds",
+    ),
+    "a share above one": (not_null(mostly=2), "'expectations.0.kwargs.mostly' is not valid: 2 is not a number between"),
+    "a value of run time": (
+        {"type": "expect_table_row_count_to_equal", "kwargs": {"value": {"$PARAMETER": "least"}}},
+        "is not a whole number",
+    ),
+    "an instant without a zone": (
+        {
+            "type": "expect_column_values_to_be_between",
+            "kwargs": {"column": "start_time", "min_value": "2024-05-01T00:00:00"},
+        },
+        "cannot be compared with start_time, which holds instants with a time zone, such as",
+    ),
+    "a day that is none": (
+        {"type": "expect_column_values_to_be_between", "kwargs": {"column": "day", "min_value": "May"}},
+        "which holds days, such as",
+    ),
+    "a pattern with a look-ahead": (
+        {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "source", "regex": "(?=a)(a+)+$"}},
+        "is not a pattern of RE2's",
+    ),
+    "a pattern with a back reference": (
+        {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "source", "regex": r"(a+)+\1$"}},
+        "is not a pattern of RE2's",
+    ),
+    "a pattern of many states": (
+        {
+            "type": "expect_column_values_to_match_regex",
+            "kwargs": {"column": "source", "regex": "((a{999}){999}){999}"},
+        },
+        "is not a pattern of RE2's",
+    ),
+    "more expectations than one can read": (None, "at most 200 items"),
+}
+
+
+def test_there_is_an_example_of_everything_in_the_list() -> None:
+    assert set(EXAMPLES) == set(SHAPES)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_everything_in_the_list_can_be_evaluated_with_and_without_a_condition(name: str) -> None:
+    everything = {"type": "nullity", "column": {"name": "row"}, "is_null": False}
+    plain, limited = stream_of(
+        {"type": name, "kwargs": EXAMPLES[name]},
+        {"type": name, "kwargs": {**EXAMPLES[name], "row_condition": everything}},
+    )
+    verdict = validate(made_up_rows(), plain, limited)
+    assert not verdict.failed
+    assert not verdict.closed
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_not_in_the_list_is_refused_by_name_when_the_file_is_read(kind: str) -> None:
+    expectation, says = REFUSED[kind]
+    listed = [expectation] if expectation else [not_null()] * 201
+    with pytest.raises(BadInput) as caught:
+        stream_of(*listed)
+    assert says in caught.value.message
+
+
+def test_what_came_by_another_way_is_refused_before_great_expectations_sees_it() -> None:
+    forged = Expectation.model_construct(
+        type="expect_column_values_to_not_be_null",
+        severity="critical",
+        kwargs=not_null(row_condition={"type": "pass_through", "pass_through_filter": "1 == 1"})["kwargs"],
+    )
+    with pytest.raises(BadInput, match="is no condition"):
+        validate(table(row(0)), forged)
+
+
+def test_the_command_of_a_definition_is_not_run_by_check(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    (tmp_path / "streams").mkdir()
+    condition = {"type": "pass_through", "pass_through_filter": COMMAND.format(mark=mark)}
+    (tmp_path / "streams" / "ecg.yaml").write_text(
+        json.dumps({"topic": "t", "group": "g", "expectations": [not_null(row_condition=condition)]})
+    )
+    settings = write_settings(tmp_path, streams=tmp_path / "streams")
+    for command in (["check"], ["plan", "ecg"], ["run", "ecg"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "wavestitch.cli", *command],
+            env={**os.environ, "WAVESTITCH_CONFIG": str(settings)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 2, done.stderr
+        assert "'expectations.0.kwargs.row_condition' is not valid" in " ".join((done.stdout + done.stderr).split())
+        assert not mark.exists()
+
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=12)
+    | st.sampled_from([COMMAND, "http://127.0.0.1/x", "file:///etc/passwd", "2024-05-01T00:00:00Z", "2024-05-01", "a+"])
+    | st.sampled_from(sorted(STITCHED.names))
+)
+anything: st.SearchStrategy[Json] = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "column", "name", "operator", "parameter", "conditions", "is_null", "$PARAMETER"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+leaves = st.builds(
+    compares,
+    st.sampled_from([*STITCHED.names, "gap"]),
+    st.sampled_from(["==", "!=", "<", ">=", "IN", "NOT_IN", "@", None]),
+    scalars | st.lists(scalars, max_size=3),
+) | st.builds(
+    lambda column, null: {"type": "nullity", "column": {"name": column}, "is_null": null},
+    st.sampled_from([*STITCHED.names, "gap"]),
+    st.booleans() | scalars,
+)
+conditions = st.recursive(
+    leaves,
+    lambda inner: st.builds(
+        lambda kind, parts: {"type": kind, "conditions": parts},
+        st.sampled_from(["and", "or", "pass_through"]),
+        st.lists(inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def expectations(draw: st.DrawFn) -> Json:
+    """Near enough to good ones that many pass, with anything at all in any place."""
+    name = draw(st.sampled_from(sorted(EXAMPLES)))
+    kwargs = dict(EXAMPLES[name])
+    for key in draw(st.lists(st.sampled_from([*SHAPES[name].keys, "condition_parser", "meta", "id"]), max_size=2)):
+        kwargs[key] = draw(anything)
+    if draw(st.booleans()):
+        kwargs["row_condition"] = draw(conditions | anything)
+    return {"type": draw(st.just(name) | st.text(max_size=20)) if draw(st.booleans()) else name, "kwargs": kwargs}
+
+
+def assert_data(value: Json) -> None:
+    """No mapping, no object: what Great Expectations is given can neither be fetched nor evaluated."""
+    if isinstance(value, list):
+        for part in value:
+            assert_data(part)
+    else:
+        assert type(value).__name__ in ("NoneType", "bool", "int", "float", "str", "datetime", "date"), value
+
+
+@effort(300)
+@given(found=st.lists(expectations(), min_size=1, max_size=3))
+@example(found=[REFUSED["a condition that pandas evaluates"][0]])
+@example(found=[REFUSED["a schema that is fetched"][0]])
+@example(found=[not_null(row_condition=compares("source", "==", "' or @pd.io.common.os.system('id') == 0 or '"))])
+def test_no_definition_hands_great_expectations_anything_but_data(found: list[Json]) -> None:
+    try:
+        taken = stream_of(*found)
+    except BadInput:
+        return
+    suite = build_suite(taken, made_up_rows())
+    for place, built in enumerate(suite.objects):
+        assert built.expectation_type in SHAPES
+        given_to_it = {k: getattr(built, k) for k in built.__fields__ if getattr(built, k) is not None}
+        condition = given_to_it.pop("row_condition", None)
+        assert condition is None or repr(condition) == f"condition_{place} == True"
+        assert given_to_it.pop("meta") == {INDEX: place}
+        for key in (
+            "result_format",
+            "windows",
+            "library_metadata",
+            "domain_type",
+            "notes",
+            "severity",
+            "condition_parser",
+        ):
+            given_to_it.pop(key, None)
+        for key, value in given_to_it.items():
+            assert_data(list(value) if key in ("column_list", "value_set") else value)
+
+
+@effort(300)
+@given(condition=conditions)
+def test_a_condition_is_refused_or_gives_one_truth_value_a_row(condition: Json) -> None:
+    if condition_problem(condition) is None:
+        held = rows_where(made_up_rows(), condition)
+        assert pa.types.is_boolean(held.type)
+        assert (len(held), held.null_count) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "condition, holds",
+    [
+        (compares("row", "==", 1), [1]),
+        (compares("row", "!=", 1), [0, 2]),
+        (compares("row", "<", 1.5), [0, 1]),
+        (compares("row", "IN", [0, 2.0, 9]), [0, 2]),
+        (compares("row", "NOT_IN", [0, 2]), [1]),
+        (compares("source", "==", "s-1"), [1]),
+        (compares("source", "IN", ["s-1", "x' or @y"]), [1]),
+        (compares("start_time", ">=", "2024-05-01T02:00:00+02:00"), [0, 1, 2]),
+        (compares("day", "<", "2024-05-01"), []),
+        # The last row has no finite sample: a comparison with null does not hold, nor does its opposite.
+        (compares("sample_max", "==", 9), [0, 1]),
+        (compares("sample_max", "!=", 9), []),
+        (compares("sample_max", "NOT_IN", [8]), [0, 1]),
+        ({"type": "nullity", "column": {"name": "sample_max"}, "is_null": True}, [2]),
+        ({"type": "nullity", "column": {"name": "sample_max"}, "is_null": False}, [0, 1]),
+        ({"type": "or", "conditions": [compares("row", "==", 0), compares("row", "==", 2)]}, [0, 2]),
+        ({"type": "and", "conditions": [compares("row", ">", 0), compares("row", "<", 2)]}, [1]),
+    ],
+)
+def test_a_condition_chooses_these_rows(condition: Json, holds: list[int]) -> None:
+    assert condition_problem(condition) is None
+    assert [n for n, held in enumerate(rows_where(made_up_rows(), condition).to_pylist()) if held] == holds
+
+
+def test_only_rows_that_a_condition_chooses_are_held() -> None:
+    rows = table(*(row(n, nonfinite_count=1) for n in range(4)))
+    checks = expect(
+        "column_values_to_be_between", column="nonfinite_count", max_value=0, row_condition=compares("row", ">", 1)
+    )
+    assert set(validate(rows, checks).failed) == {"w-2", "w-3"}
+
+
+@pytest.mark.parametrize("ends", ["!", "\n!", "\u00e9\n"])
+def test_no_text_of_a_producer_makes_a_pattern_take_long(ends: str) -> None:
+    """Pandas would choose Python's own engine for a text with an end of line, and that one takes years for this."""
+    rows = table(*(row(n, source="a" * 5000 + ends) for n in range(50)))
+    patterns = [r"^(a+)+$", r"^(\w+\s?)*$", r"^(a|a)*$", r"(?i)^([a-z]+)*$"]
+    checks = [expect("column_values_to_match_regex", column="source", regex=p) for p in patterns]
+    began = time.monotonic()
+    verdict = validate(rows, *checks, expect("column_values_to_match_regex_list", column="source", regex_list=patterns))
+    assert time.monotonic() - began < 20
+    assert len(verdict.failed) == 50
+
+
+def test_a_pattern_says_what_it_saw() -> None:
+    rows = table(row(0), row(1, source="who?"), row(2, source=None))
+    verdict = validate(rows, expect("column_values_to_match_regex", column="source", regex="^station-"))
+    assert verdict.failed == {"w-1": ("expect_column_values_to_match_regex: source is who?; allowed: regex ^station-",)}
+    assert not validate(
+        rows, expect("column_values_to_match_regex", column="source", regex="^station-", mostly=0.5)
+    ).failed
+    none = validate(
+        rows, expect("column_values_to_not_match_regex_list", column="source", regex_list=["^who", "^station"])
+    )
+    assert set(none.failed) == {"w-0", "w-1"}
+    both = validate(
+        rows,
+        expect("column_values_to_match_regex_list", column="source", regex_list=["^station", "2$"], match_on="all"),
+    )
+    assert set(both.failed) == {"w-0", "w-1"}
+
+
+@pytest.mark.parametrize("kind", HOSTILE_TEXTS)
+def test_a_hostile_text_anywhere_in_an_expectation_is_refused_with_a_line_that_can_be_shown(kind: str) -> None:
+    text = HOSTILE_TEXTS[kind]
+    for name, kwargs in (
+        (text, {}),
+        ("expect_column_values_to_be_unique", {"column": text}),
+        ("expect_column_values_to_be_unique", {"column": "source", text: 1}),
+        ("expect_column_values_to_be_between", {"column": "row", "min_value": text}),
+        ("expect_column_values_to_be_unique", {"column": "source", "row_condition": compares(text)}),
+    ):
+        for key, sentence in expectation_problems(name, kwargs):
+            assert key.isprintable()
+            assert sentence.isprintable()
+            assert len(key) + len(sentence) < 4000
+        assert list(expectation_problems(name, kwargs))

@@ -1,0 +1,178 @@
+"""What an expectation's arguments may be: for each kind of argument a check that says what is wrong with a value. Pure.
+
+Decides which values may reach Great Expectations: finite numbers, short printable texts, instants, days, flat lists of
+them, columns of a batch's rows, patterns that a linear-time engine compiles. A mapping is never a value. Each check
+takes the value and the columns that the expectation names, and returns a sentence, or None where the value is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wavestitch.contracts.harmless import harmless, is_plain
+from wavestitch.contracts.rows import STITCHED
+
+Check = Callable[[Any, Sequence[str]], str | None]
+MOST_VALUES = 1000
+_MOST_CHARS = 200
+_MOST_PATTERNS = 20
+_MOST_COUNT = 2**53
+_SHOWN = 80
+
+
+class Kind(Enum):
+    """What a column holds, as far as comparing goes."""
+
+    NUMBER = "numbers"
+    TEXT = "text"
+    INSTANT = "instants with a time zone, such as '2024-05-01T00:00:00Z'"
+    DAY = "days, such as '2024-05-01'"
+
+
+def kind_of(column: str) -> Kind:
+    found = STITCHED.field(column).type
+    if pa.types.is_timestamp(found):
+        return Kind.INSTANT
+    if pa.types.is_date(found):
+        return Kind.DAY
+    return Kind.TEXT if pa.types.is_string(found) else Kind.NUMBER
+
+
+def typed_value(value: Any, kind: Kind) -> int | float | str | datetime | date | None:
+    """`value` as a column of `kind` compares it; None where it is none. What has no time zone is never guessed at."""
+    if kind is Kind.NUMBER:
+        return value if _is_number(value) else None
+    if kind is Kind.TEXT:
+        return value if isinstance(value, str) and len(value) <= _MOST_CHARS and is_plain(value) else None
+    return _instant(value) if kind is Kind.INSTANT else _day(value)
+
+
+def is_column(value: Any, _columns: Sequence[str]) -> str | None:
+    if isinstance(value, str) and value in STITCHED.names:
+        return None
+    return f"there is no column {_show(value)}; the columns are {', '.join(STITCHED.names)}"
+
+
+def is_number_column(value: Any, columns: Sequence[str]) -> str | None:
+    if problem := is_column(value, columns):
+        return problem
+    return None if kind_of(value) is Kind.NUMBER else f"{value} holds {kind_of(value).value}; this needs numbers"
+
+
+def is_text_column(value: Any, columns: Sequence[str]) -> str | None:
+    if problem := is_column(value, columns):
+        return problem
+    return None if kind_of(value) is Kind.TEXT else f"{value} holds {kind_of(value).value}; this needs text"
+
+
+def are_columns(value: Any, columns: Sequence[str]) -> str | None:
+    if not isinstance(value, list) or not 2 <= len(value) <= len(STITCHED.names):
+        return f"{_show(value)} is not a list of two columns or more"
+    if problem := next((p for v in value if (p := is_column(v, columns))), None):
+        return problem
+    return None if len(set(value)) == len(value) else f"{_show(value)} names a column twice"
+
+
+def are_number_columns(value: Any, columns: Sequence[str]) -> str | None:
+    return are_columns(value, columns) or next((p for v in value if (p := is_number_column(v, columns))), None)
+
+
+def is_bound(value: Any, columns: Sequence[str]) -> str | None:
+    """A value that the column can be compared with."""
+    kind = kind_of(columns[0])
+    if kind is Kind.TEXT:
+        return f"{columns[0]} holds text, which has no bounds; list its values or give a pattern"
+    return None if typed_value(value, kind) is not None else _wrong(value, columns[0], kind)
+
+
+def are_values(value: Any, columns: Sequence[str]) -> str | None:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_VALUES:
+        return f"{_show(value)} is not a list of 1 to {MOST_VALUES} values"
+    kind = kind_of(columns[0])
+    return next((_wrong(v, columns[0], kind) for v in value if typed_value(v, kind) is None), None)
+
+
+def is_number(value: Any, _columns: Sequence[str]) -> str | None:
+    return None if _is_number(value) else f"{_show(value)} is not a finite number"
+
+
+def is_positive(value: Any, _columns: Sequence[str]) -> str | None:
+    return None if _is_number(value) and value > 0 else f"{_show(value)} is not a number above 0"
+
+
+def is_count(value: Any, _columns: Sequence[str]) -> str | None:
+    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_COUNT
+    return None if fits else f"{_show(value)} is not a whole number from 0 on"
+
+
+def is_share(value: Any, _columns: Sequence[str]) -> str | None:
+    return None if _is_number(value) and 0 <= value <= 1 else f"{_show(value)} is not a number between 0 and 1"
+
+
+def is_flag(value: Any, _columns: Sequence[str]) -> str | None:
+    return None if isinstance(value, bool) else f"{_show(value)} is neither true nor false"
+
+
+def is_one_of(*words: str) -> Check:
+    def check(value: Any, _columns: Sequence[str]) -> str | None:
+        return None if isinstance(value, str) and value in words else f"{_show(value)} is none of {', '.join(words)}"
+
+    return check
+
+
+def is_pattern(value: Any, _columns: Sequence[str]) -> str | None:
+    """RE2's patterns only: they take a time that grows with the text alone, whatever a producer sends."""
+    if not isinstance(value, str) or not 1 <= len(value) <= _MOST_CHARS or not is_plain(value):
+        return f"{_show(value)} is not a pattern of 1 to {_MOST_CHARS} printable characters"
+    try:
+        pc.match_substring_regex(pa.array([""]), value)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return f"{_show(value)} is not a pattern of RE2's (without look-around and back references): {_first(error)}"
+    return None
+
+
+def are_patterns(value: Any, columns: Sequence[str]) -> str | None:
+    if not isinstance(value, list) or not 1 <= len(value) <= _MOST_PATTERNS:
+        return f"{_show(value)} is not a list of 1 to {_MOST_PATTERNS} patterns"
+    return next((problem for v in value if (problem := is_pattern(v, columns))), None)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
+
+
+def _instant(value: Any) -> datetime | None:
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        return None if found.tzinfo is None else found.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _day(value: Any) -> date | None:
+    try:
+        found = value if isinstance(value, date) else date.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+    return None if isinstance(found, datetime) else found
+
+
+def _wrong(value: Any, column: str, kind: Kind) -> str:
+    return f"{_show(value)} cannot be compared with {column}, which holds {kind.value}"
+
+
+def _show(value: Any) -> str:
+    return harmless(repr(value), most=_SHOWN)
+
+
+def _first(error: Exception) -> str:
+    return harmless(str(error).partition("\n")[0], most=_SHOWN)
