@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.conftest import ROOT
 from tests.domain.effort import effort
 from tests.domain.expectation_examples import EXAMPLES
 from tests.domain.gate_rows import expect, row, table, validate
@@ -89,27 +91,27 @@ REFUSED = {
             "type": "expect_column_values_to_match_json_schema",
             "kwargs": {"column": "source", "json_schema": {"$ref": "http://127.0.0.1/latest/meta-data"}},
         },
-        "'expectations.0.type' is not valid: expect_column_values_to_match_json_schema is not among the expectations",
+        "'expectations.0.type' is not valid: expect_column_values_to_match_json_schema is not among the",
     ),
     "a query": (
         {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "SELECT 1"}},
-        "is not among the expectations",
+        "is not among the",
     ),
     "a query of another source": (
         {"type": "expect_query_results_to_match_comparison", "kwargs": {"base_query": "SELECT 1"}},
-        "is not among the expectations",
+        "is not among the",
     ),
     "another table": (
         {"type": "expect_table_row_count_to_equal_other_table", "kwargs": {"other_table_name": "/etc/passwd"}},
-        "is not among the expectations",
+        "is not among the",
     ),
     "a misspelt one": (
         {"type": "expect_column_values_to_be_betwen", "kwargs": {"column": "row", "min_value": 0}},
-        "did you mean expect_column_values_to_be_between?",
+        "did you mean expect_column_values_to_be_between",
     ),
     "one with an end of line": (
         {"type": "expect_table_row_count_to_equal\n", "kwargs": {"value": 1}},
-        "is not among the expectations",
+        "is not among the",
     ),
     "an argument that is none": (
         {"type": "expect_column_values_to_be_between", "kwargs": {"column": "row", "minimum": 0, "min_value": 0}},
@@ -169,6 +171,22 @@ REFUSED = {
     ),
     "more expectations than one can read": (None, "at most 200 items"),
 }
+
+
+def test_the_page_lists_what_is_allowed() -> None:
+    page = (ROOT / "docs" / "streams.md").read_text()
+    listed = set()
+    for line in page.splitlines():
+        for name in re.findall(r"`((?:expect_|…)[a-z_{},…]+)`", line.split(" | ")[0]):
+            head, _, rest = name.partition("{")
+            choices, _, end = rest.partition("}")
+            for choice in choices.split(",") if rest else [""]:
+                listed.add(f"{head}{choice}{end}")
+    full = {n for n in listed if n.startswith("expect_")}
+    endings = {n.removeprefix("…") for n in listed if n.startswith("…")}
+    assert full <= set(SHAPES)
+    assert all(any(name.endswith(end) for name in SHAPES) for end in endings)
+    assert all(name in full or any(name.endswith(end) for end in endings) for name in SHAPES)
 
 
 def test_there_is_an_example_of_everything_in_the_list() -> None:

@@ -173,7 +173,9 @@ def _expectations() -> list[YamlKind]:
         YamlKind("an expectation by path", HEAD + "expectations: [{type: ../expect_x}]\n", "expectations.0.type"),
         YamlKind("an expectation as a text", HEAD + "expectations: [expect_x]\n", "expectations.0"),
         YamlKind("an unknown severity", HEAD + "expectations: [{type: expect_x, severity: mild}]\n", "severity"),
-        YamlKind("an expectation that is not in the list", HEAD + "expectations: [{type: expect_x}]\n", "allowed are"),
+        YamlKind(
+            "an expectation that is not in the list", HEAD + "expectations: [{type: expect_x}]\n", "is not among the"
+        ),
         YamlKind(
             "a condition that is evaluated",
             HEAD + "expectations: [{type: expect_column_values_to_be_null, kwargs: {column: row, "

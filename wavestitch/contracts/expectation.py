@@ -134,6 +134,6 @@ def _wrong_values(kwargs: dict[str, Any], keys: Mapping[str, v.Check]) -> Iterat
 
 def _unknown(name: Any) -> str:
     shown = harmless(str(name), most=_SHOWN)
-    near = difflib.get_close_matches(shown, SHAPES, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"{shown} is not among the expectations of a stream; {hint}allowed are {', '.join(SHAPES)}"
+    near = difflib.get_close_matches(shown, SHAPES, n=3, cutoff=0.7)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{shown} is not among the {len(SHAPES)} expectations of a stream; {hint}docs/streams.md lists them"
