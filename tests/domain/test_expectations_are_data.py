@@ -22,12 +22,14 @@ from tests.domain.expectation_examples import EXAMPLES
 from tests.domain.gate_rows import expect, row, table, validate
 from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import write_settings
-from wavestitch.contracts.condition import condition_problem, rows_where
+from wavestitch.contracts.condition import condition_problem
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.expectation import SHAPES, expectation_problems
+from wavestitch.contracts.expectation_values import COLUMNS, Kind
 from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stream import Expectation, parse_stream
-from wavestitch.validation.gate import made_up_rows
+from wavestitch.validation.computed_columns import rows_where
+from wavestitch.validation.gate import check_expectations, made_up_rows
 from wavestitch.validation.suite import INDEX, build_suite
 
 Json = Any
@@ -162,13 +164,6 @@ REFUSED = {
         {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "source", "regex": r"(a+)+\1$"}},
         "is not a pattern of RE2's",
     ),
-    "a pattern of many states": (
-        {
-            "type": "expect_column_values_to_match_regex",
-            "kwargs": {"column": "source", "regex": "((a{999}){999}){999}"},
-        },
-        "is not a pattern of RE2's",
-    ),
     "more expectations than one can read": (None, "at most 200 items"),
 }
 
@@ -187,6 +182,17 @@ def test_the_page_lists_what_is_allowed() -> None:
     assert full <= set(SHAPES)
     assert all(any(name.endswith(end) for name in SHAPES) for end in endings)
     assert all(name in full or any(name.endswith(end) for end in endings) for name in SHAPES)
+
+
+def test_the_columns_that_a_stream_may_name_are_those_of_its_rows() -> None:
+    def kind(found: pa.DataType) -> Kind:
+        if pa.types.is_timestamp(found):
+            return Kind.INSTANT
+        if pa.types.is_date(found):
+            return Kind.DAY
+        return Kind.TEXT if pa.types.is_string(found) else Kind.NUMBER
+
+    assert list(COLUMNS.items()) == [(f.name, kind(f.type)) for f in STITCHED]
 
 
 def test_there_is_an_example_of_everything_in_the_list() -> None:
@@ -394,6 +400,14 @@ def test_no_text_of_a_producer_makes_a_pattern_take_long(ends: str) -> None:
     verdict = validate(rows, *checks, expect("column_values_to_match_regex_list", column="source", regex_list=patterns))
     assert time.monotonic() - began < 20
     assert len(verdict.failed) == 50
+
+
+@pytest.mark.parametrize("pattern", ["((a{999}){999}){999}", "(", "[", "a{2,1}", "(?P<n", r"\w+\Z"])
+def test_what_re2_does_not_take_is_found_by_check_and_before_anything_is_evaluated(pattern: str) -> None:
+    [problem] = check_expectations([expect("column_values_to_match_regex", column="source", regex=pattern)])
+    assert "is not a pattern of RE2's" in problem
+    with pytest.raises(BadInput, match="is not a pattern of RE2's"):
+        validate(table(row(0)), expect("column_values_to_match_regex", column="source", regex=pattern))
 
 
 def test_a_pattern_says_what_it_saw() -> None:

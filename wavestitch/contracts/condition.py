@@ -1,29 +1,18 @@
 """Which rows an expectation looks at: a condition as data. Pure.
 
 Four shapes and no other: a comparison of a column with a value, a column that is null or not, and "and" and "or" of
-conditions. It is never text that somebody evaluates: `rows_where` computes it, and Great Expectations sees a column of
-truth values. A comparison with null does not hold, whatever the operator.
+conditions. It is never text that somebody evaluates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from wavestitch.contracts.expectation_values import Kind, are_values, is_column, kind_of, typed_value
+from wavestitch.contracts.expectation_values import are_values, is_column
 from wavestitch.contracts.harmless import harmless
 
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
+_COMPARE = ("==", "!=", "<", "<=", ">", ">=")
 _IN = ("IN", "NOT_IN")
 _KEYS = {
     "comparison": frozenset(("type", "column", "operator", "parameter")),
@@ -54,22 +43,6 @@ def condition_problem(value: Any, _columns: Sequence[str] = (), *, depth: int = 
     return _leaf_problem(value)
 
 
-def rows_where(rows: pa.Table, condition: Mapping[str, Any]) -> pa.ChunkedArray | pa.Array:
-    """One truth value a row, never null. `condition` has no `condition_problem`."""
-    kind = condition["type"]
-    if kind in ("and", "or"):
-        join = pc.and_ if kind == "and" else pc.or_
-        held = [rows_where(rows, part) for part in condition["conditions"]]
-        found = held[0]
-        for other in held[1:]:
-            found = join(found, other)
-        return found
-    name = condition["column"]["name"]
-    if kind == "nullity":
-        return pc.is_null(rows[name]) if condition["is_null"] else pc.is_valid(rows[name])
-    return pc.fill_null(_compared(rows[name], condition["operator"], condition["parameter"], kind_of(name)), False)
-
-
 def _leaf_problem(value: Mapping[str, Any]) -> str | None:
     column = value["column"]
     if not isinstance(column, Mapping) or set(column) != {"name"}:
@@ -86,17 +59,3 @@ def _leaf_problem(value: Mapping[str, Any]) -> str | None:
         shown = harmless(repr(operator), most=_SHOWN)
         return f"{shown} is no operator; allowed are {', '.join((*_COMPARE, *_IN))}"
     return are_values([parameter], [name])
-
-
-def _compared(column: Any, operator: str, parameter: Any, kind: Kind) -> Any:
-    if operator not in _IN:
-        return _COMPARE[operator](column, pa.scalar(typed_value(parameter, kind), _arrow_type(column, kind)))
-    values = pa.array([typed_value(v, kind) for v in parameter], _arrow_type(column, kind))
-    found = pc.is_in(column.cast(values.type), value_set=values)
-    if operator == "NOT_IN":
-        found = pc.invert(found)
-    return pc.if_else(pc.is_valid(column), found, False)
-
-
-def _arrow_type(column: Any, kind: Kind) -> pa.DataType:
-    return pa.float64() if kind is Kind.NUMBER else column.type

@@ -63,7 +63,7 @@ def check_expectations(expectations: Sequence[Expectation]) -> list[str]:
     rows = made_up_rows()
     try:
         _evaluate(rows, expectations, run_name="check", docs_folder=None)
-    except Terminal:
+    except Terminal:  # one of them, or what all of them do together
         return [s for place, e in enumerate(expectations) if (s := _failing(rows, e, place))]
     return []
 

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from great_expectations.compatibility.pydantic import ValidationError
 from great_expectations.expectations.expectation import ColumnPairMapExpectation, MulticolumnMapExpectation
 from great_expectations.expectations.registry import get_expectation_impl
 from great_expectations.expectations.row_conditions import Column
 
-from wavestitch.contracts.condition import rows_where
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.expectation import expectation_problems
 from wavestitch.contracts.expectation_values import kind_of, typed_value
 from wavestitch.contracts.stream import Expectation
+from wavestitch.validation.computed_columns import rows_where, texts_matching
 
 INDEX = "wavestitch_index"
 """Key in an expectation's `meta`: its place in the stream's list. Also keeps equal ones apart, which are dropped."""
@@ -72,13 +71,9 @@ def build_suite(expectations: Sequence[Expectation], rows: pa.Table) -> Suite:
 
 
 def _matches(rows: pa.Table, kind: str, kwargs: Mapping[str, Any]) -> Any:
-    """Whether each row's text is as the patterns want it; null where it is null. RE2: linear in the text."""
     patterns = kwargs.get("regex_list") or [kwargs["regex"]]
-    join = pc.and_ if kwargs.get("match_on") == "all" else pc.or_
-    found = pc.match_substring_regex(rows[kwargs["column"]], patterns[0])
-    for pattern in patterns[1:]:
-        found = join(found, pc.match_substring_regex(rows[kwargs["column"]], pattern))
-    return pc.invert(found) if "_not_match_" in kind else found
+    every, negated = kwargs.get("match_on") == "all", "_not_match_" in kind
+    return texts_matching(rows[kwargs["column"]], patterns, every=every, negated=negated)
 
 
 def _build(name: str, kwargs: dict[str, Any], *, severity: str, place: int) -> Any:
