@@ -41,7 +41,9 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
     ends = log.ends(source.topic, [slice_.partition])[slice_.partition]
     where = f"reading topic {source.topic} {slice_}"
     if ends.log_start > failed.position:
-        return lost_to_retention(topic=source.topic, slice_=slice_, position=failed.position, log_start=ends.log_start)
+        return lost_to_retention(
+            stream=source.stream, topic=source.topic, slice_=slice_, position=failed.position, log_start=ends.log_start
+        )
     if ends.high_watermark < slice_.end:
         return DataLost(
             f"{where}: the log now ends at {ends.high_watermark}, before the planned end; offsets "

@@ -20,7 +20,7 @@ from consumers.landed_file import besides_payload
 from consumers.pending_rows import PendingRows, RawHeaders
 from wavestitch.contracts.chunk_header import Chunk, Rejection
 from wavestitch.contracts.errors import Terminal, Transient
-from wavestitch.contracts.holes import Interval
+from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.rows import LANDING
@@ -74,7 +74,7 @@ class LandingWriter:
         self._pending.add_rejection(offset, timestamp_ms, rejection, key=key, headers=headers, value=value)
         self._count(timestamp_ms, len(value or b""))
 
-    def finish(self, holes: Sequence[Interval]) -> LandedSlice:
+    def finish(self, holes: Sequence[Hole]) -> LandedSlice:
         """Write what is pending, make the file durable and give it its name."""
         name, size, digest = self._publish() if self._records else (None, 0, "")
         return LandedSlice(
@@ -88,7 +88,7 @@ class LandingWriter:
             records=self._records,
             payload_bytes=self._payload_bytes,
             seen_ms=self._seen_ms,
-            holes=[list(hole) for hole in holes],
+            holes=list(holes),
         )
 
     def _count(self, timestamp_ms: int, length: int) -> None:

@@ -36,12 +36,12 @@ OnBatch = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read, and how. `idle_seconds`: silence that fails a reading."""
+    """What is read, for which stream, and how. `idle_seconds`: silence that fails a reading."""
 
+    stream: str
     topic: str
     topic_id: str
     group: str
-    transactional: bool
     idle_seconds: float
 
 

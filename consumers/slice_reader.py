@@ -11,17 +11,20 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from consumers.failed_reading import check_topic, explain_failure
 from consumers.landing import LandingWriter
 from consumers.range_scan import OnBatch, ScanFailed, Source, scan_range
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.errors import DataLost
-from wavestitch.contracts.holes import Interval, doubtful_holes, explain_holes
+from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice
-from wavestitch.kafka.client_settings import Isolation, KafkaSettings
+from wavestitch.contracts.stop_rule import Why
+from wavestitch.kafka.client_settings import KafkaSettings
 
 # Not `message.headers()`: for a name that is not UTF-8, the client (2.16) returns a list with a null pointer in it and
 # sets an exception, too. A plain call skips Python's check for that once the interpreter has specialised it, and the
@@ -59,20 +62,12 @@ def read_slice(
                 start_epoch=start_epoch,
                 on_batch=on_batch,
             )
-            uncommitted, committed = _look_again(settings, source, slice_, holes)
+            proven = _prove(holes, settings=settings, source=source, slice_=slice_)
         except ScanFailed as failed:
             raise explain_failure(log, source, slice_, failed) from failed
         check_topic(log, source)
         _check_epoch(source, slice_, seen=sink.epoch, newest=newest_epoch)
-        explained = explain_holes(
-            holes,
-            topic=source.topic,
-            slice_=slice_,
-            transactional=source.transactional,
-            uncommitted=uncommitted,
-            committed=committed,
-        )
-        return writer.finish([(a, b) for a, b in explained])
+        return writer.finish(proven)
 
 
 class _RecordSink:
@@ -110,25 +105,19 @@ class _RecordSink:
         return len(value) if value is not None else 0
 
 
-def _look_again(
-    settings: KafkaSettings, source: Source, slice_: OffsetRange, holes: Sequence[Interval]
-) -> tuple[dict[Interval, list[Interval]], list[Interval]]:
-    """What other readers see in doubtful holes: runs without any record; and holes that a committed reader fills."""
-    doubtful = doubtful_holes(holes, end=slice_.end) if source.transactional else []
-    if not doubtful:
-        return {}, []
+def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source, slice_: OffsetRange) -> list[Hole]:
+    """The holes and why each is one, from the broker's own record batches."""
+    if not holes:
+        return []
+    from wavestitch.kafka.raw_log import OutOfRange, RawLog  # noqa: PLC0415 - most slices have no holes
 
-    def missing(hole: Interval, isolation: Isolation) -> list[Interval]:
-        asked = OffsetRange(slice_.partition, *hole)
-        return scan_range(asked, settings=settings, source=source, take=_ignore, isolation=isolation)
-
-    uncommitted = {hole: missing(hole, "read_uncommitted") for hole in doubtful}
-    committed = [hole for hole in doubtful if missing(hole, "read_committed") != [hole]]
-    return uncommitted, committed
-
-
-def _ignore(message: Any, _offset: int) -> int:
-    return len(message.value() or b"")
+    with RawLog(settings, source.topic, deadline=source.idle_seconds) as raw:
+        try:
+            return prove_holes(
+                holes, stream=source.stream, topic=source.topic, slice_=slice_, fetch=raw.fetcher(slice_.partition)
+            )
+        except OutOfRange as gone:
+            raise ScanFailed(Why.LOG_ERROR, gone.offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from gone
 
 
 def _check_epoch(source: Source, slice_: OffsetRange, *, seen: int | None, newest: int | None) -> None:

@@ -68,10 +68,10 @@ def read_unit(
     began = clock()
     folder.mkdir(parents=True, exist_ok=True)
     source = Source(
+        stream=plan.stream.name,
         topic=plan.stream.topic,
         topic_id=plan.topic_id,
         group=plan.stream.group,
-        transactional=plan.stream.transactional,
         idle_seconds=plan.stream.reading.idle_deadline,
     )
     log = KafkaLog(kafka)

@@ -90,7 +90,6 @@ def plan_over(
     topic_id: str,
     units: Sequence[Sequence[tuple[int, int, int]]],
     *,
-    transactional: bool = False,
     idle_deadline: int = 10,
     epochs: int | None = None,
 ) -> Plan:
@@ -105,7 +104,6 @@ def plan_over(
             "name": "ecg",
             "topic": topic,
             "group": f"g-{topic}",
-            "transactional": transactional,
             "reading": {"idle_deadline": idle_deadline},
         }
     )

@@ -9,6 +9,7 @@ import signal
 import time
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from confluent_kafka.admin import ResourceType
 
 from consumers.unit_reader import read_unit, write_receipt
+from tests.broker.markers import write_markers
 from tests.broker.reading_rig import (
     META,
     Headers,
@@ -29,6 +31,7 @@ from tests.broker.reading_rig import (
 )
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.errors import BadInput, DataLost, Refused, Transient
+from wavestitch.contracts.holes import Proof
 from wavestitch.contracts.receipt import receipt_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import start_broker, stop_broker
@@ -106,9 +109,14 @@ def test_a_reading_ends_behind_trailing_markers_of_commits_and_aborts(rig: Rig, 
     sent = sender.commit(5) + sender.commit(5)  # markers at 5 and 11
     sender.abort(4)  # 12 to 15, marker at 16
     assert rig.settled_end(topic) == 17
-    rows = rig.read(rig.plan(topic, [[(0, 0, 17)]], transactional=True))
+    rows = rig.read(rig.plan(topic, [[(0, 0, 17)]]))
     assert payloads(rows) == sent
-    assert rig.holes == [[5, 6], [11, 17]]
+    assert rig.holes == [
+        (5, 6, Proof.COMMIT_MARKER),
+        (11, 12, Proof.COMMIT_MARKER),
+        (12, 16, Proof.ABORTED),
+        (16, 17, Proof.ABORT_MARKER),
+    ]
 
 
 def test_slices_may_begin_and_end_inside_aborted_records_and_at_markers(rig: Rig, topic_factory: Any) -> None:
@@ -120,20 +128,20 @@ def test_slices_may_begin_and_end_inside_aborted_records_and_at_markers(rig: Rig
     end = rig.settled_end(topic)
     assert end == 17
     cuts = [(0, a, a + 1) for a in range(end)]
-    assert payloads(rig.read(rig.plan(topic, [cuts], transactional=True))) == sent
+    assert payloads(rig.read(rig.plan(topic, [cuts]))) == sent
 
 
 @pytest.mark.parametrize("followed", [True, False])
-def test_a_long_aborted_run_is_read_again_and_explained(rig: Rig, topic_factory: Any, followed: bool) -> None:
+def test_a_long_aborted_run_is_proven(rig: Rig, topic_factory: Any, followed: bool) -> None:
     topic = topic_factory()
     sender = rig.sender(topic, transactional=True)
     sent = sender.commit(5)
     sender.abort(300)  # 6 to 305, marker at 306
     sent += sender.commit(2) if followed else []
     rig.settled_end(topic)
-    rows = rig.read(rig.plan(topic, [[(0, 0, 307)]], transactional=True))
+    rows = rig.read(rig.plan(topic, [[(0, 0, 307)]]))
     assert payloads(rows) == sent[:5]
-    assert rig.holes == [[5, 307]]
+    assert rig.holes == [(5, 6, Proof.COMMIT_MARKER), (6, 306, Proof.ABORTED), (306, 307, Proof.ABORT_MARKER)]
 
 
 def test_an_open_transaction_ends_the_plan_and_not_the_reading(rig: Rig, topic_factory: Any) -> None:
@@ -146,7 +154,7 @@ def test_an_open_transaction_ends_the_plan_and_not_the_reading(rig: Rig, topic_f
     rig.sender(topic).send(2)
     ends = rig.log.ends(topic, [0])[0]
     assert (ends.stable_end, ends.high_watermark) == (6, 11)
-    assert payloads(rig.read(rig.plan(topic, [[(0, 0, 6)]], transactional=True))) == sent
+    assert payloads(rig.read(rig.plan(topic, [[(0, 0, 6)]]))) == sent
 
 
 def test_a_range_that_an_open_transaction_holds_back_fails_at_the_idle_deadline(rig: Rig, topic_factory: Any) -> None:
@@ -155,21 +163,40 @@ def test_a_range_that_an_open_transaction_holds_back_fails_at_the_idle_deadline(
     hanging.begin()
     hanging.send(3)
     with pytest.raises(Transient, match=r"nothing came for 1 s at offset 0 \(stable end 0\)"):
-        rig.read(rig.plan(topic, [[(0, 0, 3)]], transactional=True, idle_deadline=1))
+        rig.read(rig.plan(topic, [[(0, 0, 3)]], idle_deadline=1))
 
 
-def test_a_stream_that_does_not_declare_transactions_fails_by_name(rig: Rig, topic_factory: Any) -> None:
+@pytest.mark.parametrize("commit, proof", [(True, Proof.COMMIT_MARKER), (False, Proof.ABORT_MARKER)])
+@pytest.mark.parametrize("count", [1, 65, 5000])
+def test_markers_side_by_side_are_proven_however_many_and_wherever_slices_are_cut(
+    rig: Rig, topic_factory: Any, count: int, commit: bool, proof: Proof
+) -> None:
     topic = topic_factory()
     sender = rig.sender(topic, transactional=True)
-    sender.commit(5)
-    sender.abort(3)
-    sender.commit(5)
+    sent = sender.commit(3)
     rig.settled_end(topic)
-    with pytest.raises(DataLost) as lost:
-        rig.read(rig.plan(topic, [[(0, 0, 16)]]))
-    assert lost.value.facts["offsets"] == [[5, 10], [15, 16]]
-    assert "set `transactional: true`" in lost.value.message
-    assert rig.files() == []
+    write_markers(rig.bootstrap, topic, count, commit=commit)
+    rig.settled_end(topic)
+    sent += sender.commit(2)
+    end = rig.settled_end(topic)
+    assert end == 4 + count + 3
+    inside = 4 + count // 2
+    for cuts in ([0, end], [0, 4, 4 + count, end], [0, inside, inside, inside + 1, end]):
+        slices = [(0, a, b) for a, b in pairwise(cuts)]
+        assert payloads(rig.read(rig.plan(topic, [slices]))) == sent
+        found = {o: hole.proof for hole in rig.holes for o in range(hole.start, hole.end)}
+        markers = {3: Proof.COMMIT_MARKER, **dict.fromkeys(range(4, 4 + count), proof), end - 1: Proof.COMMIT_MARKER}
+        assert found == markers
+
+
+def test_a_stream_of_small_transactions_is_proven_by_few_fetches(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    sender = rig.sender(topic, transactional=True, value_bytes=1000)
+    sent = [v for n in range(60) for v in (sender.commit(3) if n % 3 else sender.abort(3) or [])]
+    end = rig.settled_end(topic)
+    assert end == 240
+    assert payloads(rig.read(rig.plan(topic, [[(0, 0, end)]]))) == sent
+    assert sum(hole.end - hole.start for hole in rig.holes) == end - len(sent)
 
 
 # --- what the log has lost
@@ -288,7 +315,7 @@ def test_a_log_that_was_compacted_in_the_past_names_the_offsets_that_are_gone(ri
     wait_for(lambda: rig.first_delivered(topic) == 49, seconds=60)
     rig.configure(ResourceType.TOPIC, topic, {"cleanup.policy": "delete"})
     wait_for(lambda: not rig.log.topic(topic).compacted)
-    with pytest.raises(DataLost, match=r"offsets \[0, 49\) hold no record although the log still covers them") as lost:
+    with pytest.raises(DataLost, match=r"offsets \[0, 49\) hold no record, no marker and nothing that") as lost:
         rig.read(rig.plan(topic, [[(0, 0, 60)]]))
     assert lost.value.facts["offsets"] == [[0, 49]]
     assert rig.files() == []

@@ -77,7 +77,7 @@ def endless(rig: Rig, topic: str) -> Plan:
             hanging.begin()
         hanging.send(3, partition=p)
     rig.hanging = hanging  # type: ignore[attr-defined]  # kept alive, or the transaction ends
-    return rig.plan(topic, [[(0, 0, 3)], [(1, 0, 3)]], transactional=True, idle_deadline=60)
+    return rig.plan(topic, [[(0, 0, 3)], [(1, 0, 3)]], idle_deadline=60)
 
 
 def test_children_die_with_their_parent(rig: Rig, topic_factory: Any, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class ProducingMachine(RuleBasedStateMachine):
                 self.send(letters[seq], to[n])
 
     @rule(
-        what=st.sampled_from(["late", "late", "repeat", "lie", "contradict", "contradict", "transaction"]),
+        what=st.sampled_from(["late", "late", "repeat", "lie", "contradict", "contradict", "transaction", "markers"]),
         which=pick,
         to=pick,
         how=pick,
@@ -77,6 +77,9 @@ class ProducingMachine(RuleBasedStateMachine):
         elif what == "transaction" and log.open_offsets():
             outcome = Visibility.COMMITTED if how % 2 else Visibility.ABORTED
             log.end_transactions(outcome, self.clock_ms)
+        elif what == "markers":
+            outcome = Visibility.COMMITTED if how % 2 else Visibility.ABORTED
+            log.mark(to % len(log.partitions), outcome, self.clock_ms, (1, 2, 65, 800)[how // 2 % 4])
         elif what == "transaction":
             for one in self.new_waveform(1 + how % 2, 0):
                 self.send(one, to, Visibility.OPEN)

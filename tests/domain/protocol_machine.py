@@ -93,7 +93,6 @@ class ProtocolMachine(ProducingMachine):
             name="waves",
             topic="waves",
             group="waves-batches",
-            transactional=True,
             allowed_lateness=60,
             idle=30,
             search_margin=60,

@@ -21,7 +21,7 @@ from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.stream import Stream
 
 START_MS = 1_767_614_400_000
-STREAM = Stream(name="ecg", topic="waves", group="g", transactional=True)
+STREAM = Stream(name="ecg", topic="waves", group="g")
 RECORDS = 20
 
 

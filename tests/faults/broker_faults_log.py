@@ -197,9 +197,6 @@ def partitions_grow(bench: Bench, seed: int) -> Counts:
     return play(bench, seed, act)
 
 
-TRANSACTIONAL = "transactional: true\n"
-
-
 def transactions_committed_and_aborted(bench: Bench, seed: int) -> Counts:
     """Mixes in which markers or aborted records are the last offsets, and waveforms are spread over transactions."""
 
@@ -217,7 +214,7 @@ def transactions_committed_and_aborted(bench: Bench, seed: int) -> Counts:
         assert case.run().word == "done"
         assert not [i for i in case.whole.published() if i.startswith("aborted")]
 
-    return play(bench, seed, act, stream=TRANSACTIONAL)
+    return play(bench, seed, act)
 
 
 def transaction_open_at_the_end(bench: Bench, seed: int) -> Counts:
@@ -239,7 +236,7 @@ def transaction_open_at_the_end(bench: Bench, seed: int) -> Counts:
             if step == "later" or ended.error is not None:
                 over()
 
-    return play(bench, seed, act, stream=TRANSACTIONAL)
+    return play(bench, seed, act)
 
 
 CLASSES = (

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from consumers import client_settings, range_scan
+from consumers import range_scan
 from consumers.unit_reader import read_unit
 from spark_apps.outcome import read_outcomes, run_task
 from wavestitch.batch.deployment import Deployment
@@ -21,6 +21,7 @@ from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
+from wavestitch.kafka import client_settings
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.write_once import write_first
 

@@ -43,7 +43,6 @@ class Play(Producing):
             name="waves",
             topic="waves",
             group="waves-batches",
-            transactional=self.transactional,
             on_reset=self.random.choice(["adopt", "adopt", "refuse"]),  # type: ignore[arg-type]
             allowed_lateness=60,
             idle=30,
@@ -65,6 +64,7 @@ class Play(Producing):
             (2, self.lie),
             (2, self.contradict),
             (3, self.transaction),
+            (1, self.markers),
             (9, self.ingest),
             (2, self.backfill),
             (1, self.read_named_ranges),

@@ -105,6 +105,14 @@ class Producing:
                 count = 1 + seq + self.random.randrange(3)
         self.send(letter(f"w{number + 1}", seq, value, meta=meta, count=count))
 
+    def markers(self) -> None:
+        """Many producers end their transactions at once, as a job of that many tasks does at its checkpoint."""
+        if self.transactional:
+            self.ops["markers"] += 1
+            count = self.random.choice([1, 2, 3, 64, 65, 128, 700, 5000])
+            outcome = self.random.choice([Visibility.COMMITTED, Visibility.ABORTED])
+            self.bench.log.mark(self.a_partition()[0], outcome, self.clock_ms, count)
+
     def transaction(self) -> None:
         """Begin one, or end the open one with its markers."""
         log = self.bench.log

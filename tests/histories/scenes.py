@@ -69,10 +69,10 @@ class Scene(ABC):
             self._ids.append(topic_id)
         return f"topic id {self._ids.index(topic_id) + 1}"
 
-    def read(self, start: int, end: int, *, partition: int = 0, transactional: bool = True, topic_id: str = "") -> Any:
+    def read(self, start: int, end: int, *, partition: int = 0, topic_id: str = "") -> Any:
         """(offset, record time, bytes) of every record, and the holes."""
         found = topic_id or self.log.topic(self.topic).topic_id
-        source = Source(self.topic, found, self.group, transactional, 2)
+        source = Source("waves", self.topic, found, self.group, 2)
         return self._read(source, OffsetRange(partition, start, end))
 
     @abstractmethod

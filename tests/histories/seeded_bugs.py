@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from consumers import range_scan, slice_reader
+from consumers import range_scan
 from tests.histories.anomaly import Kind
 from tests.memory.faults import under_way
 from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, stream_state
-from wavestitch.contracts import assembly, decision, protocol
+from wavestitch.contracts import assembly, decision, holes, protocol
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.decision import Evidence, _PendingDecision
 from wavestitch.contracts.plan import Plan
@@ -189,8 +189,8 @@ def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
 
 
 @shows(Kind.UNEXPLAINED_GAP)
-def holes_are_believed_without_a_second_look(patch: Patch) -> None:
-    patch.setattr(slice_reader, "_look_again", lambda *a: ({hole: [] for hole in a[3]}, []))
+def any_batch_that_covers_a_hole_is_taken_for_its_proof(patch: Patch) -> None:
+    patch.setattr(holes, "_proof", lambda *_: holes.Proof.CONTROL)
 
 
 @shows(Kind.UNEXPLAINED_GAP)

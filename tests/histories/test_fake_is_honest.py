@@ -45,7 +45,6 @@ def plain_records_and_an_empty_partition(scene: Scene) -> Iterator[Step]:
     yield from everything(scene, (0, 1))
     yield "all of it", lambda: scene.read(0, 12)
     yield "the middle", lambda: scene.read(3, 7)
-    yield "without transactions", lambda: scene.read(0, 12, transactional=False)
 
 
 @scenario(partitions=2)
@@ -63,7 +62,6 @@ def committed_and_aborted_transactions_with_markers_at_the_end(scene: Scene) -> 
     yield "nothing but a marker", lambda: scene.read(5, 6)
     yield "nothing but what was aborted", lambda: scene.read(6, 10)
     yield "the other partition", lambda: scene.read(0, 2, partition=1)
-    yield "a marker where there are to be none", lambda: scene.read(0, 6, transactional=False)
     scene.send(1)
     yield "what comes after", lambda: scene.read(4, 11)
 

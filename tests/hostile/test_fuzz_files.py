@@ -31,6 +31,7 @@ from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.errors import Altered, BadInput, DataLost, WavestitchError
+from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, plan_from_json
@@ -218,7 +219,7 @@ def replaced(text: str, pick: int, value: Any, *, drop: bool) -> str:
 def test_a_receipt_changed_anywhere_is_refused_or_still_explains_every_offset(
     pick: int, value: Any, drop: bool
 ) -> None:
-    whole = receipts(landed(5, 7, holes=[[6, 7]], records=1), landed(7, 9))[0]
+    whole = receipts(landed(5, 7, holes=[Hole(6, 7, Proof.CONTROL)], records=1), landed(7, 9))[0]
 
     def read() -> Receipt:
         found = receipt_from_json(replaced(whole.to_json(), pick, value, drop=drop))
@@ -230,7 +231,7 @@ def test_a_receipt_changed_anywhere_is_refused_or_still_explains_every_offset(
         return
     for s, was in zip(found.slices, whole.slices, strict=True):
         assert (s.partition, s.start, s.end, s.file) == (was.partition, was.start, was.end, was.file)
-        assert s.records + sum(b - a for a, b in s.holes) == s.end - s.start
+        assert s.records + sum(hole.end - hole.start for hole in s.holes) == s.end - s.start
 
 
 @effort(150)

@@ -118,7 +118,6 @@ def _values() -> list[YamlKind]:
         "a cron of six fields": ("schedule: 0 0 * * * *", "five fields"),
         "a cron as a number": ("schedule: 5", "is not valid"),
         "a start in the middle": ("start: middle", "'start' is not valid"),
-        "transactional as a word": ("transactional: perhaps", "'transactional' is not valid"),
         "a description with half a surrogate pair": ('description: "\\ud800"', "not valid Unicode"),
         "a description as a list": ("description: [a]", "'description' is not valid"),
     }

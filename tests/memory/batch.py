@@ -107,7 +107,7 @@ def _land(bench: Bench, plan: Plan) -> reassemble_step.Landed:
         bench.tell("read", plan_id=plan.plan_id, wanted=wanted, offsets=[r.offset for r in records])
         landed.chunks.extend(facts_of(r, file, row) for row, r in enumerate(records))
         p = wanted.partition
-        landed.holes[p] = landed.holes.get(p, 0) + sum(b - a for a, b in holes)
+        landed.holes[p] = landed.holes.get(p, 0) + sum(hole.end - hole.start for hole in holes)
         if records:
             landed.seen_ms[p] = records[-1].timestamp_ms
         slices.append(LandedSlice(*wanted, f"{file}", 0, "", "", len(records), 0, landed.seen_ms.get(p), holes))

@@ -16,6 +16,7 @@ from tests.memory.faults import Edge
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 from wavestitch.kafka.client_settings import KafkaSettings
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -37,6 +38,8 @@ class Visibility(StrEnum):
     OPEN = "open"
     ABORTED = "aborted"
     MARKER = "marker"
+    GONE = "gone"
+    """There for nobody: cleaned away, or lost by a broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class Record:
 class _Partition:
     records: list[Record] = field(default_factory=list)
     seen: list[Visibility] = field(default_factory=list)
+    heads: list[tuple[int, Control | None]] = field(default_factory=list)
+    """Per offset the producer's id, -1 outside of transactions, and what a control batch says."""
     log_start: int = 0
 
     @property
@@ -81,6 +86,7 @@ class MemoryLog(Edge):
         self.compacted = False
         self.group: dict[int, GroupOffset] = {}
         self.incarnation = 0
+        self.producer_id = 1
         self.partitions: dict[int, _Partition] = {}
         self.ever: list[tuple[str, int, _Partition]] = []
         self.moods: list[Mood] = []
@@ -134,7 +140,7 @@ class MemoryLog(Edge):
         if at is None or not at.log_start <= start <= at.end:
             raise IndexError(start)
         end = at.stable_end if committed else at.end
-        hidden = {Visibility.MARKER} | ({Visibility.ABORTED} if committed else set())
+        hidden = {Visibility.MARKER, Visibility.GONE} | ({Visibility.ABORTED} if committed else set())
         found: list[Record] = []
         offset = start
         while offset < end and len(found) < most:
@@ -143,17 +149,30 @@ class MemoryLog(Edge):
             offset += 1
         return found, offset
 
-    def jump(self, partition: int, start: int) -> int:
-        """Where a reader goes on that jumps at `start`: once a place, so that a second reading sees what is there.
+    def fetch_raw(self, partition: int, start: int, *, most: int) -> RawFetch:
+        """Up to `most` record batches from `start` on, each of one offset. Raises `IndexError` out of range."""
+        at = self.partitions.get(partition)
+        if at is None or not at.log_start <= start <= at.end:
+            raise IndexError(start)
+        batches: list[RecordBatch] = []
+        offset = start
+        while offset < at.stable_end and len(batches) < most:
+            if at.seen[offset] is not Visibility.GONE:
+                producer, control = at.heads[offset]
+                batches.append(RecordBatch(offset, offset + 1, producer, producer >= 0, control))
+            offset += 1
+        reached = {at.heads[o][0] for o in range(start, offset) if at.seen[o] is Visibility.ABORTED}
+        begun = [next(o for o in range(at.end) if at.heads[o][0] == producer) for producer in reached]
+        return RawFetch(batches, [AbortedTransaction(at.heads[o][0], o) for o in begun])
 
-        Two offsets: one alone, between two records, is taken for a marker, and no reader could tell it from one.
-        """
+    def jump(self, partition: int, start: int) -> int:
+        """Where a reader goes on that jumps at `start`: once a place, so that a second reading sees what is there."""
         at = self.partitions.get(partition)
         place = (self.topic_id, partition, start)
         if at is None or place in self._jumped:
             return start
         self._jumped.add(place)
-        return min(start + 2, max(start, at.stable_end))
+        return min(start + 1, max(start, at.stable_end))
 
     # the producers' side
 
@@ -169,11 +188,16 @@ class MemoryLog(Edge):
         headers: Sequence[tuple[str, bytes | None]],
         value: bytes | None,
         seen: Visibility = Visibility.COMMITTED,
+        control: Control | None = None,
     ) -> Record:
         at = self.partitions[partition]
         record = Record(self.topic_id, partition, at.end, timestamp_ms, key, tuple(headers), value)
         at.records.append(record)
         at.seen.append(seen)
+        in_transaction = seen in (Visibility.OPEN, Visibility.ABORTED, Visibility.MARKER)
+        if seen is Visibility.MARKER and control is None:
+            control = Control.COMMIT
+        at.heads.append((self.producer_id if in_transaction else -1, control))
         self.tell("produced", record=record, seen=seen.value)
         return record
 
@@ -184,7 +208,15 @@ class MemoryLog(Edge):
                 ended = [o for o, v in enumerate(at.seen) if v is Visibility.OPEN]
                 at.seen = [outcome if v is Visibility.OPEN else v for v in at.seen]
                 self.tell("settled", partition=p, offsets=ended, outcome=outcome.value)
-                self.append(p, timestamp_ms, None, (), None, Visibility.MARKER)
+                self.mark(p, outcome, timestamp_ms)
+        self.producer_id += 1
+
+    def mark(self, partition: int, outcome: Visibility, timestamp_ms: int, count: int = 1) -> None:
+        """Markers side by side: as many producers end a transaction that wrote nothing (else) here."""
+        control = Control.COMMIT if outcome is Visibility.COMMITTED else Control.ABORT
+        for _ in range(count):
+            self.append(partition, timestamp_ms, None, (), None, Visibility.MARKER, control)
+            self.producer_id += count > 1
 
     # the world's side
 
@@ -204,6 +236,10 @@ class MemoryLog(Edge):
         at = self.partitions[partition]
         at.log_start = min(max(at.log_start, offset), at.stable_end)
         self.tell("retained", partition=partition, log_start=at.log_start)
+
+    def lose(self, partition: int, offset: int) -> None:
+        """As a cleaner or a broken broker does: the offset is covered, and there is nothing at it."""
+        self.partitions[partition].seen[offset] = Visibility.GONE
 
     def reset_group(self, partition: int, offset: int) -> None:
         """As Kafka's own tools do it: an offset without metadata."""

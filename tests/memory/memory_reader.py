@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -18,40 +19,50 @@ from consumers.failed_reading import check_topic, explain_failure
 from consumers.range_scan import ScanFailed, Source, scan_range
 from tests.memory.memory_log import MemoryLog, Mood, Record
 from wavestitch.contracts.errors import Transient
-from wavestitch.contracts.holes import Interval, explain_holes
+from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.record_batches import RawFetch
+from wavestitch.contracts.stop_rule import Why
 from wavestitch.kafka.client_settings import KafkaSettings
 
 _MOST = 5
+_MARKER_BYTES = 78
+"""What a marker takes in a real log."""
 _LOGS: WeakValueDictionary[str, MemoryLog] = WeakValueDictionary()
 _connect_really = range_scan.Consumer
 
 
 def source_of(plan: Plan) -> Source:
     stream = plan.stream
-    return Source(stream.topic, plan.topic_id, stream.group, stream.transactional, stream.reading.idle_deadline)
+    return Source(stream.name, stream.topic, plan.topic_id, stream.group, stream.reading.idle_deadline)
 
 
-def read_slice(log: MemoryLog, source: Source, slice_: OffsetRange) -> tuple[list[Record], list[list[int]]]:
-    """The records of a slice and its explained holes; as `consumers.slice_reader.read_slice`, less the landing."""
+def read_slice(log: MemoryLog, source: Source, slice_: OffsetRange) -> tuple[list[Record], list[Hole]]:
+    """The records of a slice and its proven holes; as `consumers.slice_reader.read_slice`, less the landing."""
     _LOGS[log.settings.bootstrap] = log
     found: list[Record] = []
     try:
         holes = _scan(slice_, settings=log.settings, source=source, take=_taking(found))
-        uncommitted, committed = slice_reader._look_again(log.settings, source, slice_, holes)
+        proven = prove_holes(
+            holes,
+            stream=source.stream,
+            topic=source.topic,
+            slice_=slice_,
+            fetch=partial(_fetch_raw, log, slice_.partition),
+        )
     except ScanFailed as failed:
         raise explain_failure(log, source, slice_, failed) from failed
     check_topic(log, source)
-    explained = explain_holes(
-        holes,
-        topic=source.topic,
-        slice_=slice_,
-        transactional=source.transactional,
-        uncommitted=uncommitted,
-        committed=committed,
-    )
-    return found, explained
+    return found, proven
+
+
+def _fetch_raw(log: MemoryLog, partition: int, offset: int, most_bytes: int) -> RawFetch:
+    with log.act("log.raw", error=Transient):
+        try:
+            return log.fetch_raw(partition, offset, most=max(1, most_bytes // _MARKER_BYTES))
+        except IndexError:
+            raise ScanFailed(Why.LOG_ERROR, offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from None
 
 
 def _taking(found: list[Record]) -> Callable[[Any, int], int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from consumers import client_settings
 from tests.conftest import ROOT
+from wavestitch.kafka import client_settings
 
 MODEL = (ROOT / "docs" / "threat-model.md").read_text()
 SETTINGS = (ROOT / "docs" / "settings.md").read_text()

@@ -120,7 +120,7 @@ def test_a_reader_never_needs_a_right_to_its_group(secure: SecureDeployment) -> 
     """The client hears that it may not see the group a while after it began; that must not end a longer reading."""
     deployment = secure.enter("owner")
     topic, ends = secure.whole.topic, deployment.log.ends(secure.whole.topic, [0])
-    source = Source(topic=topic, topic_id="", group="somebody-elses", transactional=False, idle_seconds=2.5)
+    source = Source(stream="ecg", topic=topic, topic_id="", group="somebody-elses", idle_seconds=2.5)
     beyond = OffsetRange(0, 0, ends[0].stable_end + 1)
     with pytest.raises(ScanFailed) as found:
         scan_range(beyond, settings=deployment.kafka, source=source, take=lambda m, _: len(m.value()))

@@ -1,37 +1,20 @@
-"""An offset that was planned and not delivered is explained or fails the batch by name (I8)."""
+"""An offset that was planned and not delivered is proven by the broker's batches, or fails the batch by name (I8)."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise
+from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wavestitch.contracts.errors import DataLost, Transient
-from wavestitch.contracts.holes import (
-    MOST_ADJACENT_MARKERS,
-    HoleFinder,
-    Interval,
-    doubtful_holes,
-    explain_holes,
-    lost_to_retention,
-)
+from wavestitch.contracts.holes import Hole, HoleFinder, Interval, Proof, lost_to_retention, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 
 SLICE = OffsetRange(3, 100, 1000)
-LONG = (200, 200 + MOST_ADJACENT_MARKERS + 1)
-
-
-def explain(holes: list[Interval], **changes: object) -> list[list[int]]:
-    usual: dict[str, object] = {
-        "topic": "ecg",
-        "slice_": SLICE,
-        "transactional": True,
-        "uncommitted": {},
-        "committed": [],
-    }
-    return explain_holes(holes, **{**usual, **changes})  # type: ignore[arg-type]
 
 
 @given(st.sets(st.integers(0, 80)), st.integers(0, 40), st.integers(0, 40))
@@ -47,49 +30,139 @@ def test_holes_are_exactly_the_offsets_that_did_not_come(offsets: set[int], star
     assert all(before[1] < after[0] for before, after in pairwise(holes)), "two that touch"
 
 
-def test_without_transactions_any_hole_fails_and_says_what_to_set() -> None:
+class Piece(NamedTuple):
+    """Offsets of one kind in a generated log: R records, A aborted ones, C and X markers, G gone with its batch, P gone
+    from within a batch."""
+
+    kind: str
+    count: int
+
+
+class Log:
+    """A log of pieces from offset 0, fetched as a broker would, at most `most` batches at a time."""
+
+    def __init__(self, pieces: list[Piece], *, most: int) -> None:
+        self.most = most
+        self.batches: list[RecordBatch] = []
+        self.aborted: list[tuple[AbortedTransaction, int]] = []
+        self.kinds = ""
+        self.fetches = 0
+        for number, (kind, count) in enumerate(pieces):
+            start, end = len(self.kinds), len(self.kinds) + count
+            self.kinds += kind * count
+            if kind in "RP":
+                missing = range(start, end) if kind == "P" else ()
+                self.batches.append(RecordBatch(start, end, -1, False, None, missing))
+            if kind == "A":
+                self.batches.append(RecordBatch(start, end, number, True, None))
+                self.aborted.append((AbortedTransaction(number, start), end))
+                # The same producer goes on: what it commits later is not of the aborted transaction.
+                self.batches.append(RecordBatch(end, end + 1, number, True, Control.ABORT))
+                self.batches.append(RecordBatch(end + 1, end + 2, number, True, None))
+                self.batches.append(RecordBatch(end + 2, end + 3, number, True, Control.COMMIT))
+                self.kinds += "XRC"
+            if kind in "CX":
+                control = Control.COMMIT if kind == "C" else Control.ABORT
+                self.batches += [RecordBatch(o, o + 1, 10_000 + o, True, control) for o in range(start, end)]
+
+    def __call__(self, offset: int, most_bytes: int, /) -> RawFetch:
+        self.fetches += 1
+        found = [b for b in self.batches if b.end > offset][: self.most]
+        end = found[-1].end if found else offset
+        return RawFetch(found, [t for t, last in self.aborted if last >= offset and t.first_offset < end])
+
+
+PROOFS = {"C": Proof.COMMIT_MARKER, "X": Proof.ABORT_MARKER, "A": Proof.ABORTED}
+
+
+def prove(holes: list[Interval], log: Log) -> list[Hole]:
+    return prove_holes(holes, stream="ecg", topic="waves", slice_=SLICE, fetch=log)
+
+
+def runs(kinds: str, wanted: str, start: int, end: int) -> list[tuple[int, int, str]]:
+    """Runs of one kind within `[start, end)`."""
+    found = []
+    for kind, group in groupby(range(start, end), key=kinds.__getitem__):
+        offsets = list(group)
+        if kind in wanted:
+            found.append((offsets[0], offsets[-1] + 1, kind))
+    return found
+
+
+pieces = st.lists(st.builds(Piece, st.sampled_from("RRACX"), st.integers(1, 12)), min_size=1, max_size=12)
+
+
+@given(pieces, st.integers(1, 9), st.data())
+def test_every_hole_is_proven_as_what_it_is_however_the_slice_and_the_fetches_fall(
+    made: list[Piece], most: int, data: st.DataObject
+) -> None:
+    log = Log(made, most=most)
+    start = data.draw(st.integers(0, len(log.kinds)))
+    end = data.draw(st.integers(start, len(log.kinds)))
+    finder = HoleFinder(start)
+    for o in range(start, end):
+        if log.kinds[o] == "R":
+            finder.add(o)
+    expected = [Hole(a, b, PROOFS[kind]) for a, b, kind in runs(log.kinds, "CXA", start, end)]
+    assert prove(finder.close(end), log) == expected
+
+
+@given(pieces, pieces, st.sampled_from("GP"), st.integers(1, 9), st.integers(1, 9))
+@example([Piece("C", 65)], [Piece("R", 1)], "G", 1, 500)
+def test_what_is_gone_is_lost_by_name_and_nothing_else_is(
+    before: list[Piece], after: list[Piece], how: str, count: int, most: int
+) -> None:
+    log = Log([*before, Piece(how, count), *after], most=most)
+    first = log.kinds.index(how)
+    finder = HoleFinder(0)
+    for o, kind in enumerate(log.kinds):
+        if kind == "R":
+            finder.add(o)
     with pytest.raises(DataLost) as lost:
-        explain([(105, 106)], transactional=False)
-    assert "topic ecg partition 3 [100, 1000): offsets [105, 106) hold no record" in lost.value.message
-    assert "set `transactional: true` in the stream's file" in lost.value.message
-    assert lost.value.facts == {"topic": "ecg", "partition": 3, "offsets": [[105, 106]]}
+        prove(finder.close(len(log.kinds)), log)
+    assert lost.value.facts["offsets"] == [[first, first + count]]
+    assert f"`wavestitch run ecg --until 3:{first}`" in lost.value.message
+    assert f"`wavestitch rewind ecg --to 3:{first + count} --accept-skip --apply`" in lost.value.message
 
 
-def test_no_hole_needs_no_explanation() -> None:
-    assert explain([], transactional=False) == []
+@pytest.mark.parametrize("count", [1, 64, 65, 128, 5000])
+@pytest.mark.parametrize("kind", "CX")
+def test_no_number_of_markers_side_by_side_is_too_many(kind: str, count: int) -> None:
+    log = Log([Piece("R", 100), Piece(kind, count), Piece("R", 1)], most=800)
+    assert prove([(100, 100 + count)], log) == [Hole(100, 100 + count, PROOFS[kind])]
+    assert log.fetches <= 1 + count // 800
 
 
-def test_a_short_hole_between_records_can_be_markers() -> None:
-    assert doubtful_holes([(105, 106)], end=SLICE.end) == []
-    assert explain([(105, 106)]) == [[105, 106]]
+def test_a_single_lost_record_between_two_delivered_ones_is_not_taken_for_a_marker() -> None:
+    log = Log([Piece("R", 100), Piece("G", 1), Piece("R", 5)], most=10)
+    with pytest.raises(DataLost, match=r"offsets \[100, 101\) hold no record, no marker"):
+        prove([(100, 101)], log)
 
 
-def test_a_hole_at_the_end_and_a_long_one_are_read_again() -> None:
-    assert doubtful_holes([(105, 106), LONG, (999, 1000)], end=SLICE.end) == [LONG, (999, 1000)]
+def test_records_that_are_there_and_were_not_delivered_make_the_reading_fail_for_now() -> None:
+    log = Log([Piece("R", 100), Piece("C", 1), Piece("R", 5)], most=10)
+    with pytest.raises(Transient, match=r"\[98, 100\) were skipped by the reading"):
+        prove([(98, 101)], log)
 
 
-def test_a_long_hole_of_records_that_only_uncommitted_readers_see_was_aborted() -> None:
-    assert explain([LONG], uncommitted={LONG: [(LONG[1] - 1, LONG[1])]}) == [list(LONG)]
-
-
-def test_a_long_run_that_nobody_sees_is_lost() -> None:
+def test_a_hole_behind_everything_that_the_log_holds_is_lost() -> None:
     with pytest.raises(DataLost) as lost:
-        explain([LONG], uncommitted={LONG: [LONG]})
-    assert f"offsets [{LONG[0]}, {LONG[1]}) hold no record for any reader" in lost.value.message
-    assert lost.value.facts["offsets"] == [list(LONG)]
+        prove([(5, 7), (8, 10)], Log([Piece("C", 6)], most=10))
+    assert lost.value.facts["offsets"] == [[6, 7], [8, 10]]
+    assert "the others follow in the same way" in lost.value.message
 
 
-def test_a_hole_that_a_second_reader_fills_was_jumped_and_is_read_again_another_time() -> None:
-    with pytest.raises(Transient, match=r"offsets \[999, 1000\) were skipped by the first reading"):
-        explain([(999, 1000)], uncommitted={(999, 1000): []}, committed=[(999, 1000)])
+def test_no_hole_asks_nobody() -> None:
+    log = Log([], most=1)
+    assert prove([], log) == []
+    assert log.fetches == 0
 
 
-def test_many_holes_are_named_in_part_and_counted() -> None:
-    with pytest.raises(DataLost, match=r"\[100, 101\), .* and 95 more hold no record"):
-        explain([(n, n + 1) for n in range(100, 300, 2)], transactional=False)
-
-
-def test_retention_names_what_it_took_and_not_what_was_read_before() -> None:
-    lost = lost_to_retention(topic="ecg", slice_=SLICE, position=150, log_start=170)
-    assert lost.facts["offsets"] == [[150, 170]]
-    assert lost_to_retention(topic="ecg", slice_=SLICE, position=150, log_start=5000).facts["offsets"] == [[150, 1000]]
+def test_what_retention_took_is_named_up_to_where_the_log_begins() -> None:
+    lost = lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=300)
+    assert "offsets [120, 300) were deleted before they were read" in lost.message
+    assert "`wavestitch rewind ecg --to 3:300 --accept-skip --apply`" in lost.message
+    assert lost.facts["offsets"] == [[120, 300]]
+    assert lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=5000).facts[
+        "offsets"
+    ] == [[120, 1000]]

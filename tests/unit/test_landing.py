@@ -26,6 +26,7 @@ from consumers.landing import LandingWriter
 from consumers.pending_rows import BATCH_BYTES
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
 from wavestitch.contracts.errors import Altered, Terminal, Transient
+from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Reason
@@ -50,7 +51,7 @@ def land(folder: Path, values: list[bytes], slice_: OffsetRange = SLICE) -> Land
     with LandingWriter(folder, slice_) as writer:
         for i, value in enumerate(values):
             writer.add_chunk(slice_.start + i, 1000 + i, chunk(i, value), value)
-        return writer.finish([(slice_.start + len(values), slice_.end)])
+        return writer.finish([Hole(slice_.start + len(values), slice_.end, Proof.ABORTED)])
 
 
 @contextmanager
@@ -88,7 +89,12 @@ def test_chunks_come_back_as_they_were_landed(tmp_path: Path) -> None:
         "raw_headers": None,
         "payload": values[1],
     }
-    assert (landed.records, landed.payload_bytes, landed.seen_ms, landed.holes) == (3, 1016, 1002, [[103, 110]])
+    assert (landed.records, landed.payload_bytes, landed.seen_ms, landed.holes) == (
+        3,
+        1016,
+        1002,
+        [Hole(103, 110, Proof.ABORTED)],
+    )
 
 
 def test_a_record_that_is_no_chunk_is_kept_as_it_came(tmp_path: Path) -> None:

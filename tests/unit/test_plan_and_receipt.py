@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from wavestitch.contracts.errors import BadInput, DataLost
+from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind, Scope, plan_from_json
 from wavestitch.contracts.position import Position
@@ -77,12 +78,14 @@ def test_every_execution_of_planning_makes_another_plan() -> None:
 
 
 def test_a_receipt_survives_its_file() -> None:
-    one = receipts(landed(5, 7, holes=[[6, 7]], records=1))[0]
+    one = receipts(landed(5, 7, holes=[Hole(6, 7, Proof.CONTROL)], records=1))[0]
     assert receipt_from_json(one.to_json()) == one
 
 
 def test_full_coverage_passes() -> None:
-    check_coverage(make_plan(), receipts(landed(5, 7), landed(7, 9, records=1, holes=[[8, 9]])))
+    check_coverage(
+        make_plan(), receipts(landed(5, 7), landed(7, 9, records=1, holes=[Hole(8, 9, Proof.COMMIT_MARKER)]))
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,7 @@ def test_full_coverage_passes() -> None:
         [landed(5, 7), landed(7, 9), landed(7, 9)],
         [landed(5, 7), landed(7, 8)],
         [landed(5, 7), landed(7, 9, records=1)],
-        [landed(5, 7), landed(7, 9, holes=[[8, 9]])],
+        [landed(5, 7), landed(7, 9, holes=[Hole(8, 9, Proof.COMMIT_MARKER)])],
     ],
     ids=["slice missing", "slice twice", "slice short", "record missing", "record too many"],
 )

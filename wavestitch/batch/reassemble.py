@@ -71,7 +71,7 @@ def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> 
     holes: dict[int, int] = defaultdict(int)
     reading: dict[int, tuple[int, float]] = {}
     for s in slices:
-        holes[s.partition] += sum(b - a for a, b in s.holes)
+        holes[s.partition] += sum(hole.end - hole.start for hole in s.holes)
         size, seconds = reading.get(s.partition, (0, 0.0))
         reading[s.partition] = (size + s.payload_bytes, round(seconds + s.seconds, 3))
         if s.seen_ms is not None:

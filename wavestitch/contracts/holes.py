@@ -1,23 +1,46 @@
-"""Offsets that a slice did not deliver: found while reading, and explained or not. Keeps I8.
+"""Offsets that a slice did not deliver: found while reading, and each one proven or lost by name. Keeps I8.
 
-Without transactions every hole is a loss. With them, an offset without a record may be a transaction's marker, and
-a record that only an uncommitted reader sees one of an aborted transaction. Kafka's clients do not show which, so it is
-*inferred*. A single offset between two delivered records can be nothing but a marker that the reader passed; a longer
-hole, and one at the end of the slice (where no record vouches that the reader was there), are read again.
+An offset without a record is explained by the broker's own record batches, and by nothing else: it lies in a control
+batch (the marker that ends a transaction), or in a batch of a transaction that was aborted. How many lie side by side
+says nothing. An offset that no batch covers, or that its batch has lost, is gone; one whose record is there was skipped
+by the reading. Holds for every stream: a producer's transaction harms nobody, whether it was announced or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
 
 from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.record_batches import Control, FetchRaw, RawFetch, RecordBatch
 
 Interval = tuple[int, int]
 """Offsets `[start, end)`."""
 
-MOST_ADJACENT_MARKERS = 64
-"""So many transactions may end side by side in one partition; a longer run without any record counts as a loss."""
+_LEAST_BYTES = 64 << 10
+_MOST_BYTES = 4 << 20
+_NAMED = 100
+"""So many intervals an error carries as facts."""
+
+
+class Proof(StrEnum):
+    """Why an offset has no record."""
+
+    COMMIT_MARKER = "commit_marker"
+    ABORT_MARKER = "abort_marker"
+    CONTROL = "control"
+    """A control batch of another kind."""
+    ABORTED = "aborted_records"
+
+
+class Hole(NamedTuple):
+    """Offsets `[start, end)` without a record, and the proof, which is the same for all of them."""
+
+    start: int
+    end: int
+    proof: Proof
 
 
 class HoleFinder:
@@ -39,64 +62,130 @@ class HoleFinder:
         return [*self._holes, (self._expected, end)] if self._expected < end else list(self._holes)
 
 
-def doubtful_holes(holes: Sequence[Interval], *, end: int) -> list[Interval]:
-    """The holes that must be read again before they can be believed."""
-    return [(a, b) for a, b in holes if b == end or b - a > 1]
+def prove_holes(
+    holes: Sequence[Interval], *, stream: str, topic: str, slice_: OffsetRange, fetch: FetchRaw
+) -> list[Hole]:
+    """Every offset of the holes with its proof, neighbours of the same proof joined.
 
-
-def explain_holes(
-    holes: Sequence[Interval],
-    *,
-    topic: str,
-    slice_: OffsetRange,
-    transactional: bool,
-    uncommitted: Mapping[Interval, Sequence[Interval]],
-    committed: Collection[Interval],
-) -> list[list[int]]:
-    """The holes as a receipt keeps them. Raises `DataLost` naming offsets.
-
-    `uncommitted`: per doubtful hole, the runs in it where even an uncommitted reader sees no record. `committed`:
-    doubtful holes in which a second committed reader does see records (then the first one jumped: `Transient`).
+    Raises `DataLost` naming the offsets that are gone and the way on that reads all the others, `Transient` where
+    records are there that the reading skipped. What `fetch` raises (no right, no answer) goes through: no proof, no
+    batch.
     """
-    if not holes:
-        return []
-    if not transactional:
-        raise DataLost(
-            f"topic {topic} {slice_}: offsets {_show(holes)} hold no record although the log still covers them; if "
-            "the producers use transactions, set `transactional: true` in the stream's file, otherwise records are "
-            "lost: look at the brokers, then rewind past them, naming the loss",
-            topic=topic,
-            partition=slice_.partition,
-            offsets=[list(h) for h in holes[:100]],
-        )
-    if committed:
+    found: list[tuple[int, int, Proof | None]] = []
+    skipped: list[Interval] = []
+    for start, end, batch, aborted in _covered(holes, fetch):
+        if batch is None:
+            found.append((start, end, None))
+        elif (proof := _proof(batch, aborted)) is not None:
+            found.append((start, end, proof))
+        else:
+            gone = [(o, o + 1) for o in range(start, end) if o in batch.missing]
+            found += [(a, b, None) for a, b in gone]
+            if len(gone) < end - start:
+                skipped.append((start, end))
+    joined = _join(found)
+    lost = [(a, b) for a, b, proof in joined if proof is None]
+    if lost:
+        raise _lost(lost, stream=stream, topic=topic, slice_=slice_)
+    if skipped:
         raise Transient(
-            f"topic {topic} {slice_}: offsets {_show(sorted(committed))} were skipped by the first reading and "
-            "delivered by a second; nothing was kept, try again",
+            f"topic {topic} {slice_}: offsets {show_intervals(skipped)} were skipped by the reading, and the broker "
+            "has them; nothing was kept, try again",
             topic=topic,
             partition=slice_.partition,
         )
-    for hole in doubtful_holes(holes, end=slice_.end):
-        runs = [r for r in uncommitted[hole] if r[1] - r[0] > MOST_ADJACENT_MARKERS]
-        if runs:
-            raise DataLost(
-                f"topic {topic} {slice_}: offsets {_show(runs)} hold no record for any reader; at most "
-                f"{MOST_ADJACENT_MARKERS} in a row can be transaction markers. Look at the brokers, then rewind past "
-                "them, naming the loss",
-                topic=topic,
-                partition=slice_.partition,
-                offsets=[list(r) for r in runs[:100]],
-            )
-    return [[a, b] for a, b in holes]
+    return [Hole(a, b, proof) for a, b, proof in joined if proof is not None]
 
 
-def lost_to_retention(*, topic: str, slice_: OffsetRange, position: int, log_start: int) -> DataLost:
+def _covered(holes: Sequence[Interval], fetch: FetchRaw) -> Iterator[tuple[int, int, RecordBatch | None, bool]]:
+    """The holes, cut where batches begin and end, each piece with its batch (None: no batch covers it) and whether that
+    belongs to an aborted transaction."""
+    most = _LEAST_BYTES
+    waiting = list(reversed(holes))
+    while waiting:
+        offset = waiting[-1][0]
+        before, got = len(waiting), fetch(offset, most)
+        reached = offset
+        for batch, aborted in _told_apart(got):
+            if batch.end <= reached:
+                continue
+            yield from _cut(waiting, batch.start, None, False)
+            yield from _cut(waiting, batch.end, batch, aborted)
+            reached = batch.end
+        if reached == offset:  # the log ends here
+            yield from _cut(waiting, waiting[0][1], None, False)
+        # Where holes are long or close together a larger fetch proves more; far apart, it would bring payload.
+        more = before - len(waiting) > 1 or (bool(waiting) and waiting[-1][0] == reached)
+        most = min(2 * most, _MOST_BYTES) if more else max(most // 2, _LEAST_BYTES)
+
+
+def _cut(
+    waiting: list[Interval], end: int, batch: RecordBatch | None, aborted: bool
+) -> Iterator[tuple[int, int, RecordBatch | None, bool]]:
+    """Take what lies before `end` from the holes that wait (the first one last)."""
+    while waiting and waiting[-1][0] < end:
+        a, b = waiting.pop()
+        if b > end:
+            waiting.append((end, b))
+        yield a, min(b, end), batch, aborted
+
+
+def _told_apart(got: RawFetch) -> Iterator[tuple[RecordBatch, bool]]:
+    """Each batch, and whether it is of an aborted transaction: as Kafka's own consumer tells it."""
+    begun = sorted(got.aborted, key=lambda t: t.first_offset, reverse=True)
+    aborting: set[int] = set()
+    for batch in got.batches:
+        while begun and begun[-1].first_offset < batch.end:
+            aborting.add(begun.pop().producer_id)
+        if batch.control is Control.ABORT:
+            aborting.discard(batch.producer_id)
+        yield batch, batch.control is None and batch.transactional and batch.producer_id in aborting
+
+
+def _proof(batch: RecordBatch, aborted: bool) -> Proof | None:
+    match batch.control:
+        case Control.COMMIT:
+            return Proof.COMMIT_MARKER
+        case Control.ABORT:
+            return Proof.ABORT_MARKER
+        case Control.OTHER:
+            return Proof.CONTROL
+    return Proof.ABORTED if aborted else None
+
+
+def _join(found: Sequence[tuple[int, int, Proof | None]]) -> list[tuple[int, int, Proof | None]]:
+    joined: list[tuple[int, int, Proof | None]] = []
+    for a, b, proof in found:
+        if joined and joined[-1][1] == a and joined[-1][2] is proof:
+            joined[-1] = (joined[-1][0], b, proof)
+        else:
+            joined.append((a, b, proof))
+    return joined
+
+
+def _lost(lost: Sequence[Interval], *, stream: str, topic: str, slice_: OffsetRange) -> DataLost:
+    p, (first, end) = slice_.partition, lost[0]
+    return DataLost(
+        f"topic {topic} {slice_}: offsets {show_intervals(lost)} hold no record, no marker and nothing that was "
+        "aborted, although the log still covers them: they were deleted or compacted away, or a broker lost them. "
+        "Nothing of this batch was published. Take in what is good before them with "
+        f"`wavestitch run {stream} --until {p}:{first}`, then go on behind them with "
+        f"`wavestitch rewind {stream} --to {p}:{end} --accept-skip --apply`, which names the loss"
+        f"{'; the others follow in the same way' if len(lost) > 1 else ''}",
+        topic=topic,
+        partition=p,
+        offsets=[list(interval) for interval in lost[:_NAMED]],
+    )
+
+
+def lost_to_retention(*, stream: str, topic: str, slice_: OffsetRange, position: int, log_start: int) -> DataLost:
     """The log begins behind what is still to be read: what was planned and not read before is gone."""
     end = min(log_start, slice_.end)
     return DataLost(
         f"topic {topic} partition {slice_.partition}: offsets [{position}, {end}) were deleted before they were read "
         f"(planned [{slice_.start}, {slice_.end}), the log now begins at {log_start}); lengthen the topic's retention "
-        "or run batches more often, and rewind to where the log begins, naming the loss",
+        "or run batches more often, and go on where the log begins with "
+        f"`wavestitch rewind {stream} --to {slice_.partition}:{log_start} --accept-skip --apply`, which names the loss",
         topic=topic,
         partition=slice_.partition,
         offsets=[[position, end]],
@@ -104,6 +193,6 @@ def lost_to_retention(*, topic: str, slice_: OffsetRange, position: int, log_sta
     )
 
 
-def _show(intervals: Sequence[Interval], most: int = 5) -> str:
+def show_intervals(intervals: Sequence[Interval], most: int = 5) -> str:
     shown = ", ".join(f"[{a}, {b})" for a, b in intervals[:most])
     return shown if len(intervals) <= most else f"{shown} and {len(intervals) - most} more"

@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from wavestitch.contracts.errors import BadInput, DataLost
+from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 
-RECEIPT_FORMAT = 2
+RECEIPT_FORMAT = 3
 _FILE = re.compile(r"slice-p[0-9]+-[0-9]+-[0-9]+-[0-9a-f]{32}\.arrow")
 
 
@@ -20,7 +21,7 @@ _FILE = re.compile(r"slice-p[0-9]+-[0-9]+-[0-9]+-[0-9a-f]{32}\.arrow")
 class LandedSlice:
     """One slice as it lies on disk. `file` is a name in the plan's folder, None where the slice had no record.
     `digest`: XXH3-128 of it; `index_digest`: of all that it says of its records, which includes a CRC of each payload.
-    `holes`: half-open offset intervals without a record, explained as `transaction (inferred)`. `seen_ms`: record time
+    `holes`: offsets without a record, each with its proof. `seen_ms`: record time
     of the last record. `payload_bytes`: of all records. `seconds`: what reading it took."""
 
     partition: int
@@ -33,7 +34,7 @@ class LandedSlice:
     records: int
     payload_bytes: int
     seen_ms: int | None
-    holes: list[list[int]]
+    holes: list[Hole]
     seconds: float = 0.0
 
 
@@ -57,7 +58,7 @@ def receipt_from_json(text: str) -> Receipt:
     if not isinstance(found, dict) or found.pop("format", None) != RECEIPT_FORMAT:
         raise BadInput(f"a receipt has an unknown format; this version reads {RECEIPT_FORMAT}: run the batch again")
     try:
-        receipt = Receipt(**{**found, "slices": [LandedSlice(**s) for s in found["slices"]]})
+        receipt = Receipt(**{**found, "slices": [_slice(s) for s in found["slices"]]})
         wrong = next((w for s in receipt.slices if (w := _impossible(s))), None)
     except (KeyError, TypeError, ValueError):
         wrong = "it lacks a field, or has one of another kind"
@@ -66,6 +67,10 @@ def receipt_from_json(text: str) -> Receipt:
     if wrong is not None:
         raise BadInput(f"a receipt is not what a reader writes: {wrong}; run the batch's read step again")
     return receipt
+
+
+def _slice(found: dict[str, Any]) -> LandedSlice:
+    return LandedSlice(**{**found, "holes": [Hole(a, b, Proof(proof)) for a, b, proof in found["holes"]]})
 
 
 def _is_headed(r: Receipt) -> bool:
@@ -89,7 +94,7 @@ def _impossible(s: LandedSlice) -> str | None:
     if not named:
         return f"the file of {where} is {ascii(s.file)[:120]}, which is not the name of its landing file"
     reached = s.start
-    for begin, end in s.holes:
+    for begin, end, _ in s.holes:
         if not (_is_count(begin) and _is_count(end) and reached <= begin < end <= s.end):
             return f"the holes of {where} are not in it, in order"
         reached = end
@@ -118,7 +123,7 @@ def check_coverage(plan: Plan, receipts: Sequence[Receipt]) -> None:
         )
     for r in receipts:
         for s in r.slices:
-            explained = sum(b - a for a, b in s.holes)
+            explained = sum(hole.end - hole.start for hole in s.holes)
             if s.records + explained != s.end - s.start:
                 raise DataLost(
                     f"batch {plan.plan_id[:16]}: {OffsetRange(s.partition, s.start, s.end)} of {plan.stream.topic} has "

@@ -125,8 +125,6 @@ class Stream(_Strict):
     """Where a stream without head and group offsets begins."""
     on_reset: Literal["adopt", "refuse"] = "adopt"
     """What the next plan does when somebody reset the group's offsets with Kafka's tools."""
-    transactional: bool = False
-    """Whether producers use transactions; without them any hole in the offsets fails the batch."""
     allowed_lateness: Seconds = 3600
     """How long (in record time) an incomplete waveform waits for its missing chunks."""
     idle: Seconds = 600

@@ -87,6 +87,11 @@ class KafkaSettings:
         # A copy: what the caller does to its own mapping afterwards was not checked. (Pickles, unlike a proxy.)
         object.__setattr__(self, "options", dict(self.options))
 
+    @property
+    def protocol(self) -> str:
+        """plaintext, ssl, sasl_plaintext or sasl_ssl."""
+        return self.options.get("security.protocol", "plaintext").lower()
+
     def __repr__(self) -> str:
         shown = {key: "***" if key in _SECRET else value for key, value in self.options.items()}
         return f"KafkaSettings(bootstrap={self.bootstrap!r}, options={shown!r})"

@@ -1,0 +1,56 @@
+"""Markers without records: transactions that take a partition in, write nothing and end. Runs of any length.
+
+Spoken to the coordinator directly, since no client library ends a transaction in a partition that it did not write to.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import cycle, islice
+from typing import Any
+
+from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
+
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.connection import Connection
+
+_BUSY = (14, 15, 16, 51)
+"""The coordinator loads, is not there yet, or still ends the producer's last transaction."""
+_SECONDS = 120
+_AT_ONCE = 40
+
+
+def write_markers(bootstrap: str, topic: str, count: int, *, commit: bool, partition: int = 0) -> None:
+    """`count` markers at the end of the partition, one behind the other (others may come in between)."""
+    host, _, port = bootstrap.rpartition(":")
+    until = time.monotonic() + _SECONDS
+    with Connection(KafkaSettings(bootstrap), host, int(port), deadline=until) as broker:
+        names = [f"{topic}-{n}" for n in range(min(count, _AT_ONCE))]
+        made = [_ask(broker, lambda n=n: InitProducerIdRequest[1](n, 60_000), until) for n in names]
+        producers = [(n, m.producer_id, m.producer_epoch) for n, m in zip(names, made, strict=True)]
+        for who in islice(cycle(producers), count):
+            _ask(broker, lambda who=who: _begin(who, topic, partition), until)
+            _ask(broker, lambda who=who: EndTxnRequest[1](*who, commit), until)
+
+
+def _begin(who: tuple[str, int, int], topic: str, partition: int) -> Any:
+    wanted = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[partition])
+    return AddPartitionsToTxnRequest[1](
+        v3_and_below_transactional_id=who[0],
+        v3_and_below_producer_id=who[1],
+        v3_and_below_producer_epoch=who[2],
+        v3_and_below_topics=[wanted],
+    )
+
+
+def _ask(broker: Connection, request: Any, until: float) -> Any:
+    while True:
+        answer = broker.ask(request(), deadline=until)
+        codes = [getattr(answer, "error_code", 0)]
+        for topic in getattr(answer, "results_by_topic_v3_and_below", None) or ():
+            codes += [p.partition_error_code for p in topic.results_by_partition]
+        if not any(codes):
+            return answer
+        assert set(codes) <= {0, *_BUSY}, codes
+        assert time.monotonic() < until
+        time.sleep(0.001)  # between two looks at whether the last transaction has ended

@@ -1,0 +1,58 @@
+"""What the broker's own record batches say of offsets: which it covers, who wrote it, whether it is a control batch.
+
+Kafka's clients hide all of that; a raw fetch shows it. Pure values, the same for a real log and one in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class Control(StrEnum):
+    """What a control batch says. `other`: one of a kind that brokers write for themselves."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """The head of one record batch, which covers the offsets `[start, end)`.
+
+    `missing`: those of them that have no record in it (a cleaner took it out), empty for a whole one. `producer_id`: -1
+    where the producer has none. `control`: None where it holds records.
+    """
+
+    start: int
+    end: int
+    producer_id: int
+    transactional: bool
+    control: Control | None
+    missing: Collection[int] = ()
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction that was aborted: whose, and its first offset in the partition."""
+
+    producer_id: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RawFetch:
+    """Whole batches in order, the first one the one that holds the offset that was asked for, or else the next one;
+    and every aborted transaction that reaches into them."""
+
+    batches: Sequence[RecordBatch]
+    aborted: Sequence[AbortedTransaction]
+
+
+class FetchRaw(Protocol):
+    """Where raw batches come from: one partition of a log, as far as committed readers may see it."""
+
+    def __call__(self, offset: int, most_bytes: int, /) -> RawFetch:
+        """At least one whole batch at or behind `offset`, unless the log ends before it; else about `most_bytes`."""

@@ -1,0 +1,138 @@
+"""One connection to one broker, over which kafka-python's protocol classes speak: what confluent-kafka does not offer.
+
+The same security as everywhere: plain text, TLS with the server's name checked, SASL by PLAIN or SCRAM. A login in the
+clear is sent to this machine alone. Every wait is bounded by the deadline; an answer larger than `_MOST_BYTES` is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from kafka.errors import KafkaError as ProtocolError
+from kafka.net.sasl.scram import ScramClient
+from kafka.protocol.parser import KafkaProtocol
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from wavestitch.contracts.errors import Refused, Terminal, Transient
+from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
+from wavestitch.kafka.tls import tls_context
+
+_MOST_BYTES = 256 << 20
+_HANDSHAKE, _AUTHENTICATE = 1, 1
+_BLOCK = 1 << 18
+
+
+class Disconnected(Transient):
+    """The broker cannot be reached, or went away, or did not answer in time."""
+
+
+class Connection:
+    """A connection to `host:port`, logged in. Raises `Disconnected`, or `Terminal` where the login is refused."""
+
+    def __init__(self, settings: KafkaSettings, host: str, port: int, *, deadline: float) -> None:
+        self.where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._until = deadline
+        self._protocol = KafkaProtocol(
+            client_id=settings.options.get("client.id", "wavestitch"), receive_message_max_bytes=_MOST_BYTES
+        )
+        protocol = settings.protocol
+        if protocol == "sasl_plaintext" and not is_loopback(self.where):
+            raise login_would_leave(self.where)
+        try:
+            self._socket = socket.create_connection((host, port), timeout=self._left())
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if protocol.endswith("ssl"):
+                context = tls_context(settings.options)
+                self._socket = context.wrap_socket(self._socket, server_hostname=host)
+        except OSError as error:
+            raise Disconnected(f"no connection to the broker at {self.where}: {error}; is it up? Try again") from None
+        try:
+            if protocol.startswith("sasl_"):
+                self._log_in(settings.options)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    def ask(self, request: Any, *, deadline: float | None = None) -> Any:
+        """The answer to one request. `deadline`: by `time.monotonic()`."""
+        self._until = deadline if deadline is not None else self._until
+        self._protocol.send_request(request)
+        try:
+            self._socket.settimeout(self._left())
+            self._socket.sendall(self._protocol.send_bytes())
+            while True:
+                self._socket.settimeout(self._left())
+                block = self._socket.recv(_BLOCK)
+                if not block:
+                    raise Disconnected(
+                        f"the broker at {self.where} closed the connection on a {type(request).__name__}; is it up, "
+                        "and of version 2.7 or later? Try again"
+                    )
+                answers = self._protocol.receive_bytes(block)
+                if answers:
+                    return answers[0][1]
+        except (OSError, ProtocolError, struct.error) as error:
+            self.close()
+            raise Disconnected(
+                f"the broker at {self.where} gave no answer: {error or type(error).__name__}; try again"
+            ) from None
+
+    def _left(self) -> float:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the time for it is up")
+        return left
+
+    def _log_in(self, options: Mapping[str, str]) -> None:
+        mechanism = options["sasl.mechanism"].upper()
+        user, password = options.get("sasl.username", ""), options.get("sasl.password", "")
+        answer = self.ask(SaslHandshakeRequest[_HANDSHAKE](mechanism))
+        if answer.error_code:
+            raise Refused(
+                f"the broker at {self.where} does not take logins by {mechanism} (it takes "
+                f"{', '.join(answer.mechanisms)}); correct sasl.mechanism",
+                key="sasl.mechanism",
+            )
+        if mechanism == "PLAIN":
+            self._prove(f"\0{user}\0{password}".encode())
+            return
+        # RFC 5802: these two have a meaning of their own in the exchange.
+        scram = ScramClient(user.replace("=", "=3D").replace(",", "=2C"), password, mechanism)
+        try:
+            scram.process_server_first_message(self._prove(scram.first_message()))
+            scram.process_server_final_message(self._prove(scram.final_message()))
+        except (ValueError, KeyError) as error:
+            raise Terminal(f"the broker at {self.where} does not prove that it knows the password: {error}") from None
+
+    def _prove(self, said: bytes) -> bytes:
+        answer = self.ask(SaslAuthenticateRequest[_AUTHENTICATE](said))
+        if answer.error_code:
+            raise Terminal(
+                f"the broker at {self.where} does not let us in: {answer.error_message}; check user, password and "
+                "security.protocol in the settings",
+                code="SASL_AUTHENTICATION_FAILED",
+            )
+        return bytes(answer.auth_bytes)
+
+
+def login_would_leave(where: str) -> Refused:
+    return Refused(
+        f"the cluster names a broker at {where} (an advertised listener), and security.protocol is SASL_PLAINTEXT: the "
+        "login would leave this machine for everybody to read; use SASL_SSL, or let the brokers advertise loopback",
+        key="security.protocol",
+    )

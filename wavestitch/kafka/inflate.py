@@ -1,0 +1,127 @@
+"""The records of a batch as a stream, whatever compressed them: memory is bounded by what one `take` asks for.
+
+Kafka's codecs are gzip, snappy (bare, or in blocks with a head as Java's clients write it), LZ4 frames and zstd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from wavestitch.contracts.errors import Terminal
+
+MOST_BLOCK_BYTES = 64 << 20
+"""A block of snappy is inflated at once; one that announces more is not."""
+_STREAMED = {1: "gzip", 3: "lz4", 4: "zstd"}
+_NONE, _SNAPPY = 0, 2
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEAD = 16
+_STEP = 1 << 20
+
+
+class Uninflatable(Terminal):
+    """What is compressed is damaged, of an unknown codec, or in blocks larger than memory may hold."""
+
+
+class Inflated:
+    """Bytes in order. `take` raises `Uninflatable` where there are fewer."""
+
+    def __init__(self, blocks: Iterator[bytes | memoryview]) -> None:
+        self._blocks = blocks
+        self._block = memoryview(b"")
+        self._at = 0
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        end = self._at + size
+        if size >= 0 and end <= len(self._block):
+            found, self._at = bytes(self._block[self._at : end]), end
+            return found
+        if size < 0:
+            raise Uninflatable("a record of a batch has a length below 0")
+        parts = bytearray()
+        while len(parts) < size:
+            parts += self._some(size - len(parts))
+        return bytes(parts)
+
+    def skip(self, size: int) -> None:
+        """Pass over bytes without keeping them."""
+        while size > 0:
+            size -= len(self._some(size))
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._some(1)[0]
+            value |= (byte & 0x7F) << shift
+            if not byte & 0x80:
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+            if shift > 63:
+                raise Uninflatable("a batch has a number of more than 64 bits")
+
+    def _some(self, most: int) -> memoryview:
+        """Between 1 and `most` bytes."""
+        while self._at >= len(self._block):
+            found = next(self._blocks, None)
+            if found is None:
+                raise Uninflatable("a batch ends in the middle of a record")
+            self._block, self._at = memoryview(found), 0
+        end = min(self._at + most, len(self._block))
+        found = self._block[self._at : end]
+        self._at = end
+        return found
+
+
+def inflated(codec: int, body: memoryview) -> Inflated:
+    """The bytes of a batch's records."""
+    if codec == _NONE:
+        return Inflated(iter([body]))
+    if codec == _SNAPPY:
+        return Inflated(_snappy(body))
+    if codec in _STREAMED:
+        return Inflated(_streamed(_STREAMED[codec], body))
+    raise Uninflatable(f"a batch is compressed by codec {codec}, which nobody knows")
+
+
+def _streamed(name: str, body: memoryview) -> Iterator[bytes]:
+    import pyarrow as pa  # noqa: PLC0415 - who needs no inflating needs no Arrow here
+
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(body)), name) as stream:
+            while block := stream.read(_STEP):
+                yield block
+    except (OSError, pa.ArrowException) as error:
+        raise Uninflatable(f"a batch says that it is {name}, and is not: {str(error)[:120]}") from None
+
+
+def _snappy(body: memoryview) -> Iterator[bytes]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    codec: Any = pa.Codec("snappy")
+    if bytes(body[: len(_XERIAL)]) != _XERIAL:
+        yield _block(codec, body)
+        return
+    at = _XERIAL_HEAD
+    while at < len(body):
+        size = int.from_bytes(body[at : at + 4], "big")
+        at += 4
+        if size > len(body) - at:
+            raise Uninflatable("a block of snappy is longer than its batch")
+        yield _block(codec, body[at : at + size])
+        at += size
+
+
+def _block(codec: Any, block: memoryview) -> bytes:
+    size = shift = 0
+    for byte in block[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            break
+    if size > MOST_BLOCK_BYTES:
+        raise Uninflatable(f"a block of snappy announces {size} bytes; at most {MOST_BLOCK_BYTES} are inflated at once")
+    try:
+        return bytes(codec.decompress(bytes(block), decompressed_size=size, asbytes=True))
+    except (OSError, ValueError) as error:
+        raise Uninflatable(f"a batch says that it is snappy, and is not: {str(error)[:120]}") from None

@@ -1,0 +1,129 @@
+"""The bytes of a fetch, taken apart into record batches: heads only, and where a cleaner was at work, their offsets.
+
+Format 2 alone (Kafka 0.11 and later). What ends in the middle of a batch is left for the next fetch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kafka.record.default_records import DefaultRecordBase
+from kafka.record.util import calc_crc32c
+
+from wavestitch.contracts.errors import Refused, Terminal
+from wavestitch.contracts.record_batches import Control, RecordBatch
+from wavestitch.kafka.inflate import inflated
+
+_HEAD = DefaultRecordBase.HEADER_STRUCT
+_OVERHEAD = DefaultRecordBase.AFTER_LEN_OFFSET
+_MAGIC_AT = 16
+_CODEC: int = DefaultRecordBase.CODEC_MASK
+_CRC_FROM = DefaultRecordBase.ATTRIBUTES_OFFSET
+_MARKERS = {0: Control.ABORT, 1: Control.COMMIT}
+
+
+class RawBatch(NamedTuple):
+    """One batch as it came: `data` holds its head, too."""
+
+    base_offset: int
+    leader_epoch: int
+    attributes: int
+    last_offset_delta: int
+    first_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    records: int
+    data: memoryview
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & _CODEC
+
+    @property
+    def end(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def body(self) -> memoryview:
+        """The records, compressed or not."""
+        return self.data[_HEAD.size :]
+
+
+def split_batches(data: memoryview, *, where: str) -> Iterator[RawBatch]:
+    """All whole batches in order. `where`: topic and partition, for the sentence."""
+    at = 0
+    while len(data) - at >= _HEAD.size:
+        length, magic = struct.unpack_from(">q i i b", data, at)[1], data[at + _MAGIC_AT]
+        end = at + _OVERHEAD + length
+        if magic != 2:
+            raise Refused(
+                f"{where}: the log holds record batches of format {magic}, which say nothing of transactions; only "
+                "format 2 (Kafka 0.11 and later) can be read",
+            )
+        if end > len(data):
+            return
+        base, _, epoch, _, _, attributes, delta, first, newest, producer, _, _, records = _HEAD.unpack_from(data, at)
+        yield RawBatch(base, epoch, attributes, delta, first, newest, producer, records, data[at:end])
+        at = end
+
+
+def head_of(batch: RawBatch, *, where: str) -> RecordBatch:
+    """What the batch says of its offsets. Raises `Terminal` where the head is not what was written."""
+    control = _control(batch, where) if batch.attributes & DefaultRecordBase.CONTROL_MASK else None
+    missing: frozenset[int] = frozenset()
+    if control is None and batch.records != batch.last_offset_delta + 1:
+        covered = range(batch.base_offset, batch.end)
+        missing = frozenset(covered) - frozenset(_offsets(batch))
+    return RecordBatch(
+        batch.base_offset,
+        batch.end,
+        batch.producer_id,
+        bool(batch.attributes & DefaultRecordBase.TRANSACTIONAL_MASK),
+        control,
+        missing,
+    )
+
+
+def _control(batch: RawBatch, where: str) -> Control:
+    """Small, and all that a proof rests on: so it is checked."""
+    written = _HEAD.unpack_from(batch.data)[4]
+    if calc_crc32c(batch.data[_CRC_FROM:]) != written:
+        raise Terminal(f"{where}: the control batch at offset {batch.base_offset} does not have its CRC")
+    if not batch.records:
+        return Control.OTHER
+    body, at = batch.body, 0
+    _, at = _varint(body, at)
+    at += 1
+    _, at = _varint(body, at)
+    _, at = _varint(body, at)
+    length, at = _varint(body, at)
+    if length < 4:
+        return Control.OTHER
+    return _MARKERS.get(struct.unpack_from(">h", body, at + 2)[0], Control.OTHER)
+
+
+def _offsets(batch: RawBatch) -> Iterator[int]:
+    """Of the records that are still in it."""
+    reader = inflated(batch.codec, batch.body)
+    for _ in range(batch.records):
+        length = reader.varint()
+        body = reader.take(length)
+        _, at = _varint(memoryview(body), 1)
+        delta, _ = _varint(memoryview(body), at)
+        yield batch.base_offset + delta
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """A zigzag number and where the next byte stands."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if not byte & 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")

@@ -1,0 +1,205 @@
+"""The broker's own record batches of a topic, by fetches that no client library filters: `FetchRaw` on a real cluster.
+
+Reads only. Knows the leaders, follows them when they move, and waits for an answer at most `deadline` seconds. What is
+visible is what a committed reader may see: nothing behind an open transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+from confluent_kafka import KafkaError
+from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from wavestitch.contracts.errors import Refused, Transient
+from wavestitch.contracts.record_batches import AbortedTransaction, FetchRaw, RawFetch
+from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
+from wavestitch.kafka.connection import Connection, Disconnected, login_would_leave
+from wavestitch.kafka.kafka_errors import is_passing, translate
+from wavestitch.kafka.raw_batches import RawBatch, head_of, split_batches
+
+_METADATA, _FETCH = 9, 12
+_COMMITTED = 1
+_WAIT_MS = 500
+_PAUSE_SECONDS = 0.05
+_MOVED = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH)
+
+
+class OutOfRange(Exception):
+    """The log does not hold the offset any more, or not yet."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"offset {offset} is out of range")
+        self.offset = offset
+
+
+class Diverged(Exception):
+    """The log that was read up to an offset is not the one that is there now: it was cut off at `end`."""
+
+    def __init__(self, end: int) -> None:
+        super().__init__(f"the log was cut off at {end}")
+        self.end = end
+
+
+class Fetched(NamedTuple):
+    batches: Sequence[RawBatch]
+    aborted: Sequence[AbortedTransaction]
+    stable_end: int
+
+
+class RawLog:
+    """Fetches of one topic. Use as a context manager: leaving it closes the connections."""
+
+    def __init__(self, settings: KafkaSettings, topic: str, *, deadline: float = 30.0) -> None:
+        self._settings = settings
+        self._topic = topic
+        self._deadline = deadline
+        self._leaders: dict[int, tuple[str, int]] = {}
+        self._connections: dict[tuple[str, int], Connection] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def fetcher(self, partition: int) -> FetchRaw:
+        """What holes are proven by."""
+        where = f"topic {self._topic} partition {partition}"
+
+        def fetch(offset: int, most_bytes: int, /) -> RawFetch:
+            found = self.fetch(partition, offset, most_bytes=most_bytes)
+            return RawFetch([head_of(batch, where=where) for batch in found.batches], found.aborted)
+
+        return fetch
+
+    def fetch(self, partition: int, offset: int, *, most_bytes: int, last_epoch: int = -1) -> Fetched:
+        """Whole batches from the one on that holds `offset`; none where the committed log ends there.
+
+        `last_epoch`: leader epoch of the record before `offset`; a log that was cut off there raises `Diverged`.
+        Raises `OutOfRange`, `Transient` at the deadline, and `Terminal` or `Refused` where trying again cannot help.
+        """
+        where = f"topic {self._topic} partition {partition}"
+        until = time.monotonic() + self._deadline
+        found: Any
+        while True:
+            found = self._patient(lambda: self._fetch(partition, offset, most_bytes, last_epoch, until), until)
+            code = found.error_code
+            if not code:
+                break
+            if code == KafkaError.OFFSET_OUT_OF_RANGE:
+                raise OutOfRange(offset)
+            error = KafkaError(code)
+            if not is_passing(error) or time.monotonic() > until:
+                raise translate(error, f"fetching raw record batches of {where} from offset {offset}")
+            self._leaders.pop(partition, None)
+            time.sleep(_PAUSE_SECONDS)
+        if found.diverging_epoch is not None and found.diverging_epoch.epoch >= 0:
+            raise Diverged(found.diverging_epoch.end_offset)
+        batches = [b for b in split_batches(memoryview(found.records or b""), where=where) if b.end > offset]
+        if not batches and found.records:
+            raise Transient(f"{where}: the broker sent no whole record batch from offset {offset} on; try again")
+        aborted = [AbortedTransaction(t.producer_id, t.first_offset) for t in found.aborted_transactions or ()]
+        return Fetched(batches, aborted, found.last_stable_offset)
+
+    def _fetch(self, partition: int, offset: int, most_bytes: int, last_epoch: int, until: float) -> Any:
+        part = FetchRequest.FetchTopic.FetchPartition(
+            partition=partition,
+            current_leader_epoch=-1,
+            fetch_offset=offset,
+            last_fetched_epoch=last_epoch,
+            log_start_offset=-1,
+            partition_max_bytes=most_bytes,
+        )
+        request = FetchRequest[_FETCH](
+            replica_id=-1,
+            max_wait_ms=_WAIT_MS,
+            min_bytes=1,
+            max_bytes=most_bytes,
+            isolation_level=_COMMITTED,
+            session_id=0,
+            session_epoch=-1,
+            topics=[FetchRequest.FetchTopic(topic=self._topic, partitions=[part])],
+            forgotten_topics_data=[],
+            rack_id="",
+        )
+        answer = self._leader(partition, until).ask(request, deadline=until)
+        if answer.error_code:
+            raise translate(KafkaError(answer.error_code), f"fetching raw record batches of topic {self._topic}")
+        return answer.responses[0].partitions[0]
+
+    def _leader(self, partition: int, until: float) -> Connection:
+        if partition not in self._leaders:
+            self._learn(until)
+        if partition not in self._leaders:
+            raise Disconnected(f"topic {self._topic} partition {partition} has no leader; try again")
+        return self._connect(self._leaders[partition], until)
+
+    def _connect(self, at: tuple[str, int], until: float) -> Connection:
+        if at not in self._connections:
+            self._connections[at] = Connection(self._settings, *at, deadline=until)
+        return self._connections[at]
+
+    def _learn(self, until: float) -> None:
+        """Ask for the leaders, at the brokers that the settings name."""
+        brokers, topics = ask_cluster(self._settings, [self._topic], until=until)
+        found = topics[0]
+        if found.error_code:
+            error = KafkaError(found.error_code)
+            if is_passing(error):
+                raise Disconnected(f"topic {self._topic}: {error.str()}; try again")
+            raise translate(error, f"looking for the leaders of topic {self._topic}")
+        self._leaders = {p.partition_index: brokers[p.leader_id] for p in found.partitions if p.leader_id in brokers}
+
+    def _patient(self, ask: Callable[[], Any], until: float) -> Any:
+        """Ask again where a broker has gone, until the deadline."""
+        while True:
+            try:
+                return ask()
+            except Disconnected:
+                for connection in self._connections.values():
+                    connection.close()
+                self._connections.clear()
+                self._leaders.clear()
+                if time.monotonic() + _PAUSE_SECONDS > until:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+
+
+def ask_cluster(
+    settings: KafkaSettings, topics: Sequence[str], *, until: float
+) -> tuple[dict[int, tuple[str, int]], Any]:
+    """All brokers as they advertise themselves, and what is known of the topics; from the first one that answers."""
+    heard: Disconnected | None = None
+    for address in settings.bootstrap.split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            with Connection(settings, host.strip("[]"), int(port), deadline=until) as connection:
+                wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+                answer = connection.ask(
+                    MetadataRequest[_METADATA](topics=wanted, allow_auto_topic_creation=False), deadline=until
+                )
+        except Disconnected as error:
+            heard = error
+            continue
+        return {b.node_id: (b.host, b.port) for b in answer.brokers}, answer.topics
+    raise heard or Refused("Kafka's address is empty")
+
+
+def check_listeners(settings: KafkaSettings, *, deadline: float = 10.0) -> None:
+    """Refuses a login in the clear that a broker's advertised address would lead off this machine.
+
+    Asked before any other client is made, of brokers on loopback alone. What the cluster advertises later is not seen.
+    """
+    if settings.protocol != "sasl_plaintext":
+        return
+    brokers, _ = ask_cluster(settings, [], until=time.monotonic() + deadline)
+    for host, port in brokers.values():
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        if not is_loopback(where):
+            raise login_would_leave(where)

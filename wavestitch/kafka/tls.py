@@ -1,0 +1,96 @@
+"""The TLS that a client's options ask for, as Python's own: the same authorities, certificate, key and ciphers.
+
+An option that Python cannot keep is refused by name: a connection that is checked less than its settings say is none.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
+
+from wavestitch.contracts.errors import BadInput
+
+_NOT_KEPT = ("ssl.sigalgs.list",)
+
+
+def tls_context(options: Mapping[str, str]) -> ssl.SSLContext:
+    """A context that checks the server's name and certificate. Raises `BadInput` naming the option."""
+    unkept = next((key for key in _NOT_KEPT if key in options), None)
+    if unkept is not None:
+        raise BadInput(
+            f"Kafka option {unkept!r} cannot be kept by the connection that reads the broker's raw record batches; "
+            "remove it",
+            key=unkept,
+        )
+    try:
+        return _context(options)
+    except (OSError, ValueError) as error:
+        # ssl.SSLError is an OSError. Neither names a secret.
+        raise BadInput(f"the ssl. options of Kafka are not usable: {error}; correct them in the settings") from None
+
+
+def _context(options: Mapping[str, str]) -> ssl.SSLContext:
+    place = options.get("ssl.ca.location")
+    is_folder = place is not None and os.path.isdir(place)
+    context = ssl.create_default_context(
+        cafile=place if not is_folder else None,
+        capath=place if is_folder else None,
+        cadata=options.get("ssl.ca.pem"),
+    )
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if "ssl.cipher.suites" in options:
+        context.set_ciphers(options["ssl.cipher.suites"])
+    curves = options.get("ssl.curves.list")
+    if curves is not None:
+        if ":" in curves:
+            raise BadInput("Kafka option 'ssl.curves.list' names several curves; name one", key="ssl.curves.list")
+        context.set_ecdh_curve(curves)
+    password = options.get("ssl.key.password")
+    with ExitStack() as files:
+        pair = _pair(options, files)
+        if pair is not None:
+            # Without a password the library would ask a terminal for one.
+            context.load_cert_chain(*pair, password=password or "")
+    return context
+
+
+def _pair(options: Mapping[str, str], files: ExitStack) -> tuple[str, str | None] | None:
+    """Where certificate and key lie; what the settings hold as text is lent to the library as a file in memory."""
+    if "ssl.keystore.location" in options:
+        secret = options.get("ssl.keystore.password", "").encode()
+        key, own, others = pkcs12.load_key_and_certificates(
+            Path(options["ssl.keystore.location"]).read_bytes(), secret or None
+        )
+        if key is None or own is None:
+            raise ValueError("the keystore has no key with a certificate")
+        chain = b"".join(c.public_bytes(Encoding.PEM) for c in (own, *others))
+        # In the clear, in memory that is this process's alone: there its key is anyway.
+        text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        path = files.enter_context(_in_memory(chain + text))
+        return path, None
+    own_text, key_text = options.get("ssl.certificate.pem"), options.get("ssl.key.pem")
+    own_path = options.get("ssl.certificate.location")
+    if own_text is not None:
+        own_path = files.enter_context(_in_memory(own_text.encode()))
+    if own_path is None:
+        return None
+    key_path = options.get("ssl.key.location")
+    if key_text is not None:
+        key_path = files.enter_context(_in_memory(key_text.encode()))
+    return own_path, key_path
+
+
+@contextmanager
+def _in_memory(text: bytes) -> Iterator[str]:
+    """A file that no disk ever has and no other user may open."""
+    handle = os.memfd_create("wavestitch-tls", os.MFD_CLOEXEC)
+    try:
+        os.write(handle, text)
+        yield f"/proc/self/fd/{handle}"
+    finally:
+        os.close(handle)
