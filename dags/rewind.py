@@ -58,6 +58,8 @@ def rewind() -> dict[str, Any]:
         log.info("partition %s: %s -> %s", partition, old, new)
     if params["apply"]:
         apply_rewind(stream, found, accept_skip=params["accept_skip"], log=deployment.log, tables=tables)
+    for remark in found.remarks:
+        log.info(remark)
     if found.settles:
         log.info("settles: %s", found.settles)
     log.info("applied" if params["apply"] else "a dry run: nothing was moved")

@@ -261,6 +261,7 @@ def rewind(
         apply_rewind(definition, found, accept_skip=accept_skip, log=deployment.log, tables=tables)
     moves = {str(p): list(move) for p, move in found.moves.items()}
     report = {"applied": apply, "moves": moves, "skipped": [list(r) for r in found.skipped], "settles": found.settles}
+    report["remarks"] = list(found.remarks)
     _show(report, as_json, lambda: console.show_rewind(found, applied=apply))
 
 

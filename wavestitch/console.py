@@ -213,6 +213,8 @@ def show_rewind(rewind: Rewind, *, applied: bool) -> None:
     out.print(table)
     for r in rewind.skipped:
         out.print(f"[red]skipped for good:[/] {r} ({r.size} offsets)")
+    for remark in rewind.remarks:
+        out.print(remark, markup=False, highlight=False)
     if rewind.settles:
         out.print(f"settles: {rewind.settles}", markup=False, highlight=False)
     before = "none" if rewind.base is None else str(rewind.base.generation)

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tests.memory.faults import Edge
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
-from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.contracts.errors import Refused, StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform
-from wavestitch.contracts.ports import CommitConflict, HeldRow, StagedFile
+from wavestitch.contracts.ports import CommitConflict, HeldRow, Remains, StagedFile
 from wavestitch.contracts.position import Head, head_from_properties
 
 
@@ -56,6 +57,9 @@ class MemoryTables(Edge):
         self.uuid = uuid
         self.snapshots: list[Head] = []
         self.expired = 0
+        self.headless = 0
+        """The snapshot that another engine put in place of all of ours; 0 where there is none."""
+        self._snapshot_ids = itertools.count(1000)
         self.rows: list[tuple[int, PublishedRow]] = []
         self.held: list[StoredHeld] = []
         self.history: list[BatchRow] = []
@@ -68,10 +72,25 @@ class MemoryTables(Edge):
 
     def head(self) -> Head | None:
         with self.act("tables.head", error=Transient):
+            self._refuse_headless()
             return self.snapshots[-1] if self.snapshots else None
+
+    def remains(self) -> Remains | None:
+        with self.act("tables.remains", error=Transient):
+            if not self.snapshots or not self.headless:
+                return None
+            return Remains(self.uuid, self.headless, self.headless - 999, len(self.rows), None)
+
+    def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
+        with self.act("tables.commit_rebuilt", error=StateUnknown, conflict=lambda: CommitConflict("a lost race")):
+            if remains.snapshot_id != self.headless:
+                raise CommitConflict("the table is not as it was looked at")
+            self.headless = 0
+            return self._snapshot(new, [])
 
     def heads(self) -> Sequence[Head]:
         with self.act("tables.heads", error=Transient):
+            self._refuse_headless()
             return self.snapshots[self.expired :][::-1]
 
     def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
@@ -101,15 +120,22 @@ class MemoryTables(Edge):
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         with self.act("tables.commit", error=StateUnknown, conflict=lambda: CommitConflict("a race that was lost")):
             newest = self.snapshots[-1] if self.snapshots else None
+            self._refuse_headless()
             if (base and base.snapshot_id) != (newest and newest.snapshot_id):
                 raise CommitConflict("the newest head is another one")
-            made = head_from_properties(new.to_properties(), 1000 + len(self.snapshots))
-            assert made is not None
-            self.snapshots.append(made)
-            rows = [row for file in files for row in self.files.staged[file.path]]
-            self.rows += [(made.sequence, row) for row in rows]
-            self.tell("committed", head=made, rows=rows)
-            return made
+            return self._snapshot(new, [row for file in files for row in self.files.staged[file.path]])
+
+    def _snapshot(self, new: Head, rows: list[PublishedRow]) -> Head:
+        made = head_from_properties(new.to_properties(), next(self._snapshot_ids))
+        assert made is not None
+        self.snapshots.append(made)
+        self.rows += [(made.sequence, row) for row in rows]
+        self.tell("committed", head=made, rows=rows)
+        return made
+
+    def _refuse_headless(self) -> None:
+        if self.headless:
+            raise Refused("the head has been expired; look at `wavestitch rewind waves --to rebuilt`")
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         with self.act("tables.batches", error=Transient):
@@ -139,10 +165,17 @@ class MemoryTables(Edge):
             self.expired += 1
             self.tell("forgotten", head=oldest)
 
+    def expire_head(self) -> None:
+        """As another engine does it: a snapshot of its own (a compaction) is newest, and all older ones go."""
+        if self.snapshots:
+            self.headless = next(self._snapshot_ids)
+            self.expired = len(self.snapshots)
+            self.tell("headless")
+
     def restore(self, sequence: int) -> None:
         """Put back a copy of the catalog from right after this head: what was committed since is in no table."""
         kept = [h for h in self.snapshots if h.sequence <= sequence]
-        self.snapshots, self.expired = kept, min(self.expired, len(kept))
+        self.snapshots, self.expired, self.headless = kept, min(self.expired, len(kept)), 0
         self.rows = [(s, row) for s, row in self.rows if s <= sequence]
         decisions = {h.decision for h in kept}
         self.held = [row for row in self.held if row.held.decision in decisions]

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wavestitch.batch.commit_offsets import project
-from wavestitch.batch.rewind_target import TARGETS, WHOLE, Sight, Target, wanted_offsets
+from wavestitch.batch.rebuilt_head import rebuild_head
+from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
-from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables
+from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
 from wavestitch.contracts.position import Head, HeadKind, Position, is_ours
 from wavestitch.contracts.stream import Stream
 
@@ -26,13 +27,16 @@ __all__ = ["TARGETS", "Rewind", "Target", "apply_rewind", "plan_rewind"]
 @dataclass(frozen=True, slots=True)
 class Rewind:
     """A rewind as it would be. `moves` per partition that was named (from, to); `skipped` what nobody would read any
-    more; `settles`: the sentence of a disagreement of group and catalog that it ends. `base` None: a first head."""
+    more; `settles`: the sentence of a disagreement of group and catalog that it ends. `base` None: a first head, or
+    with `remains` one in place of a head that was expired. `remarks`: what it is made from, and what is not known."""
 
     base: Head | None
     head: Head
     moves: Mapping[int, tuple[int | None, int]]
     skipped: tuple[OffsetRange, ...]
     settles: str = ""
+    remains: Remains | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def plan_rewind(stream: Stream, target: Target, *, log: Log, tables: Tables, who: str, why: str) -> Rewind:
@@ -40,6 +44,8 @@ def plan_rewind(stream: Stream, target: Target, *, log: Log, tables: Tables, who
     reason = said_by_person(why, "the reason (why)") or "-"
     if target.word in WHOLE and target.only is not None:
         raise BadInput(f"--to {target.word} is about the whole stream; leave the partitions out")
+    if target.word == REBUILT:
+        return _plan_rebuilt(stream, log=log, tables=tables, note=f"head rebuilt by {name_of_person(who)}: {reason}")
     head, table = tables.head(), tables.table_uuid()
     topic = log.topic(stream.topic)
     ends = log.ends(topic.name, topic.partitions)
@@ -67,7 +73,10 @@ def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log,
     if members:
         raise Refused(f"consumer group {stream.group} has live members ({', '.join(members[:3])}); stop them first")
     try:
-        head = tables.commit(rewind.base, rewind.head, [])
+        if rewind.remains is not None:
+            head = tables.commit_rebuilt(rewind.remains, rewind.head)
+        else:
+            head = tables.commit(rewind.base, rewind.head, [])
     except CommitConflict:
         raise Refused(
             f"stream {stream.name}: somebody committed or rewound since this rewind was worked out; nothing was "
@@ -86,6 +95,19 @@ def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log,
             **error.facts,
         ) from error
     return head
+
+
+def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str) -> Rewind:
+    remains = tables.remains()
+    if remains is None:
+        raise Refused(f"stream {stream.name}: its head is there, or it never had one; there is nothing to rebuild")
+    topic = log.topic(stream.topic)
+    ends = log.ends(topic.name, topic.partitions)
+    group = log.group_offsets(stream.group, topic.name, topic.partitions)
+    sight = Sight(stream, None, topic, ends, group, remains.table)
+    found = rebuild_head(sight, remains, tables.batches(), note=note)
+    moves: dict[int, tuple[int | None, int]] = {p: (None, at.next_offset) for p, at in found.head.positions.items()}
+    return Rewind(None, found.head, moves, found.skipped, remains=remains, remarks=found.remarks)
 
 
 def _settled(sight: Sight, target: Target) -> str:

@@ -14,13 +14,14 @@ from wavestitch.contracts.position import GroupOffset, Head
 from wavestitch.contracts.stream import Stream
 
 TARGETS = (
-    "earliest, latest, head, group, previous, new-topic, start-over, a time (2026-01-31T12:00:00Z) or an offset; "
-    "of some partitions only: PARTITION:WHERE,… (2:earliest,3:12345)"
+    "earliest, latest, head, group, previous, new-topic, start-over, rebuilt, a time (2026-01-31T12:00:00Z) or an "
+    "offset; of some partitions only: PARTITION:WHERE,… (2:earliest,3:12345)"
 )
 OF_A_PARTITION = ("earliest", "latest", "head", "group", "previous")
-WHOLE = frozenset({"new-topic", "start-over"})
+REBUILT = "rebuilt"
+WHOLE = frozenset({"new-topic", "start-over", REBUILT})
 """Words that are about a stream as a whole, never about one partition."""
-AFRESH = WHOLE
+AFRESH = WHOLE - {REBUILT}
 """Words under which the positions that the head has mean nothing any more."""
 
 

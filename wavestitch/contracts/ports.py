@@ -85,8 +85,30 @@ class HeldRow:
     row: int
 
 
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What a table has left whose newest head was expired by somebody else's tool.
+
+    `snapshot_id`: main's newest; `last_sequence`: how many snapshots were ever committed, so that no head's number is
+    beyond it; `rows`: published rows that are there; `left`: the newest head that is left anywhere in the metadata, out
+    of main's reach.
+    """
+
+    table: str
+    snapshot_id: int | None
+    last_sequence: int
+    rows: int
+    left: Head | None
+
+
 class Tables(Protocol):
     """The Iceberg edge of one stream."""
+
+    def remains(self) -> Remains | None:
+        """What is left of a table without a head; None where its head is there, or where there is no table."""
+
+    def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
+        """One snapshot with `new` on top of what remains. Raises `CommitConflict` where it is not as it was."""
 
     def table_uuid(self) -> str | None:
         """The waveforms table's own UUID, which no other table ever has; None where there is no table yet."""

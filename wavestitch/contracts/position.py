@@ -33,6 +33,7 @@ class HeadKind(StrEnum):
     MANUAL = "manual"
     REWIND = "rewind"
     ADOPTED = "adopted"
+    REBUILT = "rebuilt"
 
 
 class Position(NamedTuple):

@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, head_from_properties
 
 # Of a table, by snapshot: a snapshot never changes, and a long history is walked several times for each batch.
@@ -39,8 +40,9 @@ def walk_heads(table: Table) -> Iterator[Head]:
     if not found:
         # A table's first snapshot is a head. Taken for "none yet", this would start the stream afresh, forgetting all.
         raise Refused(
-            f"the head of table {'.'.join(table.name())} has been expired, {len(snapshots)} snapshots are left; "
-            "go back to an older metadata file of the table, and let maintenance keep the newest head",
+            f"the head of table {'.'.join(table.name())} has been expired, {len(snapshots)} snapshots are left; look "
+            f"at what a new one can be made from with `wavestitch rewind {table.name()[0]} --to rebuilt`, and let no "
+            "other tool expire snapshots of this table",
             table=".".join(table.name()),
         )
 
@@ -48,6 +50,26 @@ def walk_heads(table: Table) -> Iterator[Head]:
 def newest_head(table: Table) -> Head | None:
     """The head; None before the first."""
     return next(walk_heads(table), None)
+
+
+def find_remains(table: Table) -> Remains | None:
+    """What is left where main has no head; None where it has one."""
+    try:
+        if newest_head(table) is not None:
+            return None
+    except Refused:
+        pass
+    metadata = table.metadata
+    current = metadata.snapshot_by_id(metadata.current_snapshot_id) if metadata.current_snapshot_id else None
+    summary = current.summary.additional_properties if current is not None and current.summary is not None else {}
+    left = [head for s in metadata.snapshots if (head := _head(s)) is not None]
+    return Remains(
+        table=str(metadata.table_uuid),
+        snapshot_id=metadata.current_snapshot_id,
+        last_sequence=getattr(metadata, "last_sequence_number", len(metadata.snapshots)),
+        rows=int(summary.get("total-records", "0")),
+        left=max(left, key=lambda h: h.version, default=None),
+    )
 
 
 def _head(snapshot: Snapshot) -> Head | None:

@@ -14,11 +14,11 @@ from pyiceberg.table import Table
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import BadInput, StateUnknown
 from wavestitch.contracts.held import HeldChunk, PublishedWaveform
-from wavestitch.contracts.ports import CommitConflict, HeldRow, StagedFile
+from wavestitch.contracts.ports import CommitConflict, HeldRow, Remains, StagedFile
 from wavestitch.contracts.position import Head
 from wavestitch.tables.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
-from wavestitch.tables.heads import newest_head, walk_heads
+from wavestitch.tables.heads import find_remains, newest_head, walk_heads
 from wavestitch.tables.held_payloads import Coordinate, write_payloads
 from wavestitch.tables.held_rows import absent_rows, held_batches, read_held
 from wavestitch.tables.id_cache import IdCache
@@ -70,6 +70,20 @@ class StreamTables:
     def head(self) -> Head | None:
         table = self._waveforms.load()
         return None if table is None else newest_head(table)
+
+    def remains(self) -> Remains | None:
+        table = self._waveforms.load()
+        return None if table is None else find_remains(table)
+
+    def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
+        table = self._waveforms.ensure()
+        if find_remains(table) != remains:
+            raise CommitConflict(f"table {self._waveforms.name} is not as it was looked at; nothing was written")
+        self._waveforms.commit_files(table, [], new.to_properties())
+        found = newest_head(table)
+        if found != new:
+            raise StateUnknown(f"the commit to table {self._waveforms.name} was accepted but is not in what came back")
+        return new if found is None else found
 
     def heads(self) -> list[Head]:
         table = self._waveforms.load()

@@ -1,0 +1,186 @@
+"""A head that somebody else's tool expired: rebuilt from the group's tag, the table and the history, shown before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.domain.producing import letter, metadata
+from tests.domain.table_rows import first_head
+from tests.memory.batch import Bench, run_batch
+from tests.memory.memory_log import MemoryLog
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
+from wavestitch.contracts.batch_row import describe_head
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.position import GroupOffset, HeadKind
+from wavestitch.contracts.stream import Stream
+from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.snapshot_expiry import expire_snapshots
+from wavestitch.tables.stream_tables import StreamTables
+
+START_MS = 1_767_614_400_000
+STREAM = Stream(name="ecg", topic="waves", group="g")
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """Waveforms a and b are published, of c one chunk is held; two batches, and then the head is gone."""
+    made = Bench(MemoryLog("waves", 1))
+    send(made, "a", 0)
+    send(made, "a", 1)
+    ingest(made)
+    send(made, "b", 0)
+    send(made, "b", 1)
+    send(made, "c", 0)
+    ingest(made)
+    made.tables.expire_head()
+    return made
+
+
+def send(bench: Bench, waveform_id: str, seq: int) -> None:
+    one = letter(waveform_id, seq, bytes([ord(waveform_id[0]), seq]), meta=metadata(START_MS), count=2)
+    bench.log.append(0, START_MS, one.key, one.headers, one.value)
+
+
+def ingest(bench: Bench) -> None:
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=START_MS)
+
+
+def published(bench: Bench) -> list[str]:
+    return sorted(row.waveform_id for _, row in bench.tables.rows)
+
+
+def look(bench: Bench, word: str = "rebuilt") -> Rewind:
+    return plan_rewind(STREAM, Target(word), log=bench.log, tables=bench.tables, who="a test", why="to see")
+
+
+def apply(bench: Bench, *, accept_skip: bool = False) -> Any:
+    return apply_rewind(STREAM, look(bench), accept_skip=accept_skip, log=bench.log, tables=bench.tables)
+
+
+@pytest.mark.parametrize("word", ["earliest", "group", "head", "start-over"])
+def test_until_it_is_rebuilt_everything_is_refused_with_that_way_out(bench: Bench, word: str) -> None:
+    with pytest.raises(Refused, match="--to rebuilt"):
+        ingest(bench)
+    with pytest.raises(Refused, match="--to rebuilt"):
+        look(bench, word)
+
+
+def test_it_is_shown_first_and_goes_on_where_the_groups_tag_stands(bench: Bench) -> None:
+    before = list(bench.tables.snapshots)
+    shown = look(bench)
+    assert bench.tables.snapshots == before
+    assert shown.moves == {0: (None, 5)}
+    assert "partition 0: the group's tag (head 3, generation 1)" in shown.remarks
+    assert any("not known" in r and "skipped" in r and "watermark" in r for r in shown.remarks)
+    head = apply(bench)
+    assert (head.kind, head.positions[0].next_offset) == (HeadKind.REBUILT, 5)
+    assert head.version > before[-1].version
+    send(bench, "c", 1)
+    ingest(bench)
+    assert published(bench) == ["a", "b", "c"]
+
+
+def test_where_a_decision_is_not_in_the_history_everything_is_read_again(bench: Bench) -> None:
+    """What it held would not count: the chunk of c must come from the log once more."""
+    bench.tables.history.pop()
+    shown = look(bench)
+    assert shown.moves == {0: (None, 0)}
+    assert any("may not be known" in r for r in shown.remarks)
+    apply(bench)
+    send(bench, "c", 1)
+    ingest(bench)
+    assert published(bench) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("metadata_text", ["", "wavestitch/2 0f8fad5b g9 s9"])
+def test_a_tag_that_is_not_this_tables_is_not_believed(bench: Bench, metadata_text: str) -> None:
+    bench.log.group[0] = GroupOffset(5, metadata_text)
+    assert look(bench).moves == {0: (None, 0)}
+    apply(bench)
+    send(bench, "c", 1)
+    ingest(bench)
+    assert published(bench) == ["a", "b", "c"]
+
+
+def test_what_retention_took_meanwhile_is_named(bench: Bench) -> None:
+    send(bench, "d", 0)
+    bench.log.retain_from(0, 6)
+    assert look(bench).skipped == (OffsetRange(0, 5, 6),)
+    with pytest.raises(Refused, match=r"would skip partition 0 \[5, 6\)"):
+        apply(bench)
+    assert apply(bench, accept_skip=True).skipped == (OffsetRange(0, 5, 6),)
+
+
+def test_where_published_rows_are_missing_no_position_is_believed(bench: Bench) -> None:
+    bench.tables.rows.pop()
+    with pytest.raises(Refused, match=r"history says that 2 waveforms were published, the table has 1.*start-over"):
+        look(bench)
+
+
+def test_where_the_head_is_there_nothing_is_rebuilt() -> None:
+    bench = Bench(MemoryLog("waves", 1))
+    send(bench, "a", 0)
+    ingest(bench)
+    with pytest.raises(Refused, match="its head is there"):
+        look(bench)
+
+
+def test_a_run_that_was_planned_before_is_fenced(bench: Bench) -> None:
+    from tests.memory.batch import Carrying, carry_through  # noqa: PLC0415
+    from wavestitch.contracts.errors import Fenced  # noqa: PLC0415
+
+    made = Bench(MemoryLog("waves", 1))
+    send(made, "a", 0)
+    send(made, "a", 1)
+    made.log.live_members = []
+    ingest(made)
+    send(made, "b", 0)
+    from wavestitch.batch.plan import plan_batch  # noqa: PLC0415
+    from wavestitch.contracts.plan import Plan  # noqa: PLC0415
+
+    plan = plan_batch(
+        STREAM, PlanRequest(), log=made.log, tables=made.tables, clock_ms=START_MS, nonce="n", code_version="test"
+    )
+    assert isinstance(plan, Plan)
+    made.tables.expire_head()
+    apply(made)
+    with pytest.raises(Fenced):
+        carry_through(made, plan, Carrying())
+
+
+def test_the_real_table_is_rebuilt_after_spark_kept_its_own_snapshot_only(tmp_path: Path) -> None:
+    tables = StreamTables(CatalogSettings("local", f"sqlite:///{tmp_path}/c.db", f"file://{tmp_path}/wh"), "ecg")
+    assert tables.remains() is None
+    head = tables.commit(None, first_head(), [])
+    assert tables.remains() is None
+    tables.append_batches([describe_head(head, stream="ecg", committed_ms=0)])
+    waveforms = tables.stored()[0]
+    table = waveforms.load()
+    assert table is not None
+    waveforms.commit_files(table, [], {})  # a snapshot without our keys, as a compaction makes it
+    now = tables.waveforms()
+    assert now is not None
+    expire_snapshots(waveforms, [s.snapshot_id for s in now.metadata.snapshots][:-1])
+    with pytest.raises(Refused, match=r"head of table ecg.waveforms has been expired.*--to rebuilt"):
+        tables.head()
+    log = MemoryLog("waves", len(head.positions))
+    for p in head.positions:
+        for _ in range(head.positions[p].next_offset + 1):
+            log.append(p, START_MS, None, (), None)
+    tag = head.tag(str(tables.table_uuid())).encode()
+    log.group = {p: GroupOffset(at.next_offset, tag) for p, at in head.positions.items()}
+    found = plan_rewind(STREAM, Target("rebuilt"), log=log, tables=tables, who="a test", why="to see")
+    made = apply_rewind(STREAM, found, accept_skip=False, log=log, tables=tables)
+    assert tables.head() == made
+    assert {p: at.next_offset for p, at in made.positions.items()} == {
+        p: at.next_offset for p, at in head.positions.items()
+    }
+    assert made.sequence == 3
+    assert tables.remains() is None
+    with pytest.raises(Refused, match="somebody committed"):
+        apply_rewind(STREAM, found, accept_skip=False, log=log, tables=tables)

@@ -1,0 +1,125 @@
+"""A head in place of one that somebody else's tool expired: what it can be made from, and what nobody knows any more.
+
+The group's tag proves which positions a head of this table had. The history proves that the decisions up to it are
+known, so that what they held counts. Where either is missing, a partition begins again at the log's start: reading again loses
+nothing, since what is published is recognised. Never takes a position that was not proven. Keeps I1, I2 and I7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wavestitch.batch.rewind_target import Sight
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.ports import Remains
+from wavestitch.contracts.position import Head, HeadKind, Position, Tag, parse_tag
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """`skipped`: below the log's start, lost to retention. `remarks`: a sentence each, for people."""
+
+    head: Head
+    skipped: tuple[OffsetRange, ...]
+    remarks: tuple[str, ...]
+
+
+def rebuild_head(sight: Sight, remains: Remains, history: Sequence[BatchRow], *, note: str) -> Rebuilt:
+    """`history`: newest first. Raises `Refused` where nothing ever was, or where published rows are missing."""
+    tags = {p: tag for p in sight.topic.partitions if (tag := _tag(sight, remains, p)) is not None}
+    if remains.last_sequence == 0 and not tags and not history:
+        raise Refused(f"stream {sight.stream.name} never had a head; there is nothing to rebuild")
+    _refuse_missing_rows(sight, remains, history)
+    left = remains.left if remains.left is not None and remains.left.topic_id == sight.topic.topic_id else None
+    known_to = _known_to(history)
+    proven = {p: sight.group[p] for p, tag in tags.items() if tag.sequence <= known_to}
+    shown = {p: found.offset for p, found in proven.items() if found is not None}
+    positions = {p: _position(sight, p, shown) for p in sight.topic.partitions}
+    skipped = tuple(OffsetRange(p, at, to) for p, at in sorted(shown.items()) if at < (to := positions[p].next_offset))
+    sequences = [remains.last_sequence, *(t.sequence for t in tags.values()), *(b.sequence for b in history)]
+    head = Head(
+        sequence=max(sequences) + 1,
+        generation=_generation(remains, tags, history),
+        kind=HeadKind.REBUILT,
+        topic_id=sight.topic.topic_id,
+        positions=positions,
+        skipped=(left.skipped if left is not None else ()) + skipped,
+        watermark_ms=left.watermark_ms if left is not None else 0,
+        note=note,
+    )
+    return Rebuilt(head, skipped, _remarks(sight, remains, tags, shown, known_to=known_to, left=left))
+
+
+def _tag(sight: Sight, remains: Remains, partition: int) -> Tag | None:
+    found = sight.group.get(partition)
+    tag = parse_tag(found.metadata) if found is not None else None
+    return tag if tag is not None and tag.table == remains.table else None
+
+
+def _position(sight: Sight, partition: int, shown: Mapping[int, int]) -> Position:
+    here = sight.ends[partition]
+    at = shown.get(partition)
+    # Beyond the log's end: it was cut back. Below its start: retention; then what is gone is named as skipped.
+    return Position(here.log_start if at is None or not here.log_start <= at <= here.high_watermark else at)
+
+
+def _known_to(history: Sequence[BatchRow]) -> int:
+    """The last head up to which every one stands in the history; 0 where the first is missing."""
+    known = {b.sequence for b in history}
+    to = 0
+    while to + 1 in known:
+        to += 1
+    return to
+
+
+def _generation(remains: Remains, tags: Mapping[int, Tag], history: Sequence[BatchRow]) -> int:
+    """Newer than any that ever was: each head that left no trace may have been a rewind."""
+    versions = [*((t.generation, t.sequence) for t in tags.values()), *((b.generation, b.sequence) for b in history)]
+    if remains.left is not None:
+        versions.append(remains.left.version)
+    generation = max((g for g, _ in versions), default=0)
+    untraced = max(0, remains.last_sequence - max((s for _, s in versions), default=0))
+    return generation + untraced + 1
+
+
+def _refuse_missing_rows(sight: Sight, remains: Remains, history: Sequence[BatchRow]) -> None:
+    recorded = sum(b.waveforms.get("published", 0) for b in history)
+    if remains.rows < recorded:
+        raise Refused(
+            f"stream {sight.stream.name}: the history says that {recorded} waveforms were published, the table has "
+            f"{remains.rows}: it was rolled back or rewritten by another tool, so no position can be believed. Put the "
+            "table back (an older metadata file), or begin anew: drop this table, then `wavestitch rewind "
+            f"{sight.stream.name} --to start-over --apply`",
+            recorded=recorded,
+            rows=remains.rows,
+        )
+
+
+def _remarks(
+    sight: Sight,
+    remains: Remains,
+    tags: Mapping[int, Tag],
+    shown: Mapping[int, int],
+    *,
+    known_to: int,
+    left: Head | None,
+) -> tuple[str, ...]:
+    said = [f"table {remains.table} has {remains.rows} published waveforms and no head; it is made anew from:"]
+    for p in sight.topic.partitions:
+        if p in shown:
+            said.append(f"partition {p}: the group's tag (head {tags[p].sequence}, generation {tags[p].generation})")
+        elif p in tags:
+            said.append(
+                f"partition {p}: the log's start; the tag shows head {tags[p].sequence}, the history knows all decisions "
+                f"up to head {known_to} only, so what was held since may not be known"
+            )
+        else:
+            said.append(f"partition {p}: the log's start; the group has no tag of this table")
+    if left is None:
+        said.append("not known: skipped ranges, and the watermark, which begins anew; the topic is the one of now")
+    else:
+        said.append(f"skipped ranges and watermark: from head {left.sequence}, which is left in the table's metadata")
+    return tuple(said)
