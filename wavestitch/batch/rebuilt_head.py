@@ -1,9 +1,9 @@
 """A head in place of one that somebody else's tool expired: what it can be made from, and what nobody knows any more.
 
 The group's tag proves which positions a head of this table had. The history proves that the decisions up to it are
-known, so that what they held counts. Where either is missing, a partition begins again at the log's start: reading again loses
-nothing, since what is published is recognised. Never takes a position that was not proven. Keeps I1, I2 and I7.
-"""
+known, so that what they held counts. Where either is missing, a partition begins again at the log's start: reading
+again loses nothing, since what is published is recognised. Never takes a position that was not proven. Keeps I1, I2
+and I7.
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def _remarks(
             said.append(f"partition {p}: the group's tag (head {tags[p].sequence}, generation {tags[p].generation})")
         elif p in tags:
             said.append(
-                f"partition {p}: the log's start; the tag shows head {tags[p].sequence}, the history knows all decisions "
-                f"up to head {known_to} only, so what was held since may not be known"
+                f"partition {p}: the log's start; the tag shows head {tags[p].sequence}, the history knows all "
+                f"decisions up to head {known_to} only, so what was held since may not be known"
             )
         else:
             said.append(f"partition {p}: the log's start; the group has no tag of this table")
