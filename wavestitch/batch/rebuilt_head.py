@@ -4,6 +4,7 @@ The group's tag proves which positions a head of this table had. The history pro
 known, so that what they held counts. Where either is missing, a partition begins again at the log's start: reading
 again loses nothing, since what is published is recognised. Never takes a position that was not proven. Keeps I1, I2
 and I7.
+"""
 
 from __future__ import annotations
 
