@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import stat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import LandedSlice
-from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, LANDING_FORMAT
+from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, LANDING_FORMAT, texts_of
 from wavestitch.mapped_file import map_sparsely
 
 _FORMAT_KEY = b"wavestitch.landing-format"
@@ -34,7 +34,7 @@ def read_index(folder: Path, landed: LandedSlice) -> pa.Table:
     path = folder / landed.file
     _check_place(path, landed)
     table = _read(path)
-    seen = xxhash.xxh3_128()
+    seen = hashlib.sha256()
     try:
         # What lies on disk becomes addresses: unchecked, a damaged length would end the process.
         table.drop_columns(["payload"]).validate(full=True)
@@ -44,13 +44,18 @@ def read_index(folder: Path, landed: LandedSlice) -> pa.Table:
         raise _damaged(path, error) from error
     if seen.hexdigest() != landed.index_digest:
         raise Altered(
-            f"{path}: what it says of its records has XXH3-128 {seen.hexdigest()}, written was {landed.index_digest}. "
+            f"{path}: what it says of its records has SHA-256 {seen.hexdigest()}, written was {landed.index_digest}. "
             "Delete it and run the batch's read step again",
             file=str(path),
         )
     # Arrow's own `included_fields` copies what it leaves out into memory; dropping mapped columns costs nothing.
     index = table.select(list(INDEX_COLUMNS))
     _check_rows(landed, index)
+    try:
+        for batch in index.to_batches():
+            texts_of(batch)
+    except ValueError as error:
+        raise _damaged(path, error) from error
     return index
 
 

@@ -8,13 +8,13 @@ attempt finds its file there already (I6).
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
-import xxhash
 
 from consumers.landed_file import besides_payload
 from consumers.pending_rows import PendingRows, RawHeaders
@@ -45,7 +45,7 @@ class LandingWriter:
         self._records = 0
         self._payload_bytes = 0
         self._seen_ms: int | None = None
-        self._index = xxhash.xxh3_128()
+        self._index = hashlib.sha256()
         self._file: DigestingFile | None = None
         self._ipc: Any = None
 
@@ -73,6 +73,11 @@ class LandingWriter:
         """A record that is no valid chunk, kept as it came. `headers` None: it has none, or they cannot be read."""
         self._pending.add_rejection(offset, timestamp_ms, rejection, key=key, headers=headers, value=value)
         self._count(timestamp_ms, len(value or b""))
+
+    @property
+    def stored_bytes(self) -> int:
+        """What the slice takes so far: values, keys, headers and metadata; of what is pending, at the most."""
+        return (self._file.size if self._file else 0) + self._pending.size
 
     def finish(self, holes: Sequence[Hole]) -> LandedSlice:
         """Write what is pending, make the file durable and give it its name."""

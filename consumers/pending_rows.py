@@ -14,19 +14,22 @@ import pyarrow as pa
 
 from consumers.arrow_columns import ends_to_offsets, to_column, validity_of
 from wavestitch.contracts.chunk_header import Chunk, Rejection, crc32, record_digest
-from wavestitch.contracts.rows import LANDING
+from wavestitch.contracts.rows import LANDING, texts_once
 
 BATCH_BYTES = 4 << 20
 BATCH_ROWS = 1 << 16
 """Records without payload must not pile up, either."""
 
-_ROW_TYPES = tuple(LANDING.field(name).type for name in LANDING.names if name not in ("partition", "payload"))
+_COLUMNS = [n for n in LANDING.names if n not in ("partition", "meta_row", "payload")]
+_ROW_TYPES = [LANDING.field(n).type for n in _COLUMNS]
+_META = _COLUMNS.index("meta")
 
 RawHeaders = Sequence[tuple[str, bytes | None]]
 
 
 class PendingRows:
-    """Rows in, one Arrow record batch out. `size`: payload bytes and other variable bytes that wait."""
+    """Rows in, one Arrow record batch out. `size`: payload bytes and other variable bytes that wait, metadata as often
+    as they came: so what reads a record batch is bounded, too, although they are stored once."""
 
     __slots__ = ("_aside", "_ends", "_nulls", "_partition", "_payload", "_rows", "_used")
 
@@ -48,7 +51,7 @@ class PendingRows:
 
     def add_chunk(self, offset: int, timestamp_ms: int, chunk: Chunk, value: bytes) -> None:
         self._rows.append((offset, timestamp_ms, *chunk, None, None, None, None))
-        self._aside += len(chunk.meta)
+        self._aside += len(chunk.meta) + len(chunk.waveform_id)
         self._append(value)
 
     def add_rejection(
@@ -74,8 +77,10 @@ class PendingRows:
     def to_batch(self) -> pa.RecordBatch:
         """A record batch over this object's own buffer: to be written and dropped before the next row is added."""
         rows = len(self._rows)
-        columns = zip(*self._rows, strict=True)
+        columns: list[Sequence[Any]] = list(zip(*self._rows, strict=True))
+        columns[_META], meta_rows = texts_once(columns[_META])
         arrays = [to_column(values, type_) for values, type_ in zip(columns, _ROW_TYPES, strict=True)]
+        arrays.insert(_META + 1, to_column(meta_rows, pa.int32()))
         validity, nulls = (None, 0)
         if self._nulls:
             missing = set(self._nulls)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,8 @@ def stitch_on_spark(spark: SparkContext, job: StitchJob) -> StitchReport:
     tasks = len(job.assignments)
 
     def run(number: int) -> str:
+        # In the worker: it has payload in memory, which has no place in a core file.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         return run_task(job, job.assignments[number])
 
     outcomes = spark.parallelize(range(tasks), tasks).map(run).collect() if tasks else []

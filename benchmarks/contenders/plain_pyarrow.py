@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.children import serve
 from wavestitch.contracts.chunk_header import chunk_crc
+from wavestitch.contracts.rows import texts_of
 
 _GROUP_BYTES = 64 << 20
 _SCHEMA = pa.schema(
@@ -55,10 +56,10 @@ def _pieces(batch: Any, number: int, buffers: list[Any]) -> list[_Piece]:
     payload = batch.column("payload")
     buffers.append(payload.buffers()[2])
     ends = memoryview(payload.buffers()[1]).cast("i")[payload.offset : payload.offset + len(payload) + 1].tolist()
-    columns = [batch.column(c).to_pylist() for c in ("waveform_id", "seq", "crc", "count", "meta")]
+    columns = [batch.column(c).to_pylist() for c in ("waveform_id", "seq", "crc", "count")]
     return [
         _Piece(wid, seq, number, ends[i], ends[i + 1], crc, count, meta)
-        for i, (wid, seq, crc, count, meta) in enumerate(zip(*columns, strict=True))
+        for i, (wid, seq, crc, count, meta) in enumerate(zip(*columns, texts_of(batch), strict=True))
     ]
 
 

@@ -25,6 +25,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.receipt import Receipt, check_coverage
+from wavestitch.contracts.rows import texts_of
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 
@@ -142,7 +143,7 @@ def landed_rows(folder: Path, plan: Plan, receipts: Sequence[Receipt]) -> list[d
                 table.validate(full=True)
                 assert table.num_rows == landed.records == read_index(folder, landed).num_rows
                 for batch in table.to_batches():
-                    check_payloads(landed.file, batch)
+                    check_payloads(landed.file, batch, texts_of(batch))
                 rows += table.to_pylist()
     return sorted(rows, key=lambda r: (r["partition"], r["offset"]))
 

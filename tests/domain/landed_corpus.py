@@ -188,7 +188,8 @@ def land(path: Path, rows: Sequence[dict[str, Any]], rng: random.Random, *, batc
         at = 0
         while at < len(rows):
             step = batch_rows or rng.randint(1, 40)
-            out.write_batch(pa.RecordBatch.from_pylist([_whole(r) for r in rows[at : at + step]], schema=LANDING))
+            some = [_whole(r, n) for n, r in enumerate(rows[at : at + step])]
+            out.write_batch(pa.RecordBatch.from_pylist(some, schema=LANDING))
             at += step
 
 
@@ -204,5 +205,5 @@ def no_chunk(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def _whole(row: dict[str, Any]) -> dict[str, Any]:
-    return {n: row.get(n) for n in LANDING.names}
+def _whole(row: dict[str, Any], number: int) -> dict[str, Any]:
+    return {n: row.get(n) for n in LANDING.names} | {"meta_row": number if row.get("meta") is not None else None}

@@ -96,8 +96,9 @@ def write_landing(path: Path, rows: Landed, *, batch_rows: int = 2, raw_key: byt
                     "raw_key": raw_key,
                     "raw_headers": b"[]" if raw_key else None,
                     "payload": payload,
+                    "meta_row": n,
                 }
-                for partition, offset, payload in rows[start : start + batch_rows]
+                for n, (partition, offset, payload) in enumerate(rows[start : start + batch_rows])
             ]
             writer.write_batch(pa.RecordBatch.from_pylist(some, schema=LANDING))
     return path

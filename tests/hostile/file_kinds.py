@@ -5,6 +5,7 @@ A kind does something to a landed batch (a `Bed`); loading the batch must then e
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -68,7 +69,7 @@ class Bed:
         def agree(found: Json) -> None:
             found["slices"][0] |= {"file": name, "digest": digest, "file_bytes": len(content)}
             with suppress(WavestitchError):  # what is no landing file has no index
-                seen = xxhash.xxh3_128()
+                seen = hashlib.sha256()
                 for batch in open_landing(self.folder / name).to_batches():
                     seen.update(besides_payload(batch))
                 found["slices"][0]["index_digest"] = seen.hexdigest()
@@ -108,7 +109,7 @@ def _landing_bytes() -> list[FileKind]:
 
     no_file, other_index, other_payload = "no whole landing file", "written was", "was landed with CRC"
     return [
-        flipped("first batch's header", 0.3, other_index),
+        flipped("first batch's header", 0.3, no_file),
         flipped("middle", 0.5, other_index),
         flipped("last bytes", 0.9, no_file),
         flipped("end magic", 1.0, no_file),
@@ -213,6 +214,10 @@ def _consistent_lies() -> list[FileKind]:
     def repeated(table: pa.Table) -> pa.Table:
         return table.take([0] * len(table))
 
+    def astray(table: pa.Table) -> pa.Table:
+        at = LANDING.get_field_index("meta_row")
+        return table.set_column(at, LANDING.field(at), pa.array([1 << 30] * len(table), pa.int32()))
+
     def typed(table: pa.Table) -> pa.Table:
         return table.set_column(4, "seq", table.column("seq").cast(pa.int64()))
 
@@ -221,6 +226,7 @@ def _consistent_lies() -> list[FileKind]:
         lies("text", damaged(lambda _: b"offset,payload\n" * 100), "no whole landing file"),
         lies("no bytes", damaged(lambda _: b""), "no whole landing file"),
         lies("half a file", damaged(lambda c: c[: len(c) // 2]), "no whole landing file"),
+        lies("metadata that stand nowhere", rewritten(astray), "where there are none"),
         lies("a file without a column", rewritten(lambda t: t.drop_columns(["crc"])), "columns"),
         lies("a file with a column more", rewritten(lambda t: t.append_column("x", t.column("crc"))), "columns"),
         lies("a file with a wider type", rewritten(typed), "columns"),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import xxhash
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -36,6 +36,7 @@ from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, plan_from_json
 from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage, receipt_from_json
+from wavestitch.contracts.rows import texts_of
 from wavestitch.contracts.verdict import Verdict, verdict_from_json
 
 SEED = 20261121
@@ -97,7 +98,7 @@ def taken(folder: Path, written: LandedSlice) -> pa.Table:
     read_index(folder, written)
     table = open_landing(folder / str(written.file))
     for batch in table.to_batches():
-        check_payloads(str(written.file), batch)
+        check_payloads(str(written.file), batch, texts_of(batch))
     return table
 
 
@@ -108,7 +109,7 @@ def index_or_error(folder: Path, written: LandedSlice, content: bytes) -> None:
     path.write_bytes(content)
 
     def read() -> list[ChunkFacts]:
-        seen = xxhash.xxh3_128()
+        seen = hashlib.sha256()
         for batch in open_landing(path).to_batches():
             seen.update(besides_payload(batch))
         agreeing = replace(written, file=path.name, file_bytes=len(content), index_digest=seen.hexdigest())

@@ -24,6 +24,7 @@ import xxhash
 from consumers.landed_file import open_landing, read_index
 from consumers.landing import LandingWriter
 from consumers.pending_rows import BATCH_BYTES
+from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
 from wavestitch.contracts.errors import Altered, Terminal, Transient
 from wavestitch.contracts.holes import Hole, Proof
@@ -31,7 +32,7 @@ from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice
-from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING
+from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, texts_of
 
 SLICE = OffsetRange(4, 100, 110)
 META = (
@@ -80,7 +81,8 @@ def test_chunks_come_back_as_they_were_landed(tmp_path: Path) -> None:
         "count": None,
         "crc": chunk(1, values[1]).crc,
         "length": 1000,
-        "meta": META,
+        "meta": None,
+        "meta_row": 0,
         "digest": None,
         "piece": chunk(1, values[1]).piece,
         "reason": None,
@@ -163,7 +165,7 @@ def test_what_a_file_says_of_its_records_is_what_was_landed(tmp_path: Path, colu
     path = tmp_path / str(landed.file)
     rows = open_landing(path).to_pylist()
     kind = LANDING.field(column).type
-    rows[1][column] = (
+    rows[0 if column == "meta" else 1][column] = (
         "7" if kind == pa.string() else b"7" if kind == pa.binary() else bytes(32) if kind == pa.binary(32) else 7
     )
     with pa.ipc.new_file(str(path), LANDING) as out:
@@ -182,14 +184,14 @@ def test_payload_that_changed_is_found_where_it_is_taken(tmp_path: Path) -> None
     path = tmp_path / str(landed.file)
     content = path.read_bytes()
     [batch] = open_landing(path).to_batches()
-    check_payloads("l", batch)
+    check_payloads("l", batch, texts_of(batch))
     for offset, payload in ((100, b"first"), (101, b"other")):
         path.unlink()
         path.write_bytes(content.replace(payload, b"FOUND"))
         assert read_index(tmp_path, landed).num_rows == 3
         [batch] = open_landing(path).to_batches()
         with pytest.raises(Altered, match=f"the record of offset {offset} was landed with CRC"):
-            check_payloads("l", batch)
+            check_payloads("l", batch, texts_of(batch))
 
 
 def test_a_large_file_leaves_the_page_cache(tmp_path: Path) -> None:
@@ -334,3 +336,36 @@ def test_a_file_that_is_no_landing_file_is_refused(tmp_path: Path, damage: str) 
         read_index(tmp_path, replace(landed, file=other.name, file_bytes=other.stat().st_size))
     with pytest.raises(Altered, match="is gone"):
         open_landing(tmp_path / "none.arrow")
+
+
+def test_metadata_are_stored_once_a_record_batch_and_shared_by_the_index(tmp_path: Path) -> None:
+    long = json.dumps({**json.loads(META), "note": "x" * 10_000})
+    count = 2 * BATCH_BYTES // len(long)
+    with LandingWriter(tmp_path, OffsetRange(4, 0, count)) as writer:
+        for n in range(count):
+            writer.add_chunk(n, 1, chunk(n, b"ab")._replace(meta=long), b"ab")
+        stored = writer.stored_bytes
+        landed = writer.finish([])
+    index = read_index(tmp_path, landed)
+    assert 2 <= len(index.to_batches()) <= 3, "what reads a record batch is bounded by what came in"
+    assert landed.file_bytes < len(index.to_batches()) * (2 * len(long)) + count * 400
+    assert stored < landed.file_bytes + 2 * BATCH_BYTES
+    facts = index_facts(index, 0)
+    assert {f.meta for f in facts} == {long}
+    assert len({id(f.meta) for f in facts}) == 1
+
+
+def test_unique_metadata_count_as_what_is_stored(tmp_path: Path) -> None:
+    with LandingWriter(tmp_path, OffsetRange(4, 0, 2000)) as writer:
+        for n in range(2000):
+            writer.add_chunk(n, 1, chunk(n, b"ab")._replace(meta=f"{n:010000}"), b"ab")
+        assert writer.stored_bytes > 2000 * 10_000
+
+
+@pytest.mark.parametrize("row", [-1, 1, 2])
+def test_metadata_that_are_said_to_stand_where_there_are_none_are_refused(tmp_path: Path, row: int) -> None:
+    landed = land(tmp_path, [b"ab", b"cd"])
+    [batch] = open_landing(tmp_path / str(landed.file)).to_batches()
+    at = batch.schema.get_field_index("meta_row")
+    with pytest.raises(ValueError, match="where there are none"):
+        texts_of(batch.set_column(at, batch.schema.field(at), pa.array([0, row], pa.int32())))

@@ -25,7 +25,7 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.receipt import Receipt, check_coverage
-from wavestitch.contracts.rows import INDEX_COLUMNS, STITCHED
+from wavestitch.contracts.rows import INDEX_COLUMNS, STITCHED, texts_of
 from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchReport, assign_waveforms
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -70,6 +70,7 @@ def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> 
     seen: dict[int, int] = {}
     holes: dict[int, int] = defaultdict(int)
     reading: dict[int, tuple[int, float]] = {}
+    shared: dict[str, str] = {}
     for s in slices:
         holes[s.partition] += sum(hole.end - hole.start for hole in s.holes)
         size, seconds = reading.get(s.partition, (0, 0.0))
@@ -77,7 +78,7 @@ def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> 
         if s.seen_ms is not None:
             seen[s.partition] = s.seen_ms
         if s.file is not None:
-            chunks += index_facts(read_index(folder.path, s), len(files))
+            chunks += index_facts(read_index(folder.path, s), len(files), shared=shared)
             files.append(s.file)
     return Landed(
         files,
@@ -90,10 +91,14 @@ def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> 
     )
 
 
-def index_facts(index: pa.Table, file: int) -> list[ChunkFacts]:
-    """One `ChunkFacts` per row of a landing file's index. Repeated texts (metadata) are kept once."""
-    shared: dict[str, str] = {}
-    columns = {name: index.column(name).to_pylist() for name in INDEX_COLUMNS}
+def index_facts(index: pa.Table, file: int, *, shared: dict[str, str] | None = None) -> list[ChunkFacts]:
+    """One `ChunkFacts` per row of a landing file's index, its record batches as they were written.
+
+    Repeated texts (ids, metadata) are kept once, in `shared`.
+    """
+    shared = {} if shared is None else shared
+    columns = {name: index.column(name).to_pylist() for name in INDEX_COLUMNS if name not in ("meta", "meta_row")}
+    columns["meta"] = [text for batch in index.to_batches() for text in texts_of(batch)]
     for name in ("waveform_id", "meta", "evidence"):
         columns[name] = [None if v is None else shared.setdefault(v, v) for v in columns[name]]
     rows = zip(*(columns[name] for name in _FACT_COLUMNS), strict=True)

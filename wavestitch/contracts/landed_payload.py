@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from wavestitch.contracts.chunk_header import ascii_count, chunk_crc, crc32
 from wavestitch.contracts.errors import Altered
 
 
-def check_payloads(landing: str, rows: pa.RecordBatch) -> None:
-    """Compare payloads of landing file `landing` with the CRCs that they were landed with; raises `Altered`."""
-    names = ("reason", "waveform_id", "seq", "count", "meta", "crc", "payload", "offset")
-    for reason, waveform_id, seq, count, meta, crc, payload, offset in zip(*(rows[n] for n in names), strict=True):
+def check_payloads(landing: str, rows: pa.RecordBatch, metas: Sequence[str | None]) -> None:
+    """Compare payloads of landing file `landing` with the CRCs that they were landed with; raises `Altered`.
+
+    `metas`: the metadata of these rows, see `texts_of`.
+    """
+    names = ("reason", "waveform_id", "seq", "count", "crc", "payload", "offset")
+    columns = zip(*(rows[n] for n in names), metas, strict=True)
+    for reason, waveform_id, seq, count, crc, payload, offset, meta in columns:
         value = payload.as_buffer() or b""
         if reason.as_py() is None:
             said = (waveform_id.as_py().encode(), b"%d" % seq.as_py(), ascii_count(count.as_py()))
-            seen = chunk_crc(*said, meta.as_py().encode(), value)
+            seen = chunk_crc(*said, (meta or "").encode(), value)
         else:
             seen = crc32(value) & 0xFFFFFFFF
         if seen != crc.as_py():

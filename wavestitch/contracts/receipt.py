@@ -20,7 +20,7 @@ _FILE = re.compile(r"slice-p[0-9]+-[0-9]+-[0-9]+-[0-9a-f]{32}\.arrow")
 @dataclass(frozen=True, slots=True)
 class LandedSlice:
     """One slice as it lies on disk. `file` is a name in the plan's folder, None where the slice had no record.
-    `digest`: XXH3-128 of it; `index_digest`: of all that it says of its records, which includes a CRC of each payload.
+    `digest`: XXH3-128 of it; `index_digest`: SHA-256 of all that it says of its records, that of each payload included.
     `holes`: offsets without a record, each with its proof. `seen_ms`: record time
     of the last record. `payload_bytes`: of all records. `seconds`: what reading it took."""
 

@@ -6,6 +6,8 @@ stitched, no samples: what the gate looks at, what publish needs. `PUBLISHED`: o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 LANDING_FORMAT = b"2"
@@ -19,7 +21,8 @@ LANDING = pa.schema(
         ("count", pa.int32()),
         ("crc", pa.uint32()),
         ("length", pa.int32()),  # bytes of payload; 0 for a null value
-        ("meta", pa.string()),
+        ("meta", pa.string()),  # once per record batch: in the first row that has this text
+        ("meta_row", pa.int32()),  # the row of this record batch in which this one's text stands; null: it has none
         ("digest", pa.string()),
         ("piece", pa.binary(32)),  # `piece_digest`: what tells two records of one place apart
         ("reason", pa.string()),  # null: a valid chunk
@@ -31,6 +34,23 @@ LANDING = pa.schema(
     metadata={b"wavestitch.landing-format": LANDING_FORMAT},
 )
 INDEX_COLUMNS = tuple(n for n in LANDING.names if n not in ("payload", "raw_key", "raw_headers"))
+
+
+def texts_once(texts: Sequence[str | None]) -> tuple[list[str | None], list[int | None]]:
+    """`meta` and `meta_row` of a record batch whose rows have these texts."""
+    first: dict[str, int] = {}
+    rows = [None if text is None else first.setdefault(text, n) for n, text in enumerate(texts)]
+    return [text if rows[n] == n else None for n, text in enumerate(texts)], rows
+
+
+def texts_of(batch: pa.RecordBatch) -> list[str | None]:
+    """The metadata of each row of a whole record batch; equal ones are one object. Raises `ValueError` where a row
+    names one that has none."""
+    texts, rows = batch.column("meta").to_pylist(), batch.column("meta_row").to_pylist()
+    if any(row is not None and not (0 <= row < len(texts) and texts[row] is not None) for row in rows):
+        raise ValueError("a row's metadata are said to stand where there are none")
+    return [None if row is None else texts[row] for row in rows]
+
 
 CHUNK_STRUCT = pa.struct(
     [("partition", pa.int32()), ("offset", pa.int64()), ("length", pa.int32()), ("piece", pa.binary())]

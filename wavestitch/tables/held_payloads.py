@@ -100,7 +100,9 @@ def _find(table: Table, files: list[FileScanTask], ordered: list[Coordinate]) ->
 
 def _rows_of(table: Table, task: FileScanTask, rows: list[int]) -> Iterator[pa.RecordBatch]:
     """These rows (ascending) of one file, as landing rows."""
-    names = [_HELD_NAMES.get(n, n) for n in LANDING.names]
+    # Only the bytes are taken from this file: what its rows say of themselves stands in the held rows.
+    fields = [f for f in LANDING if f.name not in ("meta", "meta_row")]
+    names = [_HELD_NAMES.get(f.name, f.name) for f in fields]
     start, at = 0, 0
     for batch in read_file(table, task, names):
         here: list[int] = []
@@ -110,7 +112,8 @@ def _rows_of(table: Table, task: FileScanTask, rows: list[int]) -> Iterator[pa.R
         start += batch.num_rows
         if here:
             taken = batch.take(pa.array(here, pa.int64()))
-            columns = [taken[n].cast(f.type) for n, f in zip(names, LANDING, strict=True)]
+            known = {f.name: taken[n].cast(f.type) for n, f in zip(names, fields, strict=True)}
+            columns = [known[f.name] if f.name in known else pa.nulls(len(here), f.type) for f in LANDING]
             yield from _cut(pa.record_batch(columns, schema=LANDING))
 
 

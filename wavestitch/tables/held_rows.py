@@ -19,6 +19,7 @@ from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.rows import texts_of
 from wavestitch.tables.file_scans import read_rows
 from wavestitch.tables.row_filter import is_in
 from wavestitch.tables.table_layout import HELD, RAW_COLUMNS
@@ -79,7 +80,8 @@ def _with_bytes(landing: str, rows: list[HeldRow], plan_id: str) -> Iterator[pa.
             if here:
                 taken = landed.take(pa.array([r.row - start for r in here], pa.int64()))
                 _check_places(landing, taken, here)
-                check_payloads(landing, taken)
+                texts = texts_of(landed)
+                check_payloads(landing, taken, [texts[r.row - start] for r in here])
                 yield _batch(here, taken, plan_id)
             start = end
     if waiting:
