@@ -21,6 +21,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import Terminal, Transient, error_from_json
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
@@ -123,7 +124,10 @@ class UnitProcesses:
             child.unit = job["unit"]
         else:
             process = subprocess.Popen(
-                _ARGV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**_FEW_HEAPS, **os.environ}
+                _ARGV,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**_FEW_HEAPS, **child_environment(os.environ)},
             )
             child = _Child(process, job["unit"])
             child.listener = threading.Thread(target=self._listen, args=(child,), daemon=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -236,21 +235,21 @@ def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> N
             f"Airflow has no connection {name!r} (settings: spark.connection); make one of type spark"
         ) from None
     submit.error_file(outcome).unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(prefix="wavestitch-submit-") as private:
-        properties = Path(private) / "spark.properties"
-        properties.write_text(
-            submit.spark_properties(submit.spark_conf(master, resolve_secrets(settings.spark.conf))), encoding="latin-1"
-        )
+    with submit.properties_file(submit.spark_conf(master, resolve_secrets(settings.spark.conf))) as properties:
         hook = SparkSubmitHook(
             conn_id=name,
             name="wavestitch reassemble",
-            properties_file=str(properties),
+            properties_file=properties.name,
             application_args=["--job", str(job), "--result", str(outcome)],
         )
         # Airflow tells the task when it is cleared or out of time; the application must hear of it.
         get_current_context()["task"].on_kill = hook.on_kill
         try:
-            hook.submit(str(submit.APPLICATION), env=submit.spark_environment(settings.spark.java_home))
+            hook.submit(
+                str(submit.APPLICATION),
+                env=submit.spark_environment(settings.spark.java_home, also=settings.spark.environment),
+                pass_fds=properties.handles,
+            )
         except AirflowException as error:
             left = submit.left_error(outcome)
             raise left or Transient(f"Spark failed and the application left no error: {str(error)[-600:]}") from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ _PR_SET_PDEATHSIG = 1
 
 def main(argv: Sequence[str]) -> None:
     starter, command = int(argv[0]), list(argv[1:])
+    # The app and its Python workers have samples in their memory, which no crash may write to a disk.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         # SIGTERM and not SIGKILL: the JVM then removes its temporary folders.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)

@@ -20,9 +20,9 @@ from pathlib import Path
 from spark_apps.submit import (
     JVM_OPTIONS,
     LOCAL_JVM_OPTIONS,
+    properties_file,
     spark_conf,
     spark_environment,
-    spark_properties,
     spark_submit,
 )
 from wavestitch.contracts.errors import BadInput
@@ -89,15 +89,15 @@ def _make(folder: Path, name: str, java_home: Path, say: Callable[[str], None]) 
     with tempfile.TemporaryDirectory(prefix=".spark-archive-", dir=folder) as scratch:
         made, log = Path(scratch) / "made.jsa", Path(scratch) / "log"
         options = f"{LOCAL_JVM_OPTIONS} -XX:ArchiveClassesAtExit={made} -Xlog:cds=off -Xlog:cds+dynamic=off"
-        properties = Path(scratch) / "spark.properties"
-        properties.write_text(spark_properties(spark_conf("local[2]", {JVM_OPTIONS: options})), encoding="latin-1")
-        with log.open("wb") as out:
+        conf = spark_conf("local[2]", {JVM_OPTIONS: options})
+        with log.open("wb") as out, properties_file(conf) as properties:
             child = subprocess.Popen(
-                [str(spark_submit()), "--master", "local[2]", "--properties-file", str(properties), str(APPLICATION)],
+                [str(spark_submit()), "--master", "local[2]", "--properties-file", properties.name, str(APPLICATION)],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env=spark_environment(java_home),
+                pass_fds=properties.handles,
             )
             try:
                 code = _wait(child, say)

@@ -12,12 +12,14 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError, error_from_json
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.write_once import write_first
@@ -44,7 +46,8 @@ _DEFAULTS = {
 }
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
 # The JVM only deals out names: it is gone before optimised code would have paid for its compilation.
-LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# In its memory there may be samples: where it crashes, they stay there.
+LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-CreateCoredumpOnCrash"
 _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -60,6 +63,7 @@ def submit_reassembly(
     conf: Mapping[str, str],
     java_home: Path | None,
     say: Callable[[str], None],
+    environment: Sequence[str] = (),
     deadline_s: float = DEADLINE_SECONDS,
 ) -> StitchReport:
     """Run the job and return its report; a report that an earlier run left stands.
@@ -86,6 +90,7 @@ def submit_reassembly(
         java_home=java_home,
         progress=progress,
         say=say,
+        environment=environment,
         deadline_s=deadline_s,
     )
     return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
@@ -101,16 +106,14 @@ def submit_app(
     java_home: Path | None,
     progress: Callable[[], str],
     say: Callable[[str], None],
+    environment: Sequence[str] = (),
     deadline_s: float = DEADLINE_SECONDS,
 ) -> None:
     """Run one of our apps until its result is there, or raise as `submit_reassembly` does."""
     error_file(result_path).unlink(missing_ok=True)
     log_path = result_path.with_name(f"{result_path.name}.log")
-    with tempfile.TemporaryDirectory(prefix="wavestitch-submit-") as private, _private(log_path) as log:
-        # Not as arguments: these anybody on the machine can read, and a setting may be a secret.
-        properties = Path(private) / "spark.properties"
-        properties.write_text(spark_properties(spark_conf(master, conf)), encoding="latin-1")
-        argv = [str(spark_submit()), "--master", master, "--properties-file", str(properties)]
+    with properties_file(spark_conf(master, conf)) as properties, _private(log_path) as log:
+        argv = [str(spark_submit()), "--master", master, "--properties-file", properties.name]
         argv += ["--load-spark-defaults", str(application), "--job", str(job_path), "--result", str(result_path)]
         bound = [sys.executable, str(Path(__file__).with_name("end_with_parent.py")), str(os.getpid())]
         child = subprocess.Popen(
@@ -118,7 +121,8 @@ def submit_app(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=spark_environment(java_home),
+            env=spark_environment(java_home, also=environment),
+            pass_fds=properties.handles,
             start_new_session=True,
         )
         try:
@@ -241,15 +245,39 @@ def spark_submit() -> Path:
     return _spark_home() / "bin" / "spark-submit"
 
 
-def spark_environment(java_home: Path | None) -> dict[str, str]:
-    """This process's environment, with this very Python and this very Spark on both sides."""
+def spark_environment(java_home: Path | None, *, also: Sequence[str] = ()) -> dict[str, str]:
+    """What Spark gets of this process's environment, with this very Python and this very Spark on both sides.
+
+    `also` names variables that it gets besides what every program needs: no secret of Airflow's or Kafka's by default.
+    """
     home = _spark_home()
     ours = {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if java_home is not None:
         ours["JAVA_HOME"] = str(java_home)
     # First, so that whoever says just `spark-submit` gets it.
     path = f"{home / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**os.environ, **ours, "PATH": path}
+    return {**child_environment(os.environ, also=also), **ours, "PATH": path}
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesFile:
+    """Its name, as the child of a process with these open handles can open it."""
+
+    name: str
+    handles: tuple[int, ...]
+
+
+@contextmanager
+def properties_file(conf: Mapping[str, str]) -> Iterator[PropertiesFile]:
+    """Settings for spark-submit. Not as arguments: these anybody here can read, and a setting may be a secret.
+
+    The file is in memory and has no name in any folder: it goes with the last process that has it, however that ends.
+    """
+    handle = os.memfd_create("spark.properties")
+    with os.fdopen(handle, "wb") as file:
+        file.write(spark_properties(conf).encode("latin-1"))
+        file.flush()
+        yield PropertiesFile(f"/proc/self/fd/{handle}", (handle,))
 
 
 def spark_properties(conf: Mapping[str, str]) -> str:

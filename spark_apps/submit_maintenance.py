@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from spark_apps.submit import submit_app
@@ -27,6 +27,7 @@ def submit_compaction(
     conf: Mapping[str, str],
     java_home: Path | None,
     say: Callable[[str], None],
+    environment: Sequence[str] = (),
 ) -> list[Compacted]:
     """Run the job and return what was done to each table. Raises the error that the app left."""
     submit_app(
@@ -38,5 +39,6 @@ def submit_compaction(
         java_home=java_home,
         progress=lambda: "putting small files together",
         say=say,
+        environment=environment,
     )
     return compacted_from_json(result_path.read_text(encoding="utf-8"))

@@ -53,6 +53,8 @@ class Spark(_Section):
     conf: dict[str, str] = Field(default_factory=dict)
     java_home: Path | None = None
     connection: str = "spark_default"
+    environment: tuple[str, ...] = ()
+    """Names of variables that Spark gets besides what every program needs, e.g. those of an object store's login."""
 
 
 class MaintainLimits(_Section):

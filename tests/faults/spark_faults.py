@@ -7,9 +7,12 @@ runs twice at once; temporary and half-written files stand in the folder of stag
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
+import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -185,12 +188,16 @@ def half_a_file_is_refused(bench: Bench, seed: int, content: bytes, name: str) -
 def slowly(**more: str) -> Iterator[None]:
     """Spark's Python workers load `spark_faults_slow_tasks/sitecustomize.py`; `more` tells it how to disturb."""
     before = dict(os.environ)
-    os.environ.update(more, PYTHONPATH=os.pathsep.join([str(_SLOW), *filter(None, [before.get("PYTHONPATH")])]))
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with tempfile.TemporaryDirectory(prefix="slow-tasks-") as folder:
+        # Of our variables Spark's children see only those that every program needs: what else is to be known is a file.
+        shutil.copy(_SLOW / "sitecustomize.py", folder)
+        Path(folder, "disturb.json").write_text(json.dumps(more))
+        os.environ["PYTHONPATH"] = os.pathsep.join([folder, *filter(None, [before.get("PYTHONPATH")])])
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
 
 _KINDS: tuple[Callable[[Bench, int], Counts], ...] = (

@@ -11,14 +11,19 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Canaries:
-    """`kafka`: a SASL password. `spark`: the secret of the app's own connections. `tables`: of the object store."""
+    """`kafka`: a SASL password. `spark`: the secret of the app's own connections. `tables`: of the object store.
+
+    `airflow`: a key that is no matter of ours.
+    """
 
     kafka: str = field(default_factory=lambda: f"canary-kafka-{secrets.token_hex(12)}")
     spark: str = field(default_factory=lambda: f"canary-spark-{secrets.token_hex(12)}")
     tables: str = field(default_factory=lambda: f"canary-tables-{secrets.token_hex(12)}")
 
+    airflow: str = field(default_factory=lambda: f"canary-airflow-{secrets.token_hex(12)}")
+
     def all(self) -> tuple[str, ...]:
-        return self.kafka, self.spark, self.tables
+        return self.kafka, self.spark, self.tables, self.airflow
 
     def in_text(self, text: str) -> list[str]:
         return [c for c in self.all() for form in _forms(c) if form.decode("latin-1") in text]

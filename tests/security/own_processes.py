@@ -19,15 +19,25 @@ class Sight:
 
     commands: set[str] = field(default_factory=set)
     listening: set[IPv4Address | IPv6Address] = field(default_factory=set)
+    environments: dict[str, str] = field(default_factory=dict)
+    """Of the descendants, by their commands."""
+    may_dump: set[str] = field(default_factory=set)
+    """Commands whose memory a crash would write to a disk."""
 
     def look(self, pids: Iterable[int]) -> None:
         inodes = set()
-        for pid in pids:
+        for number, pid in enumerate(pids):
             try:
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                self.commands.add(b" ".join(words).decode(errors="replace"))
+                command = b" ".join(words).decode(errors="replace")
+                self.commands.add(command)
                 inodes |= _sockets(pid)
-            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                if number:  # the first is the starter, which has what it was given
+                    given = Path(f"/proc/{pid}/environ").read_bytes().replace(b"\0", b"\n")
+                    self.environments[command] = self.environments.get(command, "") + given.decode(errors="replace")
+                    if psutil.Process(pid).rlimit(psutil.RLIMIT_CORE)[0] != 0:
+                        self.may_dump.add(command)
+            except (FileNotFoundError, ProcessLookupError, PermissionError, psutil.NoSuchProcess):
                 continue  # it has ended meanwhile
         self.listening |= _listening(inodes)
 

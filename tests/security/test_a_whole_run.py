@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -116,9 +117,16 @@ def aftermath(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: py
         "WAVESTITCH_CONFIG": str(own),
         "CANARY_KAFKA": canaries.kafka,
         "CANARY_TABLES": canaries.tables,
+        # What a task of Airflow's has beside it.
+        "AIRFLOW__CORE__FERNET_KEY": canaries.airflow,
+        "AIRFLOW_CONN_KAFKA_DEFAULT": f"kafka://u:{canaries.airflow}@h",
+        "SECRET_OF_ANOTHER_PROGRAM": canaries.airflow,
     }
     said = tmp_path_factory.mktemp("said") / "output"
     code, sight = 0, Sight()
+    # Who may write its memory to a disk hands that on to its children.
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
     for command in (["check"], ["run", STREAM, "--json"], ["status"]):
         with said.open("ab") as output:
             # A careless umask: what is closed must be closed by whoever makes it.
@@ -129,6 +137,8 @@ def aftermath(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: py
         code = code or process.returncode
         sight.commands |= seen.commands
         sight.listening |= seen.listening
+        sight.environments |= seen.environments
+        sight.may_dump |= seen.may_dump
     return Aftermath(secure, canaries, code, said.read_text(), sight)
 
 
@@ -183,6 +193,17 @@ def test_no_secret_is_printed_or_shown_in_a_command_line(aftermath: Aftermath) -
         assert part in commands, f"{part} was never seen running"
     assert aftermath.canaries.in_text(commands) == []
     assert USER not in commands
+
+
+def test_no_child_has_a_secret_in_its_environment(aftermath: Aftermath) -> None:
+    seen = aftermath.sight.environments
+    for part in ("consumers.unit_process", "SparkSubmit", "pyspark.daemon", "reassemble.py"):
+        assert any(part in command for command in seen), f"{part} was never looked at"
+    assert [command for command, found in seen.items() if aftermath.canaries.in_text(found)] == []
+
+
+def test_no_crash_writes_samples_to_a_disk(aftermath: Aftermath) -> None:
+    assert {c for c in aftermath.sight.may_dump if "java" in c or "python" in c} == set()
 
 
 def test_nothing_listens_beyond_this_machine(aftermath: Aftermath) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -30,6 +31,10 @@ class Deployment:
     """One process's view of the settings. Nothing is opened before it is used."""
 
     settings: Settings = field(default_factory=load_settings)
+
+    def __post_init__(self) -> None:
+        # Whoever carries a batch has passwords and samples in its memory, which no crash may write to a disk.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
     @cached_property
     def kafka(self) -> KafkaSettings:

@@ -149,6 +149,7 @@ def submit_locally(deployment: Deployment, say: Callable[[str], None]) -> Callab
             master=spark.master,
             conf=deployment.spark_conf,
             java_home=spark.java_home,
+            environment=spark.environment,
             say=say,
         )
 

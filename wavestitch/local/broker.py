@@ -22,6 +22,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Terminal, Transient
 from wavestitch.folder_lock import folder_lock
 from wavestitch.local.loopback_port import LOOPBACK, free_ports, is_free
@@ -30,7 +31,13 @@ from wavestitch.local.process import Daemon, running_daemon, start_daemon, stop_
 _PORT_ATTEMPTS = 5
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 20.0
-_HEAP = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true")
+_HEAP = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-XX:-CreateCoredumpOnCrash",
+    "-Djava.net.preferIPv4Stack=true",
+)
 
 _LOGGING = """\
 rootLogger.level = WARN
@@ -164,8 +171,8 @@ def _java(java_home: Path, jars: Path, *, heap: tuple[str, ...] = _HEAP) -> list
 
 
 def _child_env() -> dict[str, str]:
-    # A class path of the starter's must not slip other versions in.
-    return {name: value for name, value in os.environ.items() if name not in {"CLASSPATH", "JAVA_TOOL_OPTIONS"}}
+    # Neither secrets of the starter's, nor a class path that would slip other versions in.
+    return child_environment(os.environ)
 
 
 def _choose_ports(folder: Path, *, wanted: int | None, fresh: bool) -> _Ports:

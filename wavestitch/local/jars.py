@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
+from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
 from wavestitch.folder_lock import folder_lock
 
@@ -208,7 +209,10 @@ def _ivy_jar() -> Path:
 def _run_ivy(argv: list[str], *, jar_set: JarSet, log: Path, say: Callable[[str], None]) -> None:
     deadline = time.monotonic() + _FETCH_SECONDS
     reported = 0
-    with log.open("w") as out, subprocess.Popen(argv, stdout=out, stderr=subprocess.STDOUT) as process:
+    with (
+        log.open("w") as out,
+        subprocess.Popen(argv, stdout=out, stderr=subprocess.STDOUT, env=child_environment(os.environ)) as process,
+    ):
         try:
             while process.poll() is None:
                 if time.monotonic() > deadline:

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput
 from wavestitch.local.java_trust import java_trust_store, trusted_authorities
 
@@ -55,7 +56,8 @@ def _supported_home(java: Path) -> Path | None:
     """The home of this `java`, as it reports it itself; None if it does not run or has another version."""
     argv = [str(java), "-XshowSettings:properties", "-version"]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+        environment = child_environment(os.environ)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, env=environment)
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = dict(re.findall(r"^\s+(java\.home|java\.specification\.version) = (.+?)\s*$", done.stderr, re.MULTILINE))

@@ -112,7 +112,13 @@ def compact_locally(deployment: Deployment, *, say: Callable[[str], None]) -> Co
             folder = cached_jars(SPARK_TABLES, cache_dir=cache, java_home=java_home, say=say)
             conf[_JARS] = ",".join(str(jar) for jar in sorted(folder.glob("*.jar")))
         submit_compaction(
-            job_path=job, result_path=result, master=spark.master, conf=conf, java_home=spark.java_home, say=say
+            job_path=job,
+            result_path=result,
+            master=spark.master,
+            conf=conf,
+            java_home=spark.java_home,
+            environment=spark.environment,
+            say=say,
         )
 
     return submit

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
-import os
+import json
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -42,8 +42,8 @@ def disturb(module: ModuleType) -> None:
 
 
 def note(variable: str, name: str) -> bool:
-    """Leave a file of that name in the folder that the variable names; whether it is new there."""
-    folder = os.environ.get(variable)
+    """Leave a file of that name in the folder that is named under this word; whether it is new there."""
+    folder = json.loads(Path(__file__).with_name("disturb.json").read_text()).get(variable)
     if not folder:
         return False
     Path(folder).mkdir(exist_ok=True)
