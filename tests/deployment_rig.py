@@ -62,7 +62,7 @@ def make_deployment_rig(
         f"limits: {{max_clock_skew: 36500 d, max_waveform_bytes: {max_waveform_bytes}}}\n{stream}"
     )
     (folder / "wavestitch.toml").write_text(
-        f'landing = "{folder}/landing"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
+        f'landing = "{folder}/landing"\ncache = "{folder}/cache"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
         f'[kafka]\nbootstrap = "{bootstrap}"\n'
         f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
         f'[spark]\nmaster = "local[2]"\njava_home = "{java_home}"\n[spark.conf]\n'

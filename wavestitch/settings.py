@@ -98,7 +98,8 @@ class Maintain(MaintainLimits):
 
 
 class Settings(_Section):
-    """`landing`: what batches read, until their offsets stand. `docs`: Data Docs. `streams`: the YAML files' folder."""
+    """`landing`: what batches read, until their offsets stand. `docs`: Data Docs. `streams`: the YAML files' folder.
+    `cache`: what can be made anew at any time, of this host alone."""
 
     kafka: Kafka
     tables: Tables
@@ -107,6 +108,7 @@ class Settings(_Section):
     landing: Path
     docs: Path
     streams: Path = Path("streams")
+    cache: Path = Field(default_factory=lambda: _user_cache(os.environ))
     codec: Literal["zstd", "none"] = "zstd"
 
     def redacted(self) -> dict[str, Any]:
@@ -122,6 +124,12 @@ class Settings(_Section):
         return f"Settings({self.redacted()!r})"
 
     __str__ = __repr__
+
+    @model_validator(mode="after")
+    def _cache_outside_the_landing(self) -> Settings:
+        if self.cache.absolute().is_relative_to(self.landing.absolute()):
+            raise ValueError(f"cache {self.cache} is inside landing, which hosts may share; name a folder of this host")
+        return self
 
     @model_validator(mode="after")
     def _secrets_only_by_reference(self) -> Settings:
@@ -194,6 +202,10 @@ def resolve_secrets(section: Mapping[str, str], environment: Mapping[str, str] |
         key: value if value.startswith("file://") and not is_secret(key) else resolve_secret(value, environment)
         for key, value in section.items()
     }
+
+
+def _user_cache(env: Mapping[str, str]) -> Path:
+    return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wavestitch"
 
 
 def _problem(place: tuple[int | str, ...], message: str) -> str:

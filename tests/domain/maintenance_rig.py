@@ -55,7 +55,8 @@ class Rig:
         (streams / f"{STREAM}.yaml").write_text("topic: t\ngroup: g\n")
         config = self.folder / "wavestitch.toml"
         config.write_text(
-            f'landing = "{self.folder}/landing"\ndocs = "{self.folder}/docs"\nstreams = "{streams}"\n'
+            f'landing = "{self.folder}/landing"\ncache = "{self.folder}/cache"\n'
+            f'docs = "{self.folder}/docs"\nstreams = "{streams}"\n'
             '[kafka]\nbootstrap = "127.0.0.1:1"\n'
             f'[tables]\nuri = "sqlite:///{self.folder}/catalog.db"\nwarehouse = "file://{self.folder}/warehouse"\n'
         )

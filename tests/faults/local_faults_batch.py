@@ -119,7 +119,7 @@ def make_deployment(
         f"limits: {{max_clock_skew: 36500 d, max_batch_records: {most}}}\n"
     )
     (folder / "wavestitch.toml").write_text(
-        f'landing = "{folder}/landing"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
+        f'landing = "{folder}/landing"\ncache = "{folder}/cache"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
         f'[kafka]\nbootstrap = "{bootstrap}"\n'
         f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
         + (f'[spark]\njava_home = "{java_home}"\n{spark}' if java_home else "")

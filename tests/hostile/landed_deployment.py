@@ -45,7 +45,8 @@ def make_landed_deployment(folder: Path, *, stream_yaml: str, partitions: int) -
     (folder / "streams").mkdir(parents=True)
     # Neither a broker nor Spark is named: nothing here may ask for one.
     (folder / "wavestitch.toml").write_text(
-        f'landing = "{folder}/landing"\ndocs = "{folder}/docs"\nstreams = "{folder}/streams"\n'
+        f'landing = "{folder}/landing"\ncache = "{folder}/cache"\n'
+        f'docs = "{folder}/docs"\nstreams = "{folder}/streams"\n'
         '[kafka]\nbootstrap = "127.0.0.1:1"\n'
         f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
     )

@@ -33,6 +33,7 @@ NEEDS = sorted({*GRANTS["planner"], *GRANTS["reader"], *GRANTS["committer"]})
 SETTINGS = """
 landing = "{folder}/landing"
 docs = "{folder}/docs"
+cache = "{folder}/cache"
 streams = "{folder}/streams"
 [kafka]
 bootstrap = "{bootstrap}"

@@ -31,8 +31,7 @@ def take_sample(
     for name in FOLDERS:
         files, size = tree_size(whole.folder / name)
         found |= {f"{name}_files": files, f"{name}_bytes": size}
-    found["id_cache_bytes"] = tree_size(whole.folder / "landing" / ".published-ids")[1]
-    found["landing_bytes"] -= found["id_cache_bytes"]
+    found["id_index_bytes"] = tree_size(whole.folder / "cache" / "ids")[1]
     found["receipts"] = sum(1 for _ in (whole.folder / "landing").glob("*/*/receipt-*"))
     found["catalog_bytes"] = (
         (whole.folder / "catalog.db").stat().st_size if (whole.folder / "catalog.db").exists() else 0

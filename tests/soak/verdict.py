@@ -42,7 +42,7 @@ ALLOWED: dict[str, Allowance] = {
     "warehouse_files": Allowance(per_batch=1.0, noise=0.15, floor=400),
     "docs_bytes": Allowance(per_batch=200, floor=MIB),
     "kafka_bytes": Allowance(per_byte=1.6, per_batch=4000, noise=0.02, floor=32 * MIB),
-    "id_cache_bytes": Allowance(per_byte=0.01, floor=MIB),
+    "id_index_bytes": Allowance(per_byte=0.01, floor=MIB),
     "catalog_bytes": Allowance(floor=64 * 1024),
     "snapshots_waveforms": Allowance(noise=0.15, floor=40),
     "snapshots_held": Allowance(noise=0.15, floor=40),

@@ -58,6 +58,7 @@ def write_settings(
     path = folder / "wavestitch.toml"
     path.write_text(
         f"landing = {json.dumps(str(folder / 'landing'))}\n"
+        f"cache = {json.dumps(str(folder / 'cache'))}\n"
         f"docs = {json.dumps(str(folder / 'docs'))}\n"
         f"streams = {json.dumps(str(streams))}\n"
         f"[kafka]\nbootstrap = {json.dumps(bootstrap)}\n"

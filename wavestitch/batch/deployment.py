@@ -17,10 +17,9 @@ from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.id_cache import IdCache
+from wavestitch.tables.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
 
-_ID_CACHE = ".published-ids"
 _STREAM = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _PLAN = re.compile(r"([0-9a-f]{32})?")  # none: a rewind has no plan
 _SHOWN = 120
@@ -56,9 +55,7 @@ class Deployment:
         return CatalogSettings(found.catalog, resolve_secret(found.uri), found.warehouse, properties)
 
     def tables(self, stream: str) -> StreamTables:
-        return StreamTables(
-            self.catalog_settings(), _plain(stream), id_cache=IdCache(self.settings.landing / _ID_CACHE)
-        )
+        return StreamTables(self.catalog_settings(), _plain(stream), id_index=IdIndex(self.settings.cache / "ids"))
 
     def producer_settings(self) -> dict[str, str]:
         """For our own producer, which sets idempotence and acknowledgements itself."""

@@ -95,7 +95,12 @@ def write_config(
     """The settings of a stack in `folder`; made anew at each start, since ports may change."""
     path = folder / CONFIG
     values: dict[str, dict[str, str]] = {
-        "": {"landing": str(folder / "landing"), "docs": str(folder / "data-docs"), "streams": str(streams)},
+        "": {
+            "landing": str(folder / "landing"),
+            "docs": str(folder / "data-docs"),
+            "streams": str(streams),
+            "cache": str(folder / "cache"),
+        },
         "kafka": {"bootstrap": bootstrap},
         "tables": {"uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"},
         "spark": {"master": "local[2]", "java_home": str(java_home)},

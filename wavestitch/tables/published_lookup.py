@@ -1,7 +1,7 @@
 """What is published of given waveforms, looked up in the whole table (I2).
 
-Ids are looked for first, in the id column alone; what a waveform's chunks were is read only in files that have a hit.
-Samples are never read.
+The index says which files have them, and only these are opened. Without an index every file that can have them is, for
+its id column alone. Samples are never read.
 """
 
 from __future__ import annotations
@@ -11,36 +11,42 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.held import PublishedChunk, PublishedWaveform
 from wavestitch.tables.file_scans import files_to_read, read_file
+from wavestitch.tables.id_index import FileWithIds, IdIndex
 from wavestitch.tables.row_filter import EVERY_ROW, is_in
 
 _MOST_IN_FILTER = 500
 
 
 def find_published(
-    table: Table, ids: Collection[str], *, snapshot_id: int | None = None
+    table: Table, ids: Collection[str], *, index: IdIndex | None = None, snapshot_id: int | None = None
 ) -> dict[str, PublishedWaveform]:
     """The published ones of these ids, in this snapshot of the table (the current one)."""
-    wanted = pa.array(sorted(set(ids)), pa.string())
     found: dict[str, PublishedWaveform] = {}
-    if not len(wanted):
+    if not ids:
         return found
-    few = is_in("waveform_id", ids) if len(wanted) <= _MOST_IN_FILTER else EVERY_ROW
-    for task in files_to_read(table, few, snapshot_id=snapshot_id):
-        hits = [
-            i.as_py()
-            for batch in read_file(table, task, ["waveform_id"])
-            for i in batch.filter(pc.is_in(batch["waveform_id"], value_set=wanted))["waveform_id"]
-        ]
-        if not hits:
+    if index is None:
+        few = is_in("waveform_id", ids) if len(ids) <= _MOST_IN_FILTER else EVERY_ROW
+        files = [FileWithIds(task, set(ids)) for task in files_to_read(table, few, snapshot_id=snapshot_id)]
+    else:
+        files = index.tasks_of(table, ids, snapshot_id=snapshot_id)
+    for task, some in files:
+        wanted = pa.array(sorted(some), pa.string())
+        if index is None and not _has_any(table, task, wanted):
             continue
-        for batch in read_file(table, task, ["waveform_id", "chunks"]):
+        few = is_in("waveform_id", some) if len(some) <= _MOST_IN_FILTER else EVERY_ROW
+        for batch in read_file(table, task, ["waveform_id", "chunks"], few):
             for row in batch.filter(pc.is_in(batch["waveform_id"], value_set=wanted)).to_pylist():
                 found[row["waveform_id"]] = _waveform(row["waveform_id"], row["chunks"])
     return found
+
+
+def _has_any(table: Table, task: FileScanTask, wanted: pa.Array) -> bool:
+    ids = (batch["waveform_id"] for batch in read_file(table, task, ["waveform_id"]))
+    return any(pc.any(pc.is_in(i, value_set=wanted)).as_py() for i in ids)
 
 
 def _waveform(waveform_id: str, chunks: list[dict[str, Any]]) -> PublishedWaveform:

@@ -21,7 +21,7 @@ from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.heads import find_remains, newest_head, walk_heads
 from wavestitch.tables.held_payloads import Coordinate, write_payloads
 from wavestitch.tables.held_rows import absent_rows, held_batches, read_held
-from wavestitch.tables.id_cache import IdCache
+from wavestitch.tables.id_index import IdIndex
 from wavestitch.tables.published_lookup import find_published
 from wavestitch.tables.stored_table import StoredTable
 from wavestitch.tables.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
@@ -30,11 +30,11 @@ from wavestitch.tables.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_
 class StreamTables:
     """Tables `STREAM.waveforms`, `STREAM.held` and `STREAM.batches` of a catalog; made when first written to."""
 
-    def __init__(self, settings: CatalogSettings, stream: str, *, id_cache: IdCache | None = None) -> None:
-        """`id_cache`: spares a look at the whole table for ids that are certainly not published; without it, each
-        lookup reads the id column of every file that can have them."""
+    def __init__(self, settings: CatalogSettings, stream: str, *, id_index: IdIndex | None = None) -> None:
+        """`id_index`: says which files have which ids; without it, each lookup reads the id column of every file that
+        can have them."""
         catalog = open_catalog(settings)
-        self._id_cache = id_cache
+        self._id_index = id_index
         self._waveforms = StoredTable(catalog, stream, WAVEFORMS_TABLE)
         self._held = StoredTable(catalog, stream, HELD_TABLE)
         self._batches = StoredTable(catalog, stream, BATCHES_TABLE)
@@ -93,8 +93,7 @@ class StreamTables:
         table = self._waveforms.load()
         if table is None:
             return {}
-        perhaps = ids if self._id_cache is None else self._id_cache.perhaps_published(table, ids)
-        return find_published(table, perhaps)
+        return find_published(table, ids, index=self._id_index)
 
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         table = self._waveforms.ensure()

@@ -1,0 +1,233 @@
+"""Which data files of a table have given ids, known without opening any of them (I2).
+
+One store a table and column, on this host, named after the table's own UUID. It knows files, not snapshots: data files
+and manifests never change, so that it follows compaction, expiry and a table that was set back by reading the manifests
+and the id columns that it has not read before. What is damaged, foreign or of another format is made anew from the
+table, never believed. It answers "these files may have it"; that no other has it is certain.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestFile
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.typedef import Record
+
+from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.tables.commit_outcome import reading
+from wavestitch.tables.file_scans import files_to_read, read_file
+from wavestitch.tables.id_store import FORMAT, Damaged, Hashes, IdStore, hash_ids, open_store
+
+_IDS_AT_ONCE = 1 << 20
+_ATTEMPTS = 3
+log = logging.getLogger(__name__)
+
+
+class FileWithIds(NamedTuple):
+    """A live data file, and those of the ids asked for that it may have."""
+
+    task: FileScanTask
+    ids: set[str]
+
+
+class IdIndex:
+    """The indexes of the tables of one deployment, in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def files_of(
+        self, table: Table, ids: Collection[str], *, column: str = "waveform_id", snapshot_id: int | None = None
+    ) -> dict[str, set[str]]:
+        """Path of each live data file of the snapshot (the current one) that may have any of these ids, with those.
+
+        A file that is not named certainly has none. Raises `BadInput` or `Transient` where the folder cannot be used.
+        """
+        found = self._find(table, ids, column=column, snapshot_id=snapshot_id)
+        return {_Named.parse(name).path: some for name, some in found.items()}
+
+    def tasks_of(
+        self, table: Table, ids: Collection[str], *, column: str = "waveform_id", snapshot_id: int | None = None
+    ) -> list[FileWithIds]:
+        """The same files, ready to be read, in order of their paths. Rows that were deleted in place are left out."""
+        found = self._find(table, ids, column=column, snapshot_id=snapshot_id)
+        named = {_Named.parse(name): some for name, some in found.items()}
+        if named and any(m.content == ManifestContent.DELETES for m in _manifests(table, snapshot_id)):
+            # By another engine: which rows of a file are gone is said by all manifests together.
+            by_path = {n.path: some for n, some in named.items()}
+            tasks = [t for t in files_to_read(table, snapshot_id=snapshot_id) if t.file.file_path in by_path]
+            return [FileWithIds(t, by_path[t.file.file_path]) for t in tasks]
+        return [FileWithIds(FileScanTask(n.data_file()), named[n]) for n in sorted(named)]
+
+    def prune(self, table: Table, *, column: str = "waveform_id") -> None:
+        """Forget the files that no retained snapshot names any more."""
+        path, identity = self._store_of(table, column)
+        named = {_part(m) for s in table.metadata.snapshots for m in _manifests(table, s.snapshot_id)}
+        try:
+            if path.exists():
+                with _usable(path), open_store(path, identity, write=True) as store:
+                    store.forget_all_but(named)
+        except Damaged:
+            _remove(path)
+
+    def _find(self, table: Table, ids: Collection[str], *, column: str, snapshot_id: int | None) -> dict[str, set[str]]:
+        """Names of files with ids. What is damaged is removed, and the loop goes round with a new one."""
+        manifests = {_part(m): m for m in _manifests(table, snapshot_id) if m.content == ManifestContent.DATA}
+        if not ids or not manifests:
+            return {}
+        path, identity = self._store_of(table, column)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(
+                f"the cache folder {self._folder} cannot be made ({error}); see `cache` in the settings"
+            ) from error
+        for _ in range(_ATTEMPTS):
+            try:
+                with _usable(path):
+                    if path.exists():
+                        with open_store(path, identity, write=False) as store:
+                            parts = store.known_parts(manifests)
+                            if parts.keys() == manifests.keys():
+                                return _look_up(store, list(parts.values()), ids)
+                    _follow(path, identity, table, list(manifests.values()), column)
+            except Damaged as error:
+                log.warning("the index of ids %s is made anew from the table: %s", path, error)
+                _remove(path)
+        raise Transient(f"the index of ids {path} was changed {_ATTEMPTS} times while it was looked at; try again")
+
+    def _store_of(self, table: Table, column: str) -> tuple[Path, str]:
+        uuid = table.metadata.table_uuid
+        return self._folder / f"{uuid}-{column}-v{FORMAT}.sqlite", f"{FORMAT} {uuid} {column} xxh3_64"
+
+
+class _Named(NamedTuple):
+    """A data file as the store names it: what makes it this file and no other one, and what reading it takes."""
+
+    path: str
+    bytes: int
+    rows: int
+    spec: int
+
+    @classmethod
+    def of(cls, file: DataFile) -> str:
+        return f"{file.file_path}\n{file.file_size_in_bytes}\n{file.record_count}\n{file.spec_id}"
+
+    @classmethod
+    def parse(cls, name: str) -> _Named:
+        path, *numbers = name.rsplit("\n", 3)
+        return cls(path, *map(int, numbers))
+
+    def data_file(self) -> DataFile:
+        """Without bounds and partition: every column that we read is in the file."""
+        made = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=self.path,
+            file_format=FileFormat.PARQUET,
+            partition=Record(),
+            record_count=self.rows,
+            file_size_in_bytes=self.bytes,
+        )
+        made.spec_id = self.spec
+        return made
+
+
+def _manifests(table: Table, snapshot_id: int | None) -> list[ManifestFile]:
+    snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
+    with reading(".".join(table.name())):
+        return [] if snapshot is None else snapshot.manifests(table.io)
+
+
+def _part(manifest: ManifestFile) -> str:
+    return f"{manifest.manifest_path}\n{manifest.manifest_length}"
+
+
+def _look_up(store: IdStore, parts: list[npt.NDArray[np.uint32]], ids: Collection[str]) -> dict[str, set[str]]:
+    by_hash: dict[int, set[str]] = {}
+    hashes = hash_ids(ids)
+    for one, hashed in zip(ids, hashes.tolist(), strict=True):
+        by_hash.setdefault(hashed, set()).add(one)
+    by_file: dict[int, set[str]] = {}
+    for hashed, number in store.find(hashes, np.concatenate(parts)):
+        by_file.setdefault(number, set()).update(by_hash[hashed])
+    names = store.names_of(by_file)
+    if names.keys() != by_file.keys():
+        raise Damaged("a file that it has ids of is not in it")
+    return {names[number]: some for number, some in by_file.items()}
+
+
+def _follow(path: Path, identity: str, table: Table, manifests: list[ManifestFile], column: str) -> None:
+    """Cover these manifests: read the ids of the files in them that are not in the store yet. Files are read outside of
+    any transaction; whoever else follows meanwhile reads some of them, too, and adds none twice."""
+    with open_store(path, identity, write=True) as store:
+        covered = store.known_parts(map(_part, manifests))
+    parts: dict[str, list[str]] = {}
+    files: dict[str, DataFile] = {}
+    with reading(".".join(table.name())):
+        for manifest in manifests:
+            if _part(manifest) not in covered:
+                found = [e.data_file for e in manifest.fetch_manifest_entry(table.io, discard_deleted=True)]
+                parts[_part(manifest)] = [_Named.of(f) for f in found]
+                files |= {_Named.of(f): f for f in found}
+    with open_store(path, identity, write=False) as store:
+        known = store.known_files(files)
+    ids: dict[str, Hashes] = {}
+    for name, file in files.items():
+        if name not in known:
+            ids[name] = _ids_in(table, file, column)
+        if sum(map(len, ids.values())) >= _IDS_AT_ONCE:
+            _add(path, identity, ids)
+            ids = {}
+    _add(path, identity, ids)
+    with open_store(path, identity, write=True) as store:
+        if store.known_files(files).keys() == files.keys():  # else somebody has pruned or removed it meanwhile
+            store.cover(parts)
+
+
+def _add(path: Path, identity: str, ids: dict[str, Hashes]) -> None:
+    with open_store(path, identity, write=True) as store:
+        store.add(ids)
+
+
+def _ids_in(table: Table, file: DataFile, column: str) -> Hashes:
+    # With no row filter and no deletes: a row that is deleted later on must be found before that.
+    return np.concatenate(
+        [
+            np.empty(0, np.uint64),
+            *(hash_ids(b[column].to_pylist()) for b in read_file(table, FileScanTask(file), [column])),
+        ]
+    )
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    """What the file system or another process says, in the words of the error tree."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_PERM,
+        ):
+            raise BadInput(
+                f"the index of ids {path} cannot be written ({error}); let the settings' `cache` name a folder of this "
+                "host that can be"
+            ) from error
+        raise Transient(
+            f"the index of ids {path} cannot be used ({error}); try again. It can be deleted at any time, and is made "
+            "again from the table"
+        ) from error
+
+
+def _remove(path: Path) -> None:
+    for ending in ("", "-journal", "-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
