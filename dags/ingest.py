@@ -11,7 +11,7 @@ import logging
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import (
@@ -33,6 +33,9 @@ from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secrets, stream_names
+
+if TYPE_CHECKING:
+    from wavestitch.batch.deployment_edges import DeploymentEdges
 
 OWNER = "wavestitch"
 RETRIES = 2
@@ -108,6 +111,7 @@ PARAMS = {
 
 READ_DOC = "**Reads one unit of work** (the slices in its name) from Kafka into the landing, up to exactly its end."
 CATCH_UP_DOC = "**Triggers the next run** where the batch's limits left records behind; skipped otherwise."
+NO_UNIT = {"unit": None, "slices": "nothing to read"}
 _SHOWN = 200  # of a task's name
 
 log = logging.getLogger(__name__)
@@ -120,8 +124,9 @@ def plan(stream: str) -> list[dict[str, Any]]:
     Its XComs: `return_value`, the units of work; `plan`, the whole. Where there is nothing to do, everything after it
     is skipped and the run succeeds; `nothing` says why.
     """
-    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
-    from wavestitch.batch.steps import describe_plan, step_plan  # noqa: PLC0415
+    from wavestitch.batch.plan import NothingToDo  # noqa: PLC0415
+    from wavestitch.batch.results import Finished, result_to_json  # noqa: PLC0415
+    from wavestitch.batch.steps import step_plan, step_take_up  # noqa: PLC0415
 
     context = get_current_context()
     run, params = context["dag_run"], context["params"]
@@ -130,47 +135,44 @@ def plan(stream: str) -> list[dict[str, Any]]:
     run_type = str(getattr(run.run_type, "value", run.run_type))
     earlier = earlier_plan(run_type, params)
     request = plan_request(run_type, interval, params)
-    deployment = Deployment()
-    planned = (
-        describe_plan(deployment.folder(stream, earlier).plan()) if earlier else step_plan(deployment, stream, request)
-    )
-    if "nothing" in planned:
-        _log(planned["nothing"])
-        context["ti"].xcom_push(key="nothing", value=planned["nothing"])
+    edges = edges_of(stream)
+    planned = step_take_up(edges, earlier) if earlier else step_plan(edges, request)
+    if isinstance(planned, NothingToDo):
+        _log(planned.why)
+        context["ti"].xcom_push(key="nothing", value=planned.why)
         return []
-    for partition, why in planned["why"].items():
+    context["ti"].xcom_push(key="plan", value=result_to_json(planned))
+    context["ti"].xcom_push(key="plan_id", value=planned.plan_id)
+    if isinstance(planned, Finished):
+        log.info("plan %s was committed before: only its offsets are looked after", planned.plan_id)
+        return [NO_UNIT]
+    for partition, why in planned.why.items():
         _log(f"partition {partition} starts there: {why}")
-    context["ti"].xcom_push(key="plan", value=planned)
-    context["ti"].xcom_push(key="plan_id", value=planned["plan_id"])
-    units = [{"unit": u, "slices": ", ".join(planned["slices"][u])} for u in planned["units"]]
+    units = [{"unit": u, "slices": ", ".join(planned.slices[u])} for u in planned.units]
     # A batch that only expires what has waited too long reads nothing, but must not be taken for nothing to do.
-    return units or [{"unit": None, "slices": "nothing to read"}]
+    return units or [NO_UNIT]
 
 
 # Airflow takes a task's documentation from its docstring, but not that of a mapped one.
 @task(doc_md=READ_DOC, map_index_template="{{ slices }}", execution_timeout=timedelta(hours=3))
 def read(stream: str, plan_id: str, work: dict[str, Any]) -> dict[str, Any]:
     """One unit of work into the landing."""
-    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+    from wavestitch.batch.results import result_to_json  # noqa: PLC0415
     from wavestitch.batch.steps import step_read  # noqa: PLC0415
 
     get_current_context()["slices"] = work["slices"][:_SHOWN]
-    return {} if work["unit"] is None else step_read(Deployment(), stream, plan_id, work["unit"])
+    units = [] if work["unit"] is None else [int(work["unit"])]
+    return result_to_json(step_read(edges_of(stream), plan_id, units))
 
 
 @task(execution_timeout=timedelta(hours=3))
 def reassemble(stream: str, plan_id: str, reads: list[dict[str, Any]]) -> dict[str, Any]:
     """**Stitches what is whole**, by Spark, through Airflow's `spark` connection of the settings."""
-    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+    from wavestitch.batch.results import Read, result_from_json, result_to_json, together  # noqa: PLC0415
     from wavestitch.batch.steps import step_reassemble  # noqa: PLC0415
 
-    deployment = Deployment()
-    receipts = [r["receipt"] for r in reads if "receipt" in r]
-
-    def submit(job: Path, outcome: Path) -> None:
-        submit_through_connection(deployment.settings, job, outcome)
-
-    return step_reassemble(deployment, stream, plan_id, receipts, submit=submit, say=_log)
+    done = together([result_from_json(r, Read) for r in reads])
+    return result_to_json(step_reassemble(edges_of(stream), plan_id, done, say=_log))
 
 
 @task(execution_timeout=timedelta(hours=1))
@@ -179,24 +181,32 @@ def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str
 
     Where it closes, trigger the DAG again with this plan's id as *earlier plan* and gate *accept* or *park*.
     """
-    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+    from wavestitch.batch.results import Reassembled, result_from_json, result_to_json  # noqa: PLC0415
     from wavestitch.batch.steps import step_validate  # noqa: PLC0415
 
     context = get_current_context()
     gate, why = check_gate(context["params"]["gate"], context["params"]["why"])
     if who := context["dag_run"].triggering_user_name:
         why = f"{why} ({name_of_person(who)})"
-    return step_validate(Deployment(), stream, plan_id, reassembled, gate=gate, why=why)
+    made = result_from_json(reassembled, Reassembled)
+    return result_to_json(step_validate(edges_of(stream), plan_id, made, gate=gate, why=why))
 
 
 @result
 @task(execution_timeout=timedelta(hours=1))
 def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
     """**Decides and commits**, in one atomic snapshot of the stream's table. Until then nothing counts."""
-    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+    from wavestitch.batch.results import (  # noqa: PLC0415
+        Reassembled,
+        Validated,
+        result_from_json,
+        result_to_json,
+    )
     from wavestitch.batch.steps import step_publish  # noqa: PLC0415
 
-    return step_publish(Deployment(), stream, plan_id, reassembled, validated, say=_log)
+    made = result_from_json(reassembled, Reassembled)
+    checked = result_from_json(validated, Validated)
+    return result_to_json(step_publish(edges_of(stream), plan_id, made, checked, say=_log))
 
 
 @task.short_circuit(execution_timeout=timedelta(minutes=15))
@@ -205,12 +215,27 @@ def commit_offsets(stream: str, plan_id: str) -> bool:
 
     Its XComs: `committed`, what was done; `return_value`, whether the batch's limits left records behind it.
     """
-    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+    from wavestitch.batch.results import Planned, result_from_json, result_to_json  # noqa: PLC0415
     from wavestitch.batch.steps import step_commit_offsets  # noqa: PLC0415
 
     ti = get_current_context()["ti"]
-    ti.xcom_push(key="committed", value=step_commit_offsets(Deployment(), stream, plan_id))
-    return bool(ti.xcom_pull(task_ids="plan", key="plan")["left"])
+    ti.xcom_push(key="committed", value=result_to_json(step_commit_offsets(edges_of(stream), plan_id)))
+    planned = result_from_json(ti.xcom_pull(task_ids="plan", key="plan"), Planned)
+    return isinstance(planned, Planned) and planned.left > 0
+
+
+def edges_of(stream: str) -> DeploymentEdges:
+    """The edges of this task's process: it reads by itself, and stitches through Airflow's connection."""
+    from consumers.unit_reader import read_here  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+    from wavestitch.batch.deployment_edges import DeploymentEdges  # noqa: PLC0415
+
+    deployment = Deployment()
+
+    def submit(job: Path, outcome: Path) -> None:
+        submit_through_connection(deployment.settings, job, outcome)
+
+    return DeploymentEdges(deployment, stream, read=read_here, submit=submit)
 
 
 def _log(text: str) -> None:

@@ -14,7 +14,12 @@ import numpy as np
 
 from spark_apps.start_archive import archived_start
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.run import RunOptions, Silent, run_batch
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.edges import Edges
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.results import Planned
+from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
+from wavestitch.batch.steps import step_plan
 from wavestitch.local.stack import CACHE
 from wavestitch.producers.chunking import ChunkRecord, cut_recording
 from wavestitch.producers.partitioning import Strategy
@@ -40,13 +45,27 @@ class DeploymentRig:
         send_chunks(chunks, topic=self.topic, settings=self.deployment.producer_settings(), strategy=strategy)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        return run_batch(self.deployment, STREAM, RunOptions(**options), watcher=Silent())
+        return done_to_json(run_batch(self.edges(), RunOptions(**options), watcher=Silent()))
+
+    def edges(self, **how: Any) -> DeploymentEdges:
+        return DeploymentEdges(self.deployment, STREAM, **how)
+
+    def plan(self, request: PlanRequest | None = None) -> Planned:
+        """A plan, made and not carried out."""
+        return make_plan(self.edges(), request)
 
     def published(self) -> dict[str, bytes]:
         """id -> samples; fails where an id is there twice (I2)."""
         rows = read_waveforms(self.deployment.tables(STREAM), columns=["waveform_id", "samples"]).to_pylist()
         assert len({r["waveform_id"] for r in rows}) == len(rows), "a waveform is published twice"
         return {r["waveform_id"]: r["samples"] for r in rows}
+
+
+def make_plan(edges: Edges, request: PlanRequest | None = None) -> Planned:
+    """A plan; there must be something to do."""
+    planned = step_plan(edges, request or PlanRequest())
+    assert isinstance(planned, Planned), planned
+    return planned
 
 
 def make_deployment_rig(

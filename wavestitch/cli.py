@@ -18,11 +18,12 @@ from typing import Annotated, Any
 import typer
 
 from wavestitch import console
+from wavestitch.batch.committed import find_committed
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.publish import find_committed
+from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request, rewind_target
 from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
-from wavestitch.batch.run import RunOptions, Silent, catch_up, run_batch
+from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, planned_to_json, run_batch
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
 from wavestitch.batch.stream_state import load_state
@@ -156,9 +157,9 @@ def produce(
 def plan(stream: StreamName, partitions: Partitions = None, until: Until = None, as_json: AsJson = False) -> None:
     """What the next batch would read, why it starts there, and what it would cost. Touches nothing."""
     request = plan_request("manual", None, {"partitions": partitions, "until": until})
-    deployment = Deployment()
-    found = step_plan(deployment, stream, request, apply=False)
-    for remark in deployment.tables(stream).remarks():
+    edges = DeploymentEdges(Deployment(), stream)
+    found = planned_to_json(step_plan(edges, request, apply=False))
+    for remark in edges.tables.remarks():
         _say(remark)
     _show(found, as_json, lambda: console.show_plan(found))
 
@@ -194,9 +195,10 @@ def run(
     )
     with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
         if not chain:
-            found = [run_batch(Deployment(), stream, options, watcher=watcher)]
+            done = [run_batch(DeploymentEdges(Deployment(), stream, gate_ahead=True), options, watcher=watcher)]
         else:
-            found = list(catch_up(Deployment(), stream, options, watcher=watcher))
+            done = list(catch_up(Deployment(), stream, options, watcher=watcher))
+    found = [done_to_json(d) for d in done]
     _show(found if chain else found[0], as_json, lambda: console.show_all_published(found))
 
 

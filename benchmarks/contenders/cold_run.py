@@ -10,7 +10,8 @@ import sys
 
 from benchmarks.stopwatch import Stopwatch
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.run import RunOptions, run_batch, submit_locally
+from wavestitch.batch.deployment_edges import DeploymentEdges, submit_locally
+from wavestitch.batch.run import RunOptions, done_to_json, run_batch
 from wavestitch.settings import load_settings
 
 
@@ -18,7 +19,8 @@ def main(job: dict[str, object]) -> None:
     deployment = Deployment(load_settings(job["config"]))  # type: ignore[arg-type]
     watch = Stopwatch()
     submit = watch.timed("Spark", submit_locally(deployment, watch.say))
-    done = run_batch(deployment, str(job["stream"]), RunOptions(), watcher=watch, submit=submit)
+    edges = DeploymentEdges(deployment, str(job["stream"]), submit=submit, gate_ahead=True)
+    done = done_to_json(run_batch(edges, RunOptions(), watcher=watch))
     watch.begin("done")
     print(
         json.dumps(

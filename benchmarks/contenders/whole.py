@@ -21,7 +21,10 @@ from consumers.unit_reader import read_units
 from spark_apps.reassemble import stitch_on_spark
 from spark_apps.submit import spark_conf
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.run import RunOptions, run_batch, submit_locally
+from wavestitch.batch.deployment_edges import DeploymentEdges, submit_locally
+from wavestitch.batch.plan import NothingToDo
+from wavestitch.batch.results import Planned, Published
+from wavestitch.batch.run import RunOptions, run_batch
 from wavestitch.contracts.stitch_job import stitch_job_from_json
 from wavestitch.settings import load_settings
 from wavestitch.write_once import write_first
@@ -45,18 +48,21 @@ class Contender:
         warm = job["spark"] == "warm"
         submit = watch.timed("Spark", self._stitch if warm else submit_locally(deployment, watch.say))
         read = partial(read_units, children=self.children if warm else None)
-        done = run_batch(deployment, job["stream"], RunOptions(), watcher=watch, submit=submit, read=read)
+        edges = DeploymentEdges(deployment, job["stream"], read=read, submit=submit, gate_ahead=True)
+        done = run_batch(edges, RunOptions(), watcher=watch)
         watch.begin("done")
-        if "nothing" in done:
-            raise RuntimeError(f"there was nothing to do: {done['nothing']}")
-        published = done["published"]
-        if not published["identity_balances"]:
-            raise RuntimeError(f"the audit identity does not hold: {published['counts']}")
+        if isinstance(done, NothingToDo):
+            raise RuntimeError(f"there was nothing to do: {done.why}")
+        planned, published = done.planned, done.published
+        if not isinstance(planned, Planned) or not isinstance(published, Published):
+            raise RuntimeError("a plan that was just made was committed before")
+        if not published.identity_balances:
+            raise RuntimeError(f"the audit identity does not hold: {published.counts}")
         return {
             "steps": {name: [c.wall, c.cpu] for name, c in watch.costs.items()},
-            "waveforms": published["waveforms"],
-            "reasons": published["reasons"],
-            "plan_id": done["plan"]["plan_id"],
+            "waveforms": published.waveforms,
+            "reasons": published.reasons,
+            "plan_id": planned.plan_id,
         }
 
     def _stitch(self, job_path: Path, result: Path) -> None:

@@ -12,6 +12,7 @@ from benchmarks.options import Options
 from benchmarks.synthetic_rows import DAY_US, published_table, write_published
 from benchmarks.test_bed import Say, TestBed, make_topic, send, waveforms
 from benchmarks.whole_runs import job_of, steps_of
+from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
 from wavestitch.tables.stream_tables import StreamTables
@@ -26,7 +27,8 @@ def measure(bed: TestBed, options: Options, say: Say) -> Json:
     topic = make_topic(bed, partitions=4, prefix="grown")
     for stream in _STREAMS:
         bed.declare(stream, topic)
-        step_plan(bed.deployment(), stream, PlanRequest())  # nothing is there to read; the first head is
+        # Nothing is there to read; the first head is.
+        step_plan(DeploymentEdges(bed.deployment(), stream), PlanRequest())
     tables = bed.deployment().tables("grown")
     lengthen(bed, "grown", tables, options.grown_snapshots)
     say(f"{options.grown_snapshots} snapshots are there")

@@ -15,6 +15,7 @@ from benchmarks.figures import ratio
 from benchmarks.options import Options
 from benchmarks.synthetic_rows import DAY, DAY_US, published_table, write_published
 from benchmarks.test_bed import Say, TestBed, make_topic
+from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
 from wavestitch.maintain.run import maintain_stream
@@ -31,7 +32,7 @@ def measure(bed: TestBed, options: Options, say: Say) -> Json:
     tables: dict[str, StreamTables] = {}
     for stream in _TABLES:
         bed.declare(stream, topic)
-        step_plan(bed.deployment(), stream, PlanRequest())
+        step_plan(DeploymentEdges(bed.deployment(), stream), PlanRequest())
         tables[stream] = bed.deployment().tables(stream)
     rows = _fill(tables, options.small_files)
     say(f"{options.small_files} files of {_PER_FILE} waveforms are there, and all of them in one file")

@@ -15,7 +15,6 @@ from tests.faults.in_process import run_here
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
-from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Fenced
 from wavestitch.contracts.maintenance import MaintenanceReport
@@ -159,7 +158,7 @@ def test_a_plan_whose_head_was_expired_ends_fenced_and_goes(whole: DeploymentRig
 def test_an_abandoned_batch_is_fenced_and_its_offsets_are_read_by_the_next(whole: DeploymentRig) -> None:
     sent = recordings(2)
     whole.send(cut(sent))
-    plan_id = step_plan(whole.deployment, STREAM, PlanRequest())["plan_id"]
+    plan_id = whole.plan().plan_id
     whole.deployment.folder(STREAM, plan_id).abandon(who="ops", why="test", at_ms=0)
     with pytest.raises(Fenced, match="abandoned by ops"):
         batch(whole, plan_id=plan_id)

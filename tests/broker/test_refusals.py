@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -13,6 +14,7 @@ from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_de
 from wavestitch.batch import steps
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.run import planned_to_json
 from wavestitch.contracts.errors import DataLost, Refused, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import HeadKind
@@ -28,8 +30,8 @@ def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home
     )
 
 
-def plan(whole: DeploymentRig) -> dict:  # type: ignore[type-arg]
-    return steps.step_plan(whole.deployment, STREAM, PlanRequest())
+def plan(whole: DeploymentRig) -> dict[str, Any]:
+    return planned_to_json(steps.step_plan(whole.edges(), PlanRequest()))
 
 
 def rewound(whole: DeploymentRig, target: Target, *, accept_skip: bool = False) -> None:

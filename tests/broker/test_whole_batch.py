@@ -10,7 +10,6 @@ import pytest
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_deployment_rig, recordings
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import held_states
 from wavestitch.contracts.plan import PlanKind, Scope
@@ -98,7 +97,7 @@ def test_a_backfill_publishes_what_starts_in_its_interval_and_moves_nothing(whol
     start_ns = time.time_ns()
     sent = recordings(3, start_ns=start_ns)  # an hour apart
     whole.send(cut(sent))
-    step_plan(whole.deployment, STREAM, PlanRequest())  # the first head; this plan is left
+    whole.plan()  # the first head; this plan is left
     before = whole.deployment.tables(STREAM).head()
     assert before is not None
     hour = 3600 * 1_000_000_000

@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.domain.effort import effort
 from tests.domain.protocol_machine import ProtocolMachine
-from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, stream_state
+from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps, stream_state
 from wavestitch.contracts import assembly, decision, held, protocol
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.plan import Plan
@@ -31,13 +31,17 @@ def mutant(make: Callable[[Patch], None]) -> Callable[[Patch], None]:
 
 @mutant
 def the_fence_lets_everybody_through(patch: Patch) -> None:
-    patch.setattr(publish, "check_fence", lambda *_, **__: None)
+    for module in (publish, reassemble):
+        patch.setattr(module, "check_fence", lambda *_, **__: None)
 
 
 @mutant
 def the_fence_forgets_generations(patch: Patch) -> None:
     real = protocol.check_fence
-    patch.setattr(publish, "check_fence", lambda p, head, **kw: real(p, replace(head, generation=p.generation), **kw))
+    for module in (publish, reassemble):
+        patch.setattr(
+            module, "check_fence", lambda p, head, **kw: real(p, replace(head, generation=p.generation), **kw)
+        )
 
 
 @mutant
@@ -114,7 +118,8 @@ def a_chunk_is_known_by_its_place_alone(patch: Patch) -> None:
 
 @mutant
 def finished_plans_are_forgotten(patch: Patch) -> None:
-    patch.setattr(publish, "find_committed", lambda *_: None)
+    for module in (publish, steps):
+        patch.setattr(module, "find_committed", lambda *_: None)
 
 
 @mutant

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from consumers.unit_reader import read_here
 from tests.deployment_rig import eventually
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.local_faults_batch import make_ledger, stitch_here
@@ -22,6 +23,8 @@ from tests.stack.airflow_home import make_database, prepare_airflow, write_setti
 from tests.stack.dag_lab import STREAM, Lab, Run, answers, waveform
 from wavestitch.batch import steps
 from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.results import Read, Reassembled, Validated, result_from_json, together
 from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.local.broker import Broker
 from wavestitch.settings import load_settings
@@ -96,13 +99,17 @@ class Zombie:
 def attempt(config: str, task: str, inputs: list[Any]) -> str:
     """What the task's body does, and how it ends, in one word."""
     deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": config}))
+    stream, *inputs = inputs
+    edges = DeploymentEdges(deployment, stream, read=read_here, submit=stitch_here)
     bodies: dict[str, Callable[..., Any]] = {
-        "reassemble": lambda stream, plan_id, reads: steps.step_reassemble(
-            deployment, stream, plan_id, [r["receipt"] for r in reads if "receipt" in r], submit=stitch_here
+        "reassemble": lambda plan_id, reads: steps.step_reassemble(
+            edges, plan_id, together([result_from_json(r, Read) for r in reads])
         ),
-        "validate": lambda stream, plan_id, reassembled: steps.step_validate(deployment, stream, plan_id, reassembled),
-        "publish": lambda *a: steps.step_publish(deployment, *a),
-        "commit_offsets": lambda *a: steps.step_commit_offsets(deployment, *a),
+        "validate": lambda plan_id, made: steps.step_validate(edges, plan_id, result_from_json(made, Reassembled)),
+        "publish": lambda plan_id, made, checked: steps.step_publish(
+            edges, plan_id, result_from_json(made, Reassembled), result_from_json(checked, Validated)
+        ),
+        "commit_offsets": lambda plan_id: steps.step_commit_offsets(edges, plan_id),
     }
     try:
         bodies[task](*inputs)

@@ -9,7 +9,7 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,19 @@ from wavestitch.kafka.client_settings import KafkaSettings
 
 
 def read_in_children(
-    *, plan: Plan, kafka: KafkaSettings, folder: Path, progress: Callable[[int, int], None], kill_at: int
+    *,
+    plan: Plan,
+    kafka: KafkaSettings,
+    folder: Path,
+    units: Sequence[int],
+    progress: Callable[[int, int], None],
+    kill_at: int,
 ) -> list[Receipt]:
     """As the product reads, in child processes; each kills itself when it has read `kill_at` records of its unit."""
     before = unit_processes._ARGV
     unit_processes._ARGV = (sys.executable, "-m", __name__, str(kill_at))  # type: ignore[assignment]
     try:
-        return read_units(plan=plan, kafka=kafka, folder=folder, progress=progress)
+        return read_units(plan=plan, kafka=kafka, folder=folder, units=units, progress=progress)
     finally:
         unit_processes._ARGV = before
 

@@ -7,7 +7,7 @@ as Spark calls it. What makes hundreds of faults affordable, and lets a fault st
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,8 @@ from consumers import range_scan
 from consumers.unit_reader import read_unit
 from spark_apps.outcome import read_outcomes, run_task
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.run import RunOptions, Silent, run_batch
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
@@ -36,14 +37,9 @@ def run_here(
     deployment: Deployment, stream: str, options: RunOptions, *, at_record: AtRecord = lambda _: None, read: Any = None
 ) -> dict[str, Any]:
     """One batch; as `run_batch`. `read` replaces the reading in this process."""
-    return run_batch(
-        deployment,
-        stream,
-        options,
-        watcher=Silent(),
-        read=read or partial(read_here, at_record=at_record),
-        submit=stitch_here,
-    )
+    read = read or partial(read_here, at_record=at_record)
+    edges = DeploymentEdges(deployment, stream, read=read, submit=stitch_here)
+    return done_to_json(run_batch(edges, options, watcher=Silent()))
 
 
 def stitch_here(job_path: Path, result_path: Path) -> None:
@@ -58,12 +54,13 @@ def read_here(
     plan: Plan,
     kafka: KafkaSettings,
     folder: Path,
+    units: Sequence[int],
     progress: Callable[[int, int], None],
     at_record: AtRecord = lambda _: None,
 ) -> list[Receipt]:
-    """All units, one after another, in this process."""
+    """These units, one after another, in this process."""
     receipts: list[Receipt] = []
-    for unit in range(len(plan.units)):
+    for unit in units:
         before = sum(s.records for r in receipts for s in r.slices)
 
         def tell(records: int, size: int, before: int = before) -> None:

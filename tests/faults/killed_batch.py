@@ -18,6 +18,7 @@ from consumers import slice_reader
 from tests.deployment_rig import STREAM
 from wavestitch.batch import publish
 from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.settings import load_settings
 from wavestitch.tables.stream_tables import StreamTables
@@ -119,7 +120,8 @@ def main(config: str, point: str) -> None:
         die_once_written(Path(config).parent / "warehouse")
     die_around_the_commit(point, die)
     watcher = Killer() if point == "mid-read" else Silent()
-    run_batch(deployment, STREAM, RunOptions(after_step=after_step), watcher=watcher)
+    edges = DeploymentEdges(deployment, STREAM, gate_ahead=True)
+    run_batch(edges, RunOptions(after_step=after_step), watcher=watcher)
 
 
 if __name__ == "__main__":

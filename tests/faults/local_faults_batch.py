@@ -16,23 +16,17 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from consumers.unit_reader import read_here
 from spark_apps.outcome import disk_trouble
 from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, recordings
 from tests.faults import in_process
 from tests.faults.broker_faults_ledger import Ledger
 from tests.memory.memory_log import Record
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import Gate
-from wavestitch.batch.steps import (
-    describe_plan,
-    step_commit_offsets,
-    step_plan,
-    step_publish,
-    step_read,
-    step_reassemble,
-    step_validate,
-)
+from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.settings import load_settings
@@ -149,33 +143,24 @@ def stitch_here(job_path: Path, result_path: Path) -> None:
 def carry(folder: Path, way: Way | None = None) -> dict[str, Any]:
     """One batch from plan to moved offsets; `{"nothing": why}` where there is none."""
     way = way or Way()
+    steps = _Steps(folder, way)
+    edges = DeploymentEdges(open_deployment(folder), STREAM, read=read_here, submit=stitch_here)
+    options = RunOptions(request=way.request, plan_id=way.plan_id, gate=way.gate, why="a test")
+    found = run_batch(edges, options, watcher=steps)
+    if not isinstance(found, NothingToDo):
+        steps.begin("after offsets")
+    return done_to_json(found)
 
-    def begin(step: str) -> None:
-        os.path.lexists(folder / f"{MARK}{step}")  # whoever watches this process's calls sees where it is
-        way.before(step)
 
-    begin("plan")
-    deployment = open_deployment(folder)
-    if way.plan_id is None:
-        planned = step_plan(deployment, STREAM, way.request)
-        if "nothing" in planned:
-            return planned
-    else:
-        planned = describe_plan(deployment.folder(STREAM, way.plan_id).plan())
-    plan_id = planned["plan_id"]
-    begin("read")
-    reads = [step_read(deployment, STREAM, plan_id, unit) for unit in planned["units"]]
-    begin("reassemble")
-    receipts = [r["receipt"] for r in reads if "receipt" in r]
-    reassembled = step_reassemble(deployment, STREAM, plan_id, receipts, submit=stitch_here)
-    begin("validate")
-    validated = step_validate(deployment, STREAM, plan_id, reassembled, gate=way.gate, why="a test")
-    begin("publish")
-    published = step_publish(deployment, STREAM, plan_id, reassembled, validated)
-    begin("commit offsets")
-    committed = step_commit_offsets(deployment, STREAM, plan_id)
-    begin("after offsets")
-    return {"plan_id": plan_id, "published": published, **committed}
+class _Steps(Silent):
+    """Tells of each step as it begins."""
+
+    def __init__(self, folder: Path, way: Way) -> None:
+        self._folder, self._way = folder, way
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        os.path.lexists(self._folder / f"{MARK}{step}")  # whoever watches this process's calls sees where it is
+        self._way.before(step)
 
 
 def plans_of(folder: Path) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.deployment_rig import STREAM
+from tests.deployment_rig import STREAM, make_plan
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.file_faults_aftermath import settle
 from tests.faults.local_faults_batch import (
@@ -23,9 +23,9 @@ from tests.faults.local_faults_batch import (
     quiet,
 )
 from tests.faults.local_faults_watch import clean_processes
+from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
-from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
@@ -37,8 +37,7 @@ _LOSERS = ("done", "nothing", "Fenced", "Transient", "Refused")
 
 def plan_only(folder: Path) -> str:
     """A plan that several runs will carry."""
-    planned = step_plan(open_deployment(folder), STREAM, PlanRequest())
-    return str(planned["plan_id"])
+    return make_plan(DeploymentEdges(open_deployment(folder), STREAM)).plan_id
 
 
 def take_part(folder: Path, role: str, plan_id: str, seed: int, barrier: Any, said: Any, number: int) -> None:

@@ -14,7 +14,7 @@ import pytest
 from consumers import range_scan
 from tests.histories.anomaly import Kind
 from tests.memory.faults import under_way
-from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, stream_state
+from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps, stream_state
 from wavestitch.contracts import assembly, decision, holes, protocol
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.decision import Evidence, _PendingDecision
@@ -249,7 +249,7 @@ def the_group_is_put_one_too_far(patch: Patch) -> None:
 
 @shows(Kind.COMMIT_AHEAD)
 def held_rows_are_written_after_the_commit(patch: Patch) -> None:
-    real = publish.publish_batch
+    real = steps.publish_batch
 
     class Late:
         def __init__(self, tables: Any) -> None:
@@ -271,7 +271,7 @@ def held_rows_are_written_after_the_commit(patch: Patch) -> None:
     def wrong(*args: Any, tables: Any, **kwargs: Any) -> Any:
         return real(*args, tables=Late(tables), **kwargs)
 
-    patch.setattr(publish, "publish_batch", wrong)
+    patch.setattr(steps, "publish_batch", wrong)
 
 
 @shows(Kind.COMMIT_AHEAD)
@@ -294,12 +294,16 @@ def the_group_moves_before_the_commit(patch: Patch) -> None:
 @shows(Kind.STALE_WRITER)
 def the_fence_forgets_generations(patch: Patch) -> None:
     real = protocol.check_fence
-    patch.setattr(publish, "check_fence", lambda p, head, **kw: real(p, replace(head, generation=p.generation), **kw))
+    for module in (publish, reassemble):
+        patch.setattr(
+            module, "check_fence", lambda p, head, **kw: real(p, replace(head, generation=p.generation), **kw)
+        )
 
 
 @shows(Kind.STALE_WRITER)
 def the_fence_lets_everybody_through(patch: Patch) -> None:
-    patch.setattr(publish, "check_fence", lambda *_, **__: None)
+    for module in (publish, reassemble):
+        patch.setattr(module, "check_fence", lambda *_, **__: None)
 
 
 @shows(Kind.STALE_WRITER)
@@ -320,8 +324,10 @@ def a_rewind_keeps_the_generation(patch: Patch) -> None:
 
 @shows(Kind.STALE_WRITER)
 def finished_plans_are_forgotten(patch: Patch) -> None:
-    patch.setattr(publish, "find_committed", lambda *_: None)
-    patch.setattr(publish, "check_fence", lambda *_, **__: None)
+    for module in (publish, steps):
+        patch.setattr(module, "find_committed", lambda *_: None)
+    for module in (publish, reassemble):
+        patch.setattr(module, "check_fence", lambda *_, **__: None)
 
 
 # unbounded end
@@ -353,7 +359,8 @@ def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
 
     patch.setattr(publish, "load_state", wrong)
     patch.setattr(publish, "_TRIES", 10**6)
-    patch.setattr(publish, "check_fence", lambda *_, **__: None)
+    for module in (publish, reassemble):
+        patch.setattr(module, "check_fence", lambda *_, **__: None)
 
 
 @shows(Kind.UNBOUNDED_END)

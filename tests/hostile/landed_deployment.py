@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from consumers.landing import LandingWriter
-from consumers.unit_reader import write_receipt
 from spark_apps.outcome import read_outcomes, run_task
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.memory.memory_log import MemoryLog, Record
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.steps import step_commit_offsets, step_plan, step_publish, step_reassemble, step_validate
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.edges import Progress
+from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.settings import load_settings
 from wavestitch.write_once import write_first
 
@@ -63,24 +64,20 @@ def declare(whole: DeploymentRig, stream_yaml: str) -> None:
 
 
 def run_landed_batch(deployment: MemoryDeployment) -> dict[str, Any]:
-    """One batch; returns what `step_publish` said."""
-    plan_id = step_plan(deployment, STREAM, PlanRequest())["plan_id"]
-    receipts = [p.name for p in land_plan(deployment, plan_id)]
-    stitched = step_reassemble(deployment, STREAM, plan_id, receipts, submit=stitch_here)
-    published = step_publish(
-        deployment, STREAM, plan_id, stitched, step_validate(deployment, STREAM, plan_id, stitched)
-    )
-    step_commit_offsets(deployment, STREAM, plan_id)
-    return published
+    """One batch; returns what was published."""
+    published: dict[str, Any] = done_to_json(run_batch(landed_edges(deployment), RunOptions(), watcher=Silent()))
+    return dict(published["published"])
 
 
-def land_plan(deployment: MemoryDeployment, plan_id: str) -> list[Path]:
-    """Read and land all units of a plan; returns the receipts."""
-    folder = deployment.folder(STREAM, plan_id)
-    plan = folder.plan()
-    return [
-        write_receipt(folder.path, _land_unit(deployment.memory, plan, n, folder.path)) for n in range(len(plan.units))
-    ]
+def landed_edges(deployment: MemoryDeployment) -> DeploymentEdges:
+    """The product's own edges, but for the reader and Spark."""
+
+    def read(
+        *, plan: Plan, kafka: KafkaSettings, folder: Path, units: Sequence[int], progress: Progress
+    ) -> list[Receipt]:
+        return [_land_unit(deployment.memory, plan, n, folder) for n in units]
+
+    return DeploymentEdges(deployment, STREAM, read=read, submit=stitch_here)
 
 
 def _land_unit(log: MemoryLog, plan: Plan, unit: int, folder: Path) -> Receipt:

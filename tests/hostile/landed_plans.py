@@ -6,13 +6,12 @@ import shutil
 from pathlib import Path
 
 from consumers.landed_file import open_landing
-from tests.deployment_rig import STREAM
+from tests.deployment_rig import STREAM, make_plan
 from tests.hostile.file_kinds import Bed
 from tests.hostile.kind import chunked
-from tests.hostile.landed_deployment import MemoryDeployment, land_plan, make_landed_deployment
-from wavestitch.batch.plan import PlanRequest
+from tests.hostile.landed_deployment import MemoryDeployment, landed_edges, make_landed_deployment
 from wavestitch.batch.reassemble import Landed, load_landed
-from wavestitch.batch.steps import step_plan
+from wavestitch.batch.steps import step_read
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.plan import plan_from_json
@@ -29,7 +28,8 @@ def land_two_plans(folder: Path) -> Path:
     for waveform_id, count in (("damaged", 40), ("another", 8)):
         for n, record in enumerate(chunked(waveform_id, count)):
             whole.deployment.memory.append(n % 2, 1_767_225_600_000 + n, record.key, record.headers, record.value)
-        land_plan(whole.deployment, step_plan(whole.deployment, STREAM, PlanRequest())["plan_id"])
+        edges = landed_edges(whole.deployment)
+        step_read(edges, make_plan(edges).plan_id)
     return whole.deployment.settings.landing
 
 

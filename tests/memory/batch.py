@@ -1,15 +1,15 @@
-"""A batch from plan to offsets over the memory edges: the product's steps, and between them the least that joins them.
+"""The edges of a stream's batches in memory: the product's own steps carry a batch through over these.
 
-Reading is the product's loop over a memory consumer, `find_whole` says what is to be stitched, and stitching is a join
-of bytes in plain Python.
-Wrapped in `faults.Steps` a run stops before each effect, so that a test can interleave, kill or fail it anywhere.
+Reading is the product's loop over a memory consumer, the gate refuses what a test names, and stitching is a join of
+bytes in plain Python. Wrapped in `faults.Steps` a run stops before each effect, so that a test can interleave, kill or
+fail it anywhere.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,28 +20,37 @@ from tests.memory.memory_log import MemoryLog, Record
 from tests.memory.memory_reader import read_slice, source_of
 from tests.memory.memory_staging import MemoryStaging, landing_name
 from tests.memory.memory_tables import MemoryFiles, MemoryTables, PublishedRow
-from wavestitch.batch import commit_offsets as commit_step
-from wavestitch.batch import plan as plan_step
-from wavestitch.batch import publish as publish_step
-from wavestitch.batch import reassemble as reassemble_step
-from wavestitch.batch import stream_state as stream_state_step
-from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.batch.edges import Progress, Say, Stitching
+from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.batch.reassemble import Landed, gather_landed
+from wavestitch.batch.results import BatchDone
+from wavestitch.batch.run import RunOptions, Silent
+from wavestitch.batch.run import run_batch as run_edges
+from wavestitch.contracts.assembly import Assembly, ChunkFacts
+from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk, record_digest
-from wavestitch.contracts.decision import Evidence, Stitched
+from wavestitch.contracts.decision import Stitched
+from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.held import PublishedChunk
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
+from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.verdict import Verdict
 
 
 @dataclass
 class Bench(Edge):
-    """The memory edges of one stream, and every plan that was made on them."""
+    """The memory edges of one stream, and all that its batches ever left."""
 
     log: MemoryLog
     files: MemoryFiles = field(default_factory=MemoryFiles)
     plans: dict[str, Plan] = field(default_factory=dict)
+    landed_records: dict[str, tuple[Record, ...]] = field(default_factory=dict)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
+    reports: dict[str, MemoryStitching] = field(default_factory=dict)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
     tables: MemoryTables = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,63 +65,168 @@ class Carrying:
     park: bool = False
 
 
+@dataclass(frozen=True)
+class MemoryStitching:
+    """Implements `wavestitch.batch.edges.Stitching`. `rows`: of every waveform that was stitched."""
+
+    plan_id: str
+    files: MemoryFiles
+    outcomes: Mapping[str, Stitched]
+    rows: Mapping[str, PublishedRow]
+
+    def staging(self, landed: Landed) -> MemoryStaging:
+        return MemoryStaging(self.plan_id, self.files, self.rows, landed.files)
+
+
+@dataclass(frozen=True)
+class MemoryEdges:
+    """Implements `wavestitch.batch.edges.Edges`. `now_ms`: the clock, which stands."""
+
+    bench: Bench
+    stream: Stream
+    now_ms: int
+    how: Carrying
+
+    @property
+    def name(self) -> str:
+        return self.stream.name
+
+    @property
+    def log(self) -> MemoryLog:
+        return self.bench.log
+
+    @property
+    def tables(self) -> MemoryTables:
+        return self.bench.tables
+
+    @property
+    def code_version(self) -> str:
+        return "test"
+
+    def clock_ms(self) -> int:
+        return self.now_ms
+
+    def seconds(self) -> float:
+        return 0.0
+
+    def nonce(self) -> str:
+        return str(len(self.bench.plans))
+
+    def kept(self, decision: str) -> BatchRow | None:
+        return self.bench.files.kept.get(decision)
+
+    # the files of one batch
+
+    def begin(self, plan: Plan) -> None:
+        with self.bench.act("folder.begin", error=Transient):
+            self.bench.plans[plan.plan_id] = plan
+            self.bench.tell("planned", plan=plan)
+
+    def plan(self, plan_id: str) -> Plan:
+        if plan_id not in self.bench.plans:
+            raise BadInput(f"no plan {plan_id}")
+        return self.bench.plans[plan_id]
+
+    def keep_receipt(self, receipt: Receipt) -> str:
+        return kept_once(self.bench.receipts, f"receipt-u{receipt.unit:03d}", receipt)
+
+    def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:
+        return gather_landed(plan, [self.bench.receipts[name] for name in receipts], self._facts)
+
+    def stitching(self, plan: Plan, report: str | None) -> MemoryStitching:
+        return MemoryStitching(plan.plan_id, self.bench.files, {}, {}) if report is None else self.bench.reports[report]
+
+    def keep_verdict(self, plan: Plan, verdict: Verdict) -> str:
+        return kept_once(self.bench.verdicts, f"verdict-{plan.plan_id}", verdict)
+
+    def verdict(self, plan: Plan, name: str) -> Verdict:
+        return self.bench.verdicts[name]
+
+    def free(self, plan_id: str) -> int:
+        """Nothing: a zombie of the batch may still be at work on its landing, as the history may want to show."""
+        return 0
+
+    # what moves data
+
+    def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
+        return [
+            Receipt(plan.plan_id, unit, [self._land(plan, wanted) for wanted in plan.units[unit]], 0.0)
+            for unit in units
+        ]
+
+    def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
+        """Join what is whole, from landing and held; a digest that disagrees is said so."""
+        outcomes: dict[str, Stitched] = {}
+        rows: dict[str, PublishedRow] = {}
+        for one in whole:
+            samples = b"".join(self._payload(plan, landed.files, c) for c in one.pieces)
+            digests = {c.digest for c in (*one.pieces, *one.repeats) if c.digest is not None}
+            if digests - {xxhash.xxh3_128_hexdigest(samples)}:
+                outcomes[one.waveform_id] = Stitched(Reason.DIGEST_MISMATCH, "the digest is another")
+                continue
+            outcomes[one.waveform_id] = Stitched(None, "")
+            kept = tuple(PublishedChunk(c.partition, c.offset, c.length, c.piece) for c in one.pieces)
+            topics = tuple(c.topic_id or plan.topic_id for c in one.pieces)
+            rows[one.waveform_id] = PublishedRow(one.waveform_id, samples, topics, kept)
+        if not outcomes:
+            return None
+        made = MemoryStitching(plan.plan_id, self.bench.files, outcomes, rows)
+        return kept_once(self.bench.reports, f"report-{plan.plan_id}", made)
+
+    def judge(self, plan: Plan, stitching: Stitching) -> Verdict:
+        good = [i for i, s in stitching.outcomes.items() if s.reason is None]
+        failed = {i: ("the gate says no",) for i in good if i in self.how.failing}
+        return Verdict(failed=failed, closed=(), reported=(), rows=len(good), expectations=1)
+
+    def findings(self, plan_id: str) -> str:
+        return "memory"
+
+    def _land(self, plan: Plan, wanted: OffsetRange) -> LandedSlice:
+        records, holes = read_slice(self.bench.log, source_of(plan), wanted)
+        name = landing_name(plan.plan_id, wanted, hashlib.sha256(repr(records).encode()).hexdigest()[:16])
+        self.bench.files.landings.setdefault(name, tuple(r.value for r in records))
+        self.bench.landed_records.setdefault(name, tuple(records))
+        self.bench.tell("read", plan_id=plan.plan_id, wanted=wanted, offsets=[r.offset for r in records])
+        seen_ms = records[-1].timestamp_ms if records else None
+        return LandedSlice(*wanted, name, 0, "", "", len(records), 0, seen_ms, holes)
+
+    def _facts(self, landed: LandedSlice, file: int) -> list[ChunkFacts]:
+        records = self.bench.landed_records[str(landed.file)]
+        return [facts_of(r, file, row) for row, r in enumerate(records)]
+
+    def _payload(self, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
+        if chunk.carried:
+            topic_id, partition, offset = chunk.coordinate
+            found = self.bench.tables.payload((topic_id or plan.topic_id, partition, offset))
+        else:
+            found = self.bench.files.landings[files[chunk.file]][chunk.row]
+        assert found is not None, f"no payload for {chunk.place}"
+        return found
+
+
+def kept_once(where: dict[str, Any], stem: str, what: Any) -> str:
+    """Keep a value under a name with its digest."""
+    name = f"{stem}-{hashlib.sha256(repr(what).encode()).hexdigest()[:16]}"
+    where.setdefault(name, what)
+    return name
+
+
 def run_batch(
-    bench: Bench, stream: Stream, request: plan_step.PlanRequest, *, clock_ms: int, how: Carrying | None = None
-) -> Any:
-    """Plan, then carry through; returns what `publish_batch` returned, or `NothingToDo`."""
-    publish_step.repair_history(bench.tables, stream=stream.name, kept=bench.files.kept.get, now_ms=clock_ms)
-    plan = plan_step.plan_batch(
-        stream,
-        request,
-        log=bench.log,
-        tables=bench.tables,
-        clock_ms=clock_ms,
-        nonce=str(len(bench.plans)),
-        code_version="test",
-    )
-    if not isinstance(plan, Plan):
-        return plan
-    bench.plans[plan.plan_id] = plan
-    bench.tell("planned", plan=plan)
-    return carry_through(bench, plan, how or Carrying())
+    bench: Bench, stream: Stream, request: PlanRequest, *, clock_ms: int, how: Carrying | None = None
+) -> BatchDone | NothingToDo:
+    """Plan, then carry through."""
+    how = how or Carrying()
+    return run_edges(MemoryEdges(bench, stream, clock_ms, how), RunOptions(request, **_gate(how)), watcher=Silent())
 
 
-def carry_through(bench: Bench, plan: Plan, how: Carrying) -> Any:
+def carry_through(bench: Bench, plan: Plan, how: Carrying) -> BatchDone | NothingToDo:
     """All steps after the plan. The same plan may be carried through again, by a second run at the same time, too."""
-    done = publish_step.find_committed(bench.tables, plan.plan_id)
-    if done is None:
-        landed = _land(bench, plan)
-        stitched, rows = _stitch(bench, plan, landed)
-        failed = {i: ("the gate says no",) for i in stitched if i in how.failing}
-        note = "parked" if how.park else ""
-        done = publish_step.publish_batch(
-            plan,
-            Evidence(landed.chunks, landed.seen_ms, stitched, failed, how.park, note),
-            tables=bench.tables,
-            staging=MemoryStaging(plan.plan_id, bench.files, rows, landed.files),
-            audit=publish_step.Audit(holes=landed.holes, committed_ms=plan.clock_ms, seconds={}, sizes={}),
-        )
-    commit_step.commit_offsets(plan.stream, log=bench.log, tables=bench.tables)
-    return done
+    edges = MemoryEdges(bench, plan.stream, plan.clock_ms, how)
+    return run_edges(edges, RunOptions(plan_id=plan.plan_id, **_gate(how)), watcher=Silent())
 
 
-def _land(bench: Bench, plan: Plan) -> reassemble_step.Landed:
-    landed = reassemble_step.Landed([], [], {}, {}, 0, 0.0)
-    slices: list[LandedSlice] = []
-    for file, wanted in enumerate(sorted(s for unit in plan.units for s in unit)):
-        records, holes = read_slice(bench.log, source_of(plan), wanted)
-        payload = tuple(r.value for r in records)
-        landed.files.append(landing_name(plan.plan_id, file, hashlib.sha256(repr(payload).encode()).hexdigest()[:16]))
-        bench.files.landings.setdefault(landed.files[-1], payload)
-        bench.tell("read", plan_id=plan.plan_id, wanted=wanted, offsets=[r.offset for r in records])
-        landed.chunks.extend(facts_of(r, file, row) for row, r in enumerate(records))
-        p = wanted.partition
-        landed.holes[p] = landed.holes.get(p, 0) + sum(hole.end - hole.start for hole in holes)
-        if records:
-            landed.seen_ms[p] = records[-1].timestamp_ms
-        slices.append(LandedSlice(*wanted, f"{file}", 0, "", "", len(records), 0, landed.seen_ms.get(p), holes))
-    check_coverage(plan, [Receipt(plan.plan_id, 0, slices, 0.0)])
-    return landed
+def _gate(how: Carrying) -> dict[str, Any]:
+    return {"gate": "park", "why": "parked"} if how.park else {}
 
 
 def facts_of(record: Record, file: int, row: int) -> ChunkFacts:
@@ -125,34 +239,3 @@ def facts_of(record: Record, file: int, row: int) -> ChunkFacts:
     claims = (found.waveform_id, found.seq, None, zlib.crc32(value), len(value), None, None)
     piece = record_digest(record.key, record.headers, record.value)
     return ChunkFacts(*place, *claims, piece, reason=found.reason, evidence=found.evidence, file=file, row=row)
-
-
-def _stitch(
-    bench: Bench, plan: Plan, landed: reassemble_step.Landed
-) -> tuple[dict[str, Stitched], dict[str, PublishedRow]]:
-    """Join what is whole, from landing and held, as both stand now; a digest that disagrees is said so."""
-    ids = {c.waveform_id for c in landed.chunks if c.waveform_id is not None}
-    now = stream_state_step.load_state(bench.tables, topic_id=plan.topic_id, ids=ids)
-    stitched: dict[str, Stitched] = {}
-    rows: dict[str, PublishedRow] = {}
-    for whole in reassemble_step.find_whole(plan, landed, now):
-        samples = b"".join(_payload(bench, plan, landed.files, c) for c in whole.pieces)
-        digests = {c.digest for c in (*whole.pieces, *whole.repeats) if c.digest is not None}
-        if digests - {xxhash.xxh3_128_hexdigest(samples)}:
-            stitched[whole.waveform_id] = Stitched(Reason.DIGEST_MISMATCH, "the digest is another")
-            continue
-        stitched[whole.waveform_id] = Stitched(None, "")
-        kept = tuple(PublishedChunk(c.partition, c.offset, c.length, c.piece) for c in whole.pieces)
-        topics = tuple(c.topic_id or plan.topic_id for c in whole.pieces)
-        rows[whole.waveform_id] = PublishedRow(whole.waveform_id, samples, topics, kept)
-    return stitched, rows
-
-
-def _payload(bench: Bench, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
-    if chunk.carried:
-        topic_id, partition, offset = chunk.coordinate
-        found = bench.tables.payload((topic_id or plan.topic_id, partition, offset))
-    else:
-        found = bench.files.landings[files[chunk.file]][chunk.row]
-    assert found is not None, f"no payload for {chunk.place}"
-    return found

@@ -8,6 +8,7 @@ from tests.memory.faults import Edge
 from tests.memory.memory_tables import MemoryFiles, PublishedRow
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import StagedFile
 
 
@@ -40,6 +41,6 @@ class MemoryStaging(Edge):
             self._files.kept[row.decision] = row
 
 
-def landing_name(plan_id: str, file: int, digest: str) -> str:
+def landing_name(plan_id: str, wanted: OffsetRange, digest: str) -> str:
     """Named by content: two readings of one plan never write over each other."""
-    return f"{plan_id}/landing-{file}-{digest}"
+    return f"{plan_id}/slice-p{wanted.partition}-{wanted.start}-{wanted.end}-{digest}"

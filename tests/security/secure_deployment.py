@@ -14,9 +14,11 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
+from consumers.unit_reader import read_here
 from tests.deployment_rig import STREAM, DeploymentRig, cut, make_deployment_rig, recordings
 from tests.security.secure_broker import Grant, SecureBroker
 from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_commit_offsets, step_plan, step_read
@@ -87,19 +89,19 @@ def produce(deployment: Deployment, plan_id: str) -> None:
 
 
 def watch(deployment: Deployment, plan_id: str) -> None:
-    step_plan(deployment, STREAM, PlanRequest(), apply=False)
+    step_plan(DeploymentEdges(deployment, STREAM), PlanRequest(), apply=False)
 
 
 def plan(deployment: Deployment, plan_id: str) -> None:
-    step_plan(deployment, STREAM, PlanRequest())
+    step_plan(DeploymentEdges(deployment, STREAM), PlanRequest())
 
 
 def read(deployment: Deployment, plan_id: str) -> None:
-    step_read(deployment, STREAM, plan_id, 0)
+    step_read(DeploymentEdges(deployment, STREAM, read=read_here), plan_id, [0])
 
 
 def commit(deployment: Deployment, plan_id: str) -> None:
-    step_commit_offsets(deployment, STREAM, plan_id)
+    step_commit_offsets(DeploymentEdges(deployment, STREAM), plan_id)
 
 
 def rewind(deployment: Deployment, plan_id: str) -> None:

@@ -12,15 +12,15 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
+from consumers.unit_reader import read_here
 from tests.conftest import ROOT
-from tests.deployment_rig import STREAM, cut, recordings
+from tests.deployment_rig import STREAM, cut, make_plan, recordings
 from tests.security.secure_broker import SecureBroker, binding
 from tests.security.secure_deployment import GRANTS, JOBS, SecureDeployment, make_secure_site
-from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.run import submit_locally
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.results import together
 from wavestitch.batch.steps import (
     step_commit_offsets,
-    step_plan,
     step_publish,
     step_read,
     step_reassemble,
@@ -73,7 +73,7 @@ def prepared(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pyt
     secure_broker.grant(users, topic=secure.whole.topic, group=secure.whole.group)
     owner = secure.enter("owner")
     send_chunks(cut(recordings(3)), topic=secure.whole.topic, settings=owner.producer_settings())
-    return Prepared(secure, step_plan(owner, STREAM, PlanRequest())["plan_id"])
+    return Prepared(secure, make_plan(DeploymentEdges(owner, STREAM)).plan_id)
 
 
 def _without(part: str, i: int) -> str:
@@ -95,13 +95,15 @@ def refused(prepared: Prepared, job: str, user: str) -> str:
 def test_a_batch_goes_through_with_each_step_as_its_own_principal(prepared: Prepared) -> None:
     secure, enter = prepared.secure, prepared.secure.enter
     nobody = secure.whole.deployment  # reassembling, validating and publishing ask Kafka for nothing
-    planned = step_plan(enter("planner"), STREAM, PlanRequest())
-    plan_id = planned["plan_id"]
-    receipts = [step_read(enter("reader"), STREAM, plan_id, u)["receipt"] for u in planned["units"]]
-    stitched = step_reassemble(nobody, STREAM, plan_id, receipts, submit=submit_locally(nobody, print))
-    checked = step_validate(nobody, STREAM, plan_id, stitched)
-    step_publish(nobody, STREAM, plan_id, stitched, checked)
-    step_commit_offsets(enter("committer"), STREAM, plan_id)
+    planned = make_plan(DeploymentEdges(enter("planner"), STREAM))
+    plan_id = planned.plan_id
+    reader = DeploymentEdges(enter("reader"), STREAM, read=read_here)
+    read = together([step_read(reader, plan_id, [u]) for u in planned.units])
+    edges = DeploymentEdges(nobody, STREAM)
+    stitched = step_reassemble(edges, plan_id, read)
+    checked = step_validate(edges, plan_id, stitched)
+    step_publish(edges, plan_id, stitched, checked)
+    step_commit_offsets(DeploymentEdges(enter("committer"), STREAM), plan_id)
     sent = {r.waveform_id: bytes(r.samples) for r in recordings(3)}
     assert sent.items() <= secure.whole.published().items()
     head, group = secure.stands()

@@ -9,12 +9,14 @@ import pytest
 
 from consumers.log_view import KafkaLog
 from consumers.range_scan import ScanFailed, Source, scan_range
-from tests.deployment_rig import STREAM, cut, recordings
+from consumers.unit_reader import read_here
+from tests.deployment_rig import STREAM, cut, make_plan, recordings
 from tests.security.secure_broker import SecureBroker
 from tests.security.secure_deployment import JOBS, SecureDeployment, make_secure_site
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.steps import step_plan, step_read
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.results import Read
+from wavestitch.batch.steps import step_read
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.stop_rule import Why
@@ -34,7 +36,7 @@ def secure(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytes
 def plan_id(secure: SecureDeployment) -> str:
     owner = secure.enter("owner")
     send_chunks(cut(recordings(3)), topic=secure.whole.topic, settings=owner.producer_settings())
-    return str(step_plan(owner, STREAM, PlanRequest())["plan_id"])
+    return make_plan(DeploymentEdges(owner, STREAM)).plan_id
 
 
 def _turned_away(secure: SecureDeployment, deployment: Deployment, job: str, plan_id: str) -> str:
@@ -93,7 +95,8 @@ def test_a_permission_that_is_revoked_while_a_unit_is_read_ends_it_and_nothing_i
     owner, reader = secure.enter("owner"), secure.enter("one-day-reader")
     big = recordings(1, samples=28_000_000)
     send_chunks(cut(big, 512 << 10), topic=secure.whole.topic, settings=owner.producer_settings())
-    planned = step_plan(owner, STREAM, PlanRequest())
+    planned = make_plan(DeploymentEdges(owner, STREAM))
+    edges = DeploymentEdges(reader, STREAM, read=read_here)
     before, revoked = secure.stands(), []
 
     def revoke(records: int, size: int) -> None:
@@ -103,17 +106,19 @@ def test_a_permission_that_is_revoked_while_a_unit_is_read_ends_it_and_nothing_i
 
     began = time.monotonic()
     with pytest.raises(Terminal, match="uthorization failed"):
-        step_read(reader, STREAM, planned["plan_id"], 0, progress=revoke)
+        step_read(edges, planned.plan_id, [0], progress=revoke)
     assert revoked, "it never began to read"
-    assert revoked[0][1] < planned["estimated_bytes"]
+    assert revoked[0][1] < planned.estimated_bytes
     assert time.monotonic() - began < 2 * AT_ONCE
-    folder = owner.folder(STREAM, planned["plan_id"]).path
+    folder = owner.folder(STREAM, planned.plan_id).path
     assert [p.name for p in folder.iterdir()] == ["plan.json"]
     assert secure.stands() == before
 
     secure_broker.grant(grants, **names)
-    for unit in planned["units"]:
-        assert step_read(reader, STREAM, planned["plan_id"], unit)["records"] > 0
+    for unit in planned.units:
+        read = step_read(edges, planned.plan_id, [unit])
+        assert isinstance(read, Read)
+        assert read.records > 0
 
 
 def test_a_reader_never_needs_a_right_to_its_group(secure: SecureDeployment) -> None:

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from tests.deployment_rig import STREAM, cut, recordings
+from consumers.unit_reader import read_here
+from tests.deployment_rig import STREAM, cut, make_plan, recordings
 from tests.security.secure_broker import SecureBroker
 from tests.security.secure_deployment import SecureDeployment, make_secure_site
-from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.steps import step_plan, step_read
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.results import Read
+from wavestitch.batch.steps import step_read
 from wavestitch.producers.sender import send_chunks
 
 BOMB_BYTES = 48 << 20
@@ -60,8 +62,9 @@ def test_elsewhere_it_is_landed_once_as_what_it_is_and_its_neighbours_with_it(de
     secure = deployment()
     assert _throw(secure) == 0
     owner = secure.enter("owner")
-    planned = step_plan(owner, STREAM, PlanRequest())
-    read = [step_read(owner, STREAM, planned["plan_id"], unit) for unit in planned["units"]]
+    edges = DeploymentEdges(owner, STREAM, read=read_here)
+    read = step_read(edges, make_plan(edges).plan_id)
+    assert isinstance(read, Read)
     good = cut(recordings(2, samples=1000))
-    assert sum(r["records"] for r in read) == len(good) + 1
-    assert sum(r["bytes"] for r in read) == BOMB_BYTES + sum(len(c.value) for c in good)
+    assert read.records == len(good) + 1
+    assert read.bytes == BOMB_BYTES + sum(len(c.value) for c in good)

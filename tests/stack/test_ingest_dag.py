@@ -16,6 +16,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.stack.dag_lab import Lab, outcome_of, waveform
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.results import Read
 from wavestitch.batch.steps import step_reassemble
 from wavestitch.contracts.errors import Transient
 from wavestitch.local.process import wait_until
@@ -149,8 +151,8 @@ def test_a_terminal_error_inside_spark_is_still_terminal_outside(lab: Lab, capfd
             landed.write_bytes(found)
             importlib.import_module("dags.ingest").submit_through_connection(lab.deployment.settings, job, outcome)
 
-        receipts = [p.name for p in folder.glob("receipt-*.json")]
-        step_reassemble(lab.deployment, "ecg", folder.name, receipts, submit=submit)
+        read = Read(tuple(p.name for p in folder.glob("receipt-*.json")), 0, 0, 0.0)
+        step_reassemble(DeploymentEdges(lab.deployment, "ecg", submit=submit), folder.name, read)
 
     broken = lab.run(before={"reassemble": damaged})
     assert broken.tasks["reassemble"] == ("failed", 1)

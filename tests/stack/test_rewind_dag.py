@@ -8,6 +8,7 @@ import pytest
 
 from tests.stack.airflow_home import load_dags
 from tests.stack.dag_lab import Lab, Run, outcome_of, waveform
+from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
 
@@ -20,7 +21,7 @@ def rewind(**conf: Any) -> Run:
 def planned(lab: Lab) -> Lab:
     """A stream whose head stands at the beginning of what was sent."""
     lab.send(waveform(1))
-    step_plan(lab.deployment, "ecg", PlanRequest())
+    step_plan(DeploymentEdges(lab.deployment, "ecg"), PlanRequest())
     return lab
 
 

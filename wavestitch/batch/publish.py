@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from wavestitch.batch.committed import Committed, find_committed
 from wavestitch.batch.stream_state import load_state
-from wavestitch.contracts.batch_row import BatchRow, describe_batch, describe_head
+from wavestitch.contracts.batch_row import BatchRow, describe_batch
 from wavestitch.contracts.decision import Decision, Evidence, decide
 from wavestitch.contracts.errors import StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, StagedFile, Tables
-from wavestitch.contracts.position import Head
 from wavestitch.contracts.protocol import check_fence
 
 _TRIES = 10
@@ -49,14 +49,6 @@ class Audit:
     elapsed: Callable[[], float] = lambda: 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The head that a batch became. `row` None: it had been committed before, by an earlier execution."""
-
-    head: Head
-    row: BatchRow | None
-
-
 def publish_batch(
     plan: Plan,
     evidence: Evidence,
@@ -65,15 +57,16 @@ def publish_batch(
     staging: Staging,
     audit: Audit,
     say: Callable[[str], None] = lambda _: None,
-) -> Published:
-    """Carry the plan's decision into the table. Raises `Fenced` where another run or a rewind came first."""
+) -> tuple[Committed, bool]:
+    """Carry the plan's decision into the table; says whether this execution did. Raises `Fenced` where another run or a
+    rewind came first."""
     ids = {c.waveform_id for c in evidence.chunks if c.waveform_id is not None}
     for _ in range(_TRIES):
         now = load_state(tables, topic_id=plan.topic_id, ids=ids)
         # In this order: a second run of this very plan that commits in between makes the compare-and-set fail.
         done = find_committed(tables, plan.plan_id)
         if done is not None:
-            return done
+            return done, False
         check_fence(plan, now.head, base_in_ancestry=_stands_on(plan, tables))
         decision = decide(plan, evidence, head=now.head, held=now.held, published=now.published)
         row = describe_batch(
@@ -98,32 +91,8 @@ def publish_batch(
             continue
         row = replace(row, seconds={**row.seconds, "publish": audit.elapsed()})
         tables.append_batches([row])
-        return Published(head, row)
+        return Committed(head, row), True
     raise Transient(f"batch {plan.plan_id[:16]}: the head changed {_TRIES} times while committing; try again")
-
-
-def find_committed(tables: Tables, plan_id: str) -> Published | None:
-    """The head or history row of a plan that was committed before."""
-    head = next((h for h in tables.heads() if h.plan_id == plan_id), None)
-    row = next(iter(tables.batches(plan_id=plan_id)), None)
-    if head is not None:
-        return Published(head, row)
-    newest = tables.head() if row is not None else None
-    return Published(newest, row) if newest is not None else None
-
-
-def repair_history(tables: Tables, *, stream: str, kept: Callable[[str], BatchRow | None], now_ms: int) -> int:
-    """Write the history rows that a crash right after a commit prevented; returns how many.
-
-    `kept`: the row that the dead batch kept for a decision (`Staging.keep`), or None.
-    """
-    heads = tables.heads()
-    known = tables.recorded(since=heads[-1].sequence) if heads else set()
-    missing = [h for h in heads if (h.sequence, h.decision) not in known]
-    rows = [kept(h.decision) or describe_head(h, stream=stream, committed_ms=now_ms) for h in reversed(missing)]
-    if rows:
-        tables.append_batches(rows)
-    return len(rows)
 
 
 def _stands_on(plan: Plan, tables: Tables) -> bool:

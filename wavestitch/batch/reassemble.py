@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,9 +22,10 @@ from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
 from wavestitch.contracts.decision import Evidence, Stitched, decide
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.reasons import Fate
-from wavestitch.contracts.receipt import Receipt, check_coverage
+from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
 from wavestitch.contracts.rows import INDEX_COLUMNS, STITCHED, texts_of
 from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchReport, assign_waveforms
 from wavestitch.tables.stream_tables import StreamTables
@@ -61,8 +62,18 @@ class Landed:
     reading: dict[int, tuple[int, float]] = field(default_factory=dict)
 
 
+Facts = Callable[[LandedSlice, int], list[ChunkFacts]]
+"""The index of a slice, as landing file of this number."""
+
+
 def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> Landed:
     """The batch's index, after checking that every planned offset is there or explained."""
+    shared: dict[str, str] = {}
+    return gather_landed(plan, receipts, lambda s, file: index_facts(read_index(folder.path, s), file, shared=shared))
+
+
+def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Landed:
+    """As `load_landed`, wherever the index is."""
     check_coverage(plan, receipts)
     slices = sorted((s for r in receipts for s in r.slices), key=lambda s: (s.partition, s.start))
     files: list[str] = []
@@ -70,7 +81,6 @@ def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> 
     seen: dict[int, int] = {}
     holes: dict[int, int] = defaultdict(int)
     reading: dict[int, tuple[int, float]] = {}
-    shared: dict[str, str] = {}
     for s in slices:
         holes[s.partition] += sum(hole.end - hole.start for hole in s.holes)
         size, seconds = reading.get(s.partition, (0, 0.0))
@@ -78,7 +88,7 @@ def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> 
         if s.seen_ms is not None:
             seen[s.partition] = s.seen_ms
         if s.file is not None:
-            chunks += index_facts(read_index(folder.path, s), len(files), shared=shared)
+            chunks += facts(s, len(files))
             files.append(s.file)
     return Landed(
         files,
@@ -122,21 +132,33 @@ _FACT_COLUMNS = (
 )
 
 
-def prepare_reassembly(plan: Plan, landed: Landed, *, tables: StreamTables, folder: WorkFolder, codec: Codec) -> Path:
-    """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments."""
+def decide_whole(plan: Plan, landed: Landed, *, tables: Tables) -> list[Assembly]:
+    """What is to be stitched, as everything stands now. Raises `Fenced` where the plan is stale already."""
     ids = {c.waveform_id for c in landed.chunks if c.waveform_id is not None}
     now = load_state(tables, topic_id=plan.topic_id, ids=ids)
     check_fence(plan, now.head, base_in_ancestry=True)
-    whole = find_whole(plan, landed, now)
+    return find_whole(plan, landed, now)
+
+
+def prepare_reassembly(
+    plan: Plan,
+    landed: Landed,
+    whole: Sequence[Assembly],
+    *,
+    tables: StreamTables,
+    folder: WorkFolder,
+    codec: Codec,
+) -> Path:
+    """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments."""
     carried = {c.coordinate for a in whole for c in a.pieces if c.carried}
-    files = list(landed.files)
+    files, placed = list(landed.files), list(whole)
     if carried:
         wanted = {(topic or plan.topic_id, p, o) for topic, p, o in carried}
         path = folder.path / f"held-{hashlib.sha256(repr(sorted(wanted)).encode()).hexdigest()[:32]}.arrow"
         rows = tables.held_payloads(wanted, path)
-        whole = [_placed(a, len(files), {(t, p, o): r for (t, p, o), r in rows.items()}, plan.topic_id) for a in whole]
+        placed = [_placed(a, len(files), rows, plan.topic_id) for a in whole]
         files.append(path.name)
-    batches = assign_waveforms(whole, task_bytes=TASK_BYTES, tasks_at_least=plan.stream.reading.workers)
+    batches = assign_waveforms(placed, task_bytes=TASK_BYTES, tasks_at_least=plan.stream.reading.workers)
     job = StitchJob(
         plan_id=plan.plan_id,
         topic_id=plan.topic_id,

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from consumers.unit_processes import UnitProcesses
-from consumers.unit_reader import read_units, write_receipt
-from spark_apps.submit import submit_reassembly
+from consumers.unit_reader import read_units
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.edges import Edges
+from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import Gate
+from wavestitch.batch.results import BatchDone, Finished, Planned, Published
 from wavestitch.batch.steps import (
-    Submit,
-    describe_plan,
     step_commit_offsets,
     step_plan,
     step_publish,
+    step_read,
     step_reassemble,
+    step_take_up,
     step_validate,
 )
-from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.receipt import Receipt
-from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.validation.gate import load_gate
 
 
 class Watcher(Protocol):
@@ -50,14 +46,6 @@ class Silent:
     def progress(self, records: int, size: int) -> None: ...
 
 
-class Read(Protocol):
-    """Reads all units of a plan into `folder`; receipts in their order, not written."""
-
-    def __call__(
-        self, *, plan: Plan, kafka: KafkaSettings, folder: Path, progress: Callable[[int, int], None]
-    ) -> list[Receipt]: ...
-
-
 STEPS = ("plan", "read", "reassemble", "validate", "publish", "commit_offsets")
 
 
@@ -72,85 +60,81 @@ class RunOptions:
     after_step: Callable[[str], None] = lambda _: None
 
 
-def run_batch(
-    deployment: Deployment,
-    stream: str,
-    options: RunOptions,
-    *,
-    watcher: Watcher,
-    read: Read = read_units,
-    submit: Submit | None = None,
-) -> dict[str, Any]:
-    """Carry one batch through. Returns what was planned, published and committed; `{"nothing": why}` where idle.
-
-    `read` reads all units of a plan, `submit` has the waveforms stitched: in child processes and through spark-submit
-    unless given.
-    """
+def run_batch(edges: Edges, options: RunOptions, *, watcher: Watcher) -> BatchDone | NothingToDo:
+    """Carry one batch through. A plan that was committed before is only finished: its offsets, its landing."""
     watcher.begin("plan")
     if options.plan_id is None:
-        planned = step_plan(deployment, stream, options.request)
-        if "nothing" in planned:
-            return planned
+        planned: Planned | NothingToDo | Finished = step_plan(edges, options.request)
     else:
-        planned = describe_plan(deployment.folder(stream, options.plan_id).plan())
-    plan_id = planned["plan_id"]
-    watcher.say(f"plan {plan_id[:16]}: {planned['records']} offsets in {len(planned['units'])} units")
+        planned = step_take_up(edges, options.plan_id)
+    if isinstance(planned, NothingToDo):
+        return planned
     options.after_step("plan")
+    published = planned if isinstance(planned, Finished) else _publish(edges, planned, options, watcher=watcher)
+    watcher.begin("commit offsets")
+    committed = step_commit_offsets(edges, planned.plan_id)
+    options.after_step("commit_offsets")
+    return BatchDone(planned, published, committed)
 
-    watcher.begin("read", total=planned["records"])
-    folder = deployment.folder(stream, plan_id)
-    plan = folder.plan()
-    receipts = read(plan=plan, kafka=deployment.kafka, folder=folder.path, progress=watcher.progress)
-    names = [write_receipt(folder.path, r).name for r in receipts]
+
+def _publish(edges: Edges, planned: Planned, options: RunOptions, *, watcher: Watcher) -> Published | Finished:
+    """The steps between plan and offsets."""
+    plan_id = planned.plan_id
+    watcher.say(f"plan {plan_id[:16]}: {planned.records} offsets in {len(planned.units)} units")
+
+    watcher.begin("read", total=planned.records)
+    read = step_read(edges, plan_id, progress=watcher.progress)
     options.after_step("read")
 
     watcher.begin("reassemble")
-    # Spark takes longer to start than the gate to import, and leaves a processor free meanwhile.
-    loading = threading.Thread(target=load_gate if plan.stream.expectations else lambda: None)
-    loading.start()
-    reassembled = step_reassemble(
-        deployment, stream, plan_id, names, submit=submit or submit_locally(deployment, watcher.say), say=watcher.say
-    )
+    reassembled = step_reassemble(edges, plan_id, read, say=watcher.say)
     options.after_step("reassemble")
 
     watcher.begin("validate")
-    loading.join()  # Great Expectations' modules import each other: half loaded they cannot be used
-    validated = step_validate(deployment, stream, plan_id, reassembled, gate=options.gate, why=options.why)
+    validated = step_validate(edges, plan_id, reassembled, gate=options.gate, why=options.why)
     options.after_step("validate")
 
     watcher.begin("publish")
-    published = step_publish(deployment, stream, plan_id, reassembled, validated, say=watcher.say)
+    published = step_publish(edges, plan_id, reassembled, validated, say=watcher.say)
     options.after_step("publish")
-
-    watcher.begin("commit offsets")
-    committed = step_commit_offsets(deployment, stream, plan_id)
-    options.after_step("commit_offsets")
-    return {"plan": planned, "published": published, **committed}
+    return published
 
 
-def catch_up(deployment: Deployment, stream: str, options: RunOptions, *, watcher: Watcher) -> Iterator[dict[str, Any]]:
+def catch_up(
+    deployment: Deployment, stream: str, options: RunOptions, *, watcher: Watcher
+) -> Iterator[BatchDone | NothingToDo]:
     """Batch after batch, until one of them takes all there is to its planning's end of the log, or nothing is left."""
     with UnitProcesses() as children:
+        edges = DeploymentEdges(deployment, stream, read=partial(read_units, children=children), gate_ahead=True)
         while True:
-            found = run_batch(deployment, stream, options, watcher=watcher, read=partial(read_units, children=children))
+            found = run_batch(edges, options, watcher=watcher)
             yield found
-            if "nothing" in found or not found["plan"]["left"]:
+            if isinstance(found, NothingToDo) or isinstance(found.planned, Finished) or not found.planned.left:
                 return
 
 
-def submit_locally(deployment: Deployment, say: Callable[[str], None]) -> Callable[[Path, Path], None]:
-    """The stitching app through spark-submit, on the master of the settings."""
-    spark = deployment.settings.spark
+def done_to_json(found: BatchDone | NothingToDo) -> dict[str, Any]:
+    """What a run did, for scripts: `{"nothing": why}` where it did nothing."""
+    if isinstance(found, NothingToDo):
+        return {"nothing": found.why}
+    done = found.published
+    again = isinstance(done, Finished)
+    figures = done.published if isinstance(done, Finished) else done
+    return {
+        "plan": planned_to_json(found.planned) if isinstance(found.planned, Planned) else asdict(found.planned),
+        "published": {"again": again, **({} if figures is None else asdict(figures))},
+        **asdict(found.committed),
+    }
 
-    def submit(job: Path, result: Path) -> None:
-        submit_reassembly(
-            job_path=job,
-            result_path=result,
-            master=spark.master,
-            conf=deployment.spark_conf,
-            java_home=spark.java_home,
-            environment=spark.environment,
-            say=say,
-        )
 
-    return submit
+def planned_to_json(planned: Planned | NothingToDo) -> dict[str, Any]:
+    """A plan, for scripts and people."""
+    if isinstance(planned, NothingToDo):
+        return {"nothing": planned.why}
+    return {
+        **asdict(planned),
+        "units": list(planned.units),
+        "slices": [list(unit) for unit in planned.slices],
+        "ranges": [list(r) for r in planned.ranges],
+        "why": {str(p): why for p, why in planned.why.items()},
+    }

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from wavestitch.batch.publish import repair_history
+from wavestitch.batch.committed import repair_history
 from wavestitch.batch.work_folder import kept_row
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held import PublishedWaveform

@@ -1,0 +1,228 @@
+"""The real edges of a stream's batches: Kafka readers, Iceberg, the landing, Spark, Great Expectations. Decide nothing.
+
+How units are read and how stitching is submitted are given: in child processes and through spark-submit from the
+command line, in the task itself and through a connection under Airflow.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from consumers.unit_reader import read_units, write_receipt
+from spark_apps.submit import submit_reassembly
+from wavestitch.batch.deployment import Deployment, code_version
+from wavestitch.batch.edges import Progress, Say, Stitching
+from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
+from wavestitch.batch.staging import DiskStaging
+from wavestitch.batch.work_folder import WorkFolder, kept_row
+from wavestitch.contracts.assembly import Assembly
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.decision import Stitched
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.ports import Log
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.receipt import Receipt, receipt_from_json
+from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
+from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.verdict import Verdict, verdict_from_json
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.tables.stream_tables import StreamTables
+
+Submit = Callable[[Path, Path], None]
+"""Runs the stitching app on a job file (first path) so that it leaves its result (second path)."""
+
+_DISK_FACTOR = 2.5  # landing, staged files, and room for what the estimate missed
+
+
+class ReadUnits(Protocol):
+    """Reads units of a plan into `folder`; receipts in their order, not written."""
+
+    def __call__(
+        self, *, plan: Plan, kafka: KafkaSettings, folder: Path, units: Sequence[int], progress: Progress
+    ) -> list[Receipt]: ...
+
+
+class StagedRows:
+    """The `Stitching` of a real batch: the slim rows that Spark left, one a waveform."""
+
+    def __init__(self, folder: WorkFolder, report: StitchReport | None, data_folder: Callable[[], Path]) -> None:
+        self._folder, self._report, self._data_folder = folder, report, data_folder
+        self._rows = gather_stitched(folder, report)
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, Stitched]:
+        columns = (self._rows.column(c).to_pylist() for c in ("waveform_id", "reason", "evidence"))
+        return {
+            wid: Stitched(Reason(reason) if reason else None, evidence or "")
+            for wid, reason, evidence in zip(*columns, strict=True)
+        }
+
+    @property
+    def good(self) -> pa.Table:
+        """What was stitched."""
+        return self._rows.filter(self._rows.column("reason").is_null())
+
+    def staging(self, landed: Landed) -> DiskStaging:
+        return DiskStaging(self._folder, landed.files, self._rows, self._report, data_folder=self._data_folder())
+
+
+class DeploymentEdges:
+    """`Edges` of one stream of a deployment.
+
+    `gate_ahead`: load the gate while Spark works, for a process that will ask it.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        stream: str,
+        *,
+        read: ReadUnits = read_units,
+        submit: Submit | None = None,
+        gate_ahead: bool = False,
+    ) -> None:
+        self.deployment = deployment
+        self.name = stream
+        self._read = read
+        self._submit = submit
+        self._gate_ahead = gate_ahead
+        self._loading: threading.Thread | None = None
+
+    @cached_property
+    def stream(self) -> Stream:
+        return self.deployment.stream(self.name)
+
+    @property
+    def log(self) -> Log:
+        return self.deployment.log
+
+    @cached_property
+    def tables(self) -> StreamTables:
+        return self.deployment.tables(self.name)
+
+    @property
+    def code_version(self) -> str:
+        return code_version()
+
+    def clock_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def seconds(self) -> float:
+        return time.monotonic()
+
+    def nonce(self) -> str:
+        return secrets.token_hex(8)
+
+    def kept(self, decision: str) -> BatchRow | None:
+        return kept_row(self.deployment.settings.landing, self.name, decision)
+
+    def begin(self, plan: Plan) -> None:
+        check_disk(self.deployment.settings.landing, plan)
+        self._folder(plan.plan_id).create(plan)
+
+    def plan(self, plan_id: str) -> Plan:
+        return self._folder(plan_id).plan()
+
+    def keep_receipt(self, receipt: Receipt) -> str:
+        return write_receipt(self._folder(receipt.plan_id).path, receipt).name
+
+    def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:
+        folder = self._folder(plan.plan_id)
+        return load_landed(plan, [receipt_from_json(folder.read_digested(name)) for name in receipts], folder)
+
+    def stitching(self, plan: Plan, report: str | None) -> StagedRows:
+        folder = self._folder(plan.plan_id)
+        found = stitch_report_from_json((folder.path / report).read_text()) if report else None
+        return StagedRows(folder, found, self.tables.data_folder)
+
+    def keep_verdict(self, plan: Plan, verdict: Verdict) -> str:
+        return self._folder(plan.plan_id).write_digested("verdict", verdict.to_json()).name
+
+    def verdict(self, plan: Plan, name: str) -> Verdict:
+        return verdict_from_json(self._folder(plan.plan_id).read_digested(name))
+
+    def free(self, plan_id: str) -> int:
+        return self._folder(plan_id).drop_payload()
+
+    def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
+        folder = self._folder(plan.plan_id).path
+        return self._read(plan=plan, kafka=self.deployment.kafka, folder=folder, units=units, progress=progress)
+
+    def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
+        folder = self._folder(plan.plan_id)
+        codec = self.deployment.settings.codec
+        job_path = prepare_reassembly(plan, landed, whole, tables=self.tables, folder=folder, codec=codec)
+        job = stitch_job_from_json(job_path.read_text())
+        say(f"{len(job.assignments)} stitching tasks")
+        self._load_gate(plan)
+        if not job.assignments:
+            return None
+        name = f"stitched-{job_path.stem}.json"
+        (self._submit or submit_locally(self.deployment, say))(job_path, folder.path / name)
+        return name
+
+    def judge(self, plan: Plan, stitching: Stitching) -> Verdict:
+        if self._loading is not None:
+            self._loading.join()  # Great Expectations' modules import each other: half loaded they cannot be used
+        from wavestitch.validation.gate import validate_rows  # noqa: PLC0415 - takes seconds to import
+
+        if not isinstance(stitching, StagedRows):
+            raise TypeError(f"the gate judges rows on disk, not {type(stitching).__name__}")
+        docs = self.deployment.docs_folder(self.name, plan.plan_id)
+        return validate_rows(stitching.good, plan.stream.expectations, run_name=plan.plan_id, docs_folder=docs)
+
+    def findings(self, plan_id: str) -> str:
+        return str(self.deployment.docs_folder(self.name, plan_id) / "index.html")
+
+    def _folder(self, plan_id: str) -> WorkFolder:
+        return self.deployment.folder(self.name, plan_id)
+
+    def _load_gate(self, plan: Plan) -> None:
+        """Spark takes longer to start than the gate to import, and leaves a processor free meanwhile."""
+        if self._gate_ahead and plan.stream.expectations:
+            from wavestitch.validation.gate import load_gate  # noqa: PLC0415
+
+            self._loading = threading.Thread(target=load_gate)
+            self._loading.start()
+
+
+def check_disk(landing: Path, plan: Plan) -> None:
+    """Refuse to begin what the disk has no room for."""
+    landing.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(landing).free
+    need = round(plan.estimated_bytes * _DISK_FACTOR)
+    if need > free:
+        raise Transient(
+            f"the batch needs about {need >> 20} MiB in {landing}, which has {free >> 20} MiB free; free some, or "
+            f"lower limits.max_batch_bytes of stream {plan.stream.name}",
+            need=need,
+            free=free,
+        )
+
+
+def submit_locally(deployment: Deployment, say: Say) -> Submit:
+    """The stitching app through spark-submit, on the master of the settings."""
+    spark = deployment.settings.spark
+
+    def submit(job: Path, result: Path) -> None:
+        submit_reassembly(
+            job_path=job,
+            result_path=result,
+            master=spark.master,
+            conf=deployment.spark_conf,
+            java_home=spark.java_home,
+            environment=spark.environment,
+            say=say,
+        )
+
+    return submit

@@ -1,0 +1,105 @@
+"""What the steps of a stream's batches act through, as a protocol: the log, the tables, and the batch's own files.
+
+The steps know this alone. `Deployment` makes the real edges; those of the tests are in memory, and carry a batch
+through the very same steps, where every interleaving and every crash can be played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from wavestitch.batch.publish import Staging
+from wavestitch.batch.reassemble import Landed
+from wavestitch.contracts.assembly import Assembly
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.decision import Stitched
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.ports import Log, Tables
+from wavestitch.contracts.receipt import Receipt
+from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.verdict import Verdict
+
+Progress = Callable[[int, int], None]
+"""Told sums so far: records, bytes."""
+Say = Callable[[str], None]
+
+
+class Stitching(Protocol):
+    """What was stitched, as it lies staged."""
+
+    @property
+    def outcomes(self) -> Mapping[str, Stitched]:
+        """By waveform id, all that were tried."""
+
+    def staging(self, landed: Landed) -> Staging:
+        """What the batch has to commit."""
+
+
+class Edges(Protocol):
+    """The edges of one stream. Nothing is opened before it is used. Each method is one effect, or none."""
+
+    @property
+    def name(self) -> str:
+        """The stream's."""
+
+    @property
+    def stream(self) -> Stream:
+        """The definition as it stands now; a plan has its own."""
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def tables(self) -> Tables: ...
+
+    @property
+    def code_version(self) -> str: ...
+
+    def clock_ms(self) -> int: ...
+
+    def seconds(self) -> float:
+        """Of a clock that only goes forward, to measure with."""
+
+    def nonce(self) -> str: ...
+
+    def kept(self, decision: str) -> BatchRow | None:
+        """The history row that a batch kept for a decision before it committed it; see `Staging.keep`."""
+
+    # the files of one batch
+
+    def begin(self, plan: Plan) -> None:
+        """Keep the plan, and a place for what its steps leave. Raises `Transient` where there is no room for it."""
+
+    def plan(self, plan_id: str) -> Plan:
+        """The plan as it was made. Raises `Fenced` where it was abandoned, `BadInput` where there is none."""
+
+    def keep_receipt(self, receipt: Receipt) -> str:
+        """Returns the name under which `landed` finds it."""
+
+    def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:
+        """What was read, proven against its receipts."""
+
+    def stitching(self, plan: Plan, report: str | None) -> Stitching:
+        """What `stitch` left under this name."""
+
+    def keep_verdict(self, plan: Plan, verdict: Verdict) -> str: ...
+
+    def verdict(self, plan: Plan, name: str) -> Verdict: ...
+
+    def free(self, plan_id: str) -> int:
+        """Let the landed payload go; returns bytes."""
+
+    # what moves data
+
+    def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
+        """Read units of work into the landing."""
+
+    def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
+        """Stitch these waveforms; returns the name of a report, None where there was nothing to stitch."""
+
+    def judge(self, plan: Plan, stitching: Stitching) -> Verdict:
+        """Ask the gate about what was stitched whole."""
+
+    def findings(self, plan_id: str) -> str:
+        """Where people see what the gate found."""
