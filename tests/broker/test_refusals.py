@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_deployment_rig, recordings
-from wavestitch.batch import steps
+from wavestitch.batch import deployment_edges, steps
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import planned_to_json
@@ -156,7 +156,7 @@ def test_expired_group_offsets_are_written_again_from_the_head(whole: Deployment
 def test_a_full_disk_is_found_before_anything_is_read(whole: DeploymentRig, monkeypatch: pytest.MonkeyPatch) -> None:
     whole.send(cut(recordings(2)))
     # The disk's answer is the one thing here that a test cannot have for real without a disk of its own.
-    monkeypatch.setattr(steps.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1 << 20})())
+    monkeypatch.setattr(deployment_edges.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1 << 20})())
     with pytest.raises(Transient, match=r"needs about \d+ MiB in .*landing, which has 1 MiB free"):
         plan(whole)
 
