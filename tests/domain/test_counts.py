@@ -8,6 +8,7 @@ from tests.domain.producing import Letter, letter, metadata
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.results import BatchDone
 from wavestitch.contracts.stream import Stream
 
 CLOCK_MS = 1_767_614_400_000
@@ -28,8 +29,10 @@ def carried(*batches: list[Letter]) -> tuple[Bench, list[dict[str, int]]]:
         for sent in letters:
             bench.log.append(0, CLOCK_MS + number, *sent)
         done = run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + number)
-        assert done.row.identity_balances
-        counts.append({name: n for name, n in done.row.counts.items() if n and name not in ("planned", "read")})
+        row = bench.tables.history[-1]
+        assert isinstance(done, BatchDone)
+        assert row.identity_balances
+        counts.append({name: n for name, n in row.counts.items() if n and name not in ("planned", "read")})
     return bench, counts
 
 
