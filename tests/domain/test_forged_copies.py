@@ -63,7 +63,7 @@ def test_after_the_true_one_was_published_a_forged_copy_is_no_replay(forge) -> N
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 1)
     log.append(0, CLOCK_MS + 5, *theirs)
     log.append(0, CLOCK_MS + 6, *mine)
-    done = run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 10)
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 10)
     assert [row.samples for _, row in bench.tables.rows] == [TRUE]
     assert [h.held.chunk.offset for h in bench.tables.held] == [1]
     assert bench.tables.history[-1].counts["replay"] == 1
