@@ -1,7 +1,7 @@
 """The Kafka edge that planning and projecting see: `Log` (wavestitch.contracts.ports) on a real cluster.
 
 Every answer covers every partition that was asked for, or is an error: a failed partition is never an empty one (I8).
-Never joins a group, never reads a record.
+Never joins a group; reads records only to learn their size.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from consumers.group_state import commit_group, committed_offsets, live_members
+from consumers.record_probe import probe_records
 from wavestitch.contracts.errors import Refused, Transient
-from wavestitch.contracts.ports import PartitionEnds, TopicView
+from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
 from wavestitch.kafka.client_settings import KafkaSettings, admin_config, consumer_config
 from wavestitch.kafka.kafka_errors import is_refused_login, kafka_error, translate
@@ -75,6 +76,9 @@ class KafkaLog:
         ends = self.ends(topic, list(times_ms))
         found = self._offsets(topic, {p: OffsetSpec.for_timestamp(ms) for p, ms in times_ms.items()}, least=_NO_RECORD)
         return {p: f.offset if f.offset >= 0 else ends[p].stable_end for p, f in found.items()}
+
+    def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
+        return probe_records(self._settings, topic, starts)
 
     def members(self, group: str) -> Sequence[str]:
         try:

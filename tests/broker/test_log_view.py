@@ -229,3 +229,16 @@ def test_committing_for_a_partition_that_is_not_there_is_raised(log: Log, topic_
     topic = topic_factory()
     with pytest.raises(Refused, match=rf"topic {topic} partitions .*\b5 failed"):
         log.commit_group(group, topic, {0: Position(1), 5: Position(1)}, TAG)
+
+
+def test_a_probe_tells_what_a_few_records_of_each_partition_take(broker: Broker, topic_factory: Any) -> None:
+    topic = topic_factory(partitions=3)
+    sender = Sender(broker.bootstrap, topic)
+    for n in range(8):
+        sender.record(bytes(1000 + n), key=b"key", headers=[("ws-id", b"w"), ("ws-seq", b"0")], partition=1)
+    sender.record(bytes(50), key=None, headers=[], partition=2)
+    sender.flush()
+    log = KafkaLog(KafkaSettings(broker.bootstrap))
+    one = 3 + len("ws-id") + 1 + len("ws-seq") + 1
+    assert log.probe(topic, {0: 0, 1: 2, 2: 0}) == (6, sum(1000 + n + one for n in range(2, 7)) + 50)
+    assert log.probe(topic, {}) == (0, 0)

@@ -68,7 +68,7 @@ def a_foreign_tag_is_overwritten(patch: Patch) -> None:
 
 @mutant
 def an_expired_group_means_latest(patch: Patch) -> None:
-    real = plan._reconciled_head
+    real = plan.reconcile_head
 
     def wrong(stream: Any, topic: Any, kind: Any, *, log: Any, tables: Any, apply: bool) -> Any:
         head = tables.head()
@@ -82,7 +82,7 @@ def an_expired_group_means_latest(patch: Patch) -> None:
                 log.commit_group(stream.group, topic.name, head.positions, head.tag(str(tables.table_uuid())).encode())
         return real(stream, topic, kind, log=log, tables=tables, apply=apply)
 
-    patch.setattr(plan, "_reconciled_head", wrong)
+    patch.setattr(plan, "reconcile_head", wrong)
 
 
 @mutant

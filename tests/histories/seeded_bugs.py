@@ -67,13 +67,13 @@ def what_is_no_chunk_is_dropped(patch: Patch) -> None:
 
 @shows(Kind.LOST)
 def a_partition_is_not_looked_at(patch: Patch) -> None:
-    real = plan._backlog
+    real = plan.find_backlog
 
     def wrong(stream: Any, head: Any, request: Any, *rest: Any) -> Any:
         ranges, why = real(stream, head, request, *rest)
         return [r for r in ranges if r.partition != 1], why
 
-    patch.setattr(plan, "_backlog", wrong)
+    patch.setattr(plan, "find_backlog", wrong)
 
 
 @shows(Kind.LOST)
@@ -224,13 +224,13 @@ def a_skip_needs_no_acceptance(patch: Patch) -> None:
 
 @shows(Kind.UNEXPLAINED_GAP)
 def a_position_that_retention_overtook_moves_silently(patch: Patch) -> None:
-    real = plan._backlog
+    real = plan.find_backlog
 
     def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, log: Any) -> Any:
         ahead = {p: Position(max(at.next_offset, ends[p].log_start)) for p, at in head.positions.items() if p in ends}
         return real(stream, replace(head, positions=ahead), request, topic, ends, log)
 
-    patch.setattr(plan, "_backlog", wrong)
+    patch.setattr(plan, "find_backlog", wrong)
 
 
 # commit ahead
@@ -276,7 +276,7 @@ def held_rows_are_written_after_the_commit(patch: Patch) -> None:
 
 @shows(Kind.COMMIT_AHEAD)
 def the_group_moves_before_the_commit(patch: Patch) -> None:
-    real = plan._reconciled_head
+    real = plan.reconcile_head
 
     def wrong(stream: Any, topic: Any, kind: Any, *, log: Any, tables: Any, apply: bool) -> Any:
         head, why = real(stream, topic, kind, log=log, tables=tables, apply=apply)
@@ -285,7 +285,7 @@ def the_group_moves_before_the_commit(patch: Patch) -> None:
             log.commit_group(stream.group, topic.name, ends, head.tag(str(tables.table_uuid())).encode())
         return head, why
 
-    patch.setattr(plan, "_reconciled_head", wrong)
+    patch.setattr(plan, "reconcile_head", wrong)
 
 
 # stale writer
@@ -336,13 +336,13 @@ def finished_plans_are_forgotten(patch: Patch) -> None:
 @shows(Kind.UNBOUNDED_END)
 def an_open_transaction_is_waited_for(patch: Patch) -> None:
     """The end of a range is asked of all readers, and the stop rule takes silence for nothing."""
-    real = plan._backlog
+    real = plan.find_backlog
 
     def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, log: Any) -> Any:
         highest = {p: e._replace(stable_end=e.high_watermark) for p, e in ends.items()}
         return real(stream, head, request, topic, highest, log)
 
-    patch.setattr(plan, "_backlog", wrong)
+    patch.setattr(plan, "find_backlog", wrong)
     judge = StopRule.judge
     patch.setattr(StopRule, "judge", lambda self, *, position, now: judge(self, position=position, now=0))
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from tests.memory.faults import Edge
 from wavestitch.contracts.errors import Refused, Transient
-from wavestitch.contracts.ports import PartitionEnds, TopicView
+from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
 from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -76,6 +76,15 @@ class _Partition:
         return next((o for o in range(self.log_start, self.end) if self.seen[o] is Visibility.OPEN), self.end)
 
 
+PROBED = 5
+
+
+def stored_size(record: Record) -> int:
+    """What a record takes: key, headers and value."""
+    headers = sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + headers + len(record.value or b"")
+
+
 class MemoryLog(Edge):
     """One topic and one consumer group. Implements `wavestitch.contracts.ports.Log`."""
 
@@ -110,6 +119,11 @@ class MemoryLog(Edge):
     def offsets_at(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, int]:
         with self.act("log.offsets_at", error=Transient):
             return {p: self._offset_at(self._partition(topic, p), t) for p, t in times_ms.items()}
+
+    def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
+        with self.act("log.probe", error=Transient):
+            found = [r for p, start in starts.items() for r in self.fetch(p, start, most=PROBED, committed=True)[0]]
+            return Probe(len(found), sum(stored_size(r) for r in found))
 
     def members(self, group: str) -> Sequence[str]:
         with self.act("log.members", error=Transient):

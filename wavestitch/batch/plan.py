@@ -7,43 +7,24 @@ with `apply=False` not even those. Keeps I1, I5 and I8. A refusal always names i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from wavestitch.batch.commit_offsets import project
+from wavestitch.batch.backlog import find_backlog
+from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.batch.reconciled_head import reconcile_head
 from wavestitch.batch.stream_state import committed_decisions
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
-from wavestitch.contracts.errors import DataLost, Refused, Transient
+from wavestitch.contracts.batch_size import ReaderStop, batch_offsets
+from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.held import effective_held, open_deadlines
 from wavestitch.contracts.offset_range import OffsetRange, bound_ranges, cut_slices, pack_units
 from wavestitch.contracts.past_cost import RECENT, reading_weights
-from wavestitch.contracts.plan import Plan, PlanKind, Scope
-from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, advance_watermark
-from wavestitch.contracts.protocol import named, reconcile
+from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.ports import Log, PartitionEnds, Probe, Tables, TopicView
+from wavestitch.contracts.position import Head, Position, advance_watermark
 from wavestitch.contracts.stream import Stream
 
-_ADOPT_TRIES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRequest:
-    """What kind of batch is wanted. `scope` for a backfill (start times, ns UTC); `ranges` for a manual run that
-    names its offsets. Neither: from the head's positions; `only` of these partitions (None: all), and of those that
-    `until` names no further than there."""
-
-    kind: PlanKind = PlanKind.INGEST
-    scope: Scope | None = None
-    ranges: tuple[OffsetRange, ...] = ()
-    only: frozenset[int] | None = None
-    until: Mapping[int, int] = field(default_factory=dict)
-
-    def wants(self, partition: int) -> bool:
-        return self.only is None or partition in self.only
-
-    def unbounded(self, partition: int) -> bool:
-        """Whether it goes to the end of the log there."""
-        return self.wants(partition) and partition not in self.until
+__all__ = ["NothingToDo", "PlanRequest", "plan_batch", "recent_batches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +44,14 @@ def plan_batch(
     nonce: str,
     code_version: str,
     apply: bool = True,
+    stops: Sequence[ReaderStop] = (),
 ) -> Plan | NothingToDo:
-    """The plan of the next batch. `nonce` makes it a new one at every execution."""
+    """The plan of the next batch. `nonce` makes it a new one at every execution; `stops`: what readers of this stream
+    had seen that stopped at their budget."""
     topic = log.topic(stream.topic)
     _refuse_topic(stream, topic, log.members(stream.group))
     _refuse_partitions(stream, request, topic)
-    head, why = _reconciled_head(stream, topic, request.kind, log=log, tables=tables, apply=apply)
+    head, why = reconcile_head(stream, topic, request.kind, log=log, tables=tables, apply=apply)
     if head.topic_id != topic.topic_id:
         raise Refused(
             f"topic {topic.name} was recreated: the head of stream {stream.name} knows topic id {head.topic_id}, the "
@@ -77,10 +60,12 @@ def plan_batch(
             topic=topic.name,
         )
     ends = log.ends(topic.name, topic.partitions)
-    backlog, reasons = _backlog(stream, head, request, topic, ends, log)
-    mean = head.mean_record_bytes or float(topic.max_message_bytes)
-    limits = stream.limits
-    most = min(limits.max_batch_records, max(1, int(limits.max_batch_bytes / max(mean, 1.0))))
+    backlog, reasons = find_backlog(stream, head, request, topic, ends, log)
+    stands = {p: at.next_offset for p, at in head.positions.items()}
+    stopped = [s for s in stops if s.positions == stands]
+    mean = head.mean_record_bytes or _first_estimate(topic, backlog, log)
+    mean = max([mean, *(s.mean for s in stopped)])
+    most = batch_offsets(stream.limits, mean=mean, stops=stopped)
     if request.kind is not PlanKind.INGEST and sum(r.size for r in backlog) > most:
         raise Refused(
             f"stream {stream.name}: the {request.kind} covers {sum(r.size for r in backlog)} offsets; a batch may have "
@@ -120,6 +105,13 @@ def plan_batch(
     ).sealed()
 
 
+def _first_estimate(topic: TopicView, backlog: Sequence[OffsetRange], log: Log) -> float:
+    """Bytes of a record, asked of the log; the largest that the topic takes where it has none to show."""
+    places = {r.partition: r.start for r in backlog if r.size}
+    found = log.probe(topic.name, places) if places else Probe(0, 0)
+    return found.bytes / found.records if found.records else float(topic.max_message_bytes)
+
+
 def recent_batches(tables: Tables, head: Head | None) -> list[BatchRow]:
     """The history of the last few heads, newest first."""
     return [] if head is None else tables.batches(since=head.sequence - RECENT + 1)
@@ -140,57 +132,6 @@ def _refuse_topic(stream: Stream, topic: TopicView, members: Sequence[str]) -> N
         )
 
 
-def _reconciled_head(
-    stream: Stream, topic: TopicView, kind: PlanKind, *, log: Log, tables: Tables, apply: bool
-) -> tuple[Head, Mapping[int, str]]:
-    """The head to plan on, after the group was compared with it. A conflict means: look at both again."""
-    for _ in range(_ADOPT_TRIES):
-        head, table = tables.head(), tables.table_uuid()
-        try:
-            if head is not None and (kind is not PlanKind.INGEST or head.topic_id != topic.topic_id):
-                return head, {}
-            known = () if head is None else head.positions
-            group = log.group_offsets(stream.group, topic.name, sorted({*known, *topic.partitions}))
-            doubt = find_disagreement(head, group, table=table)
-            if doubt is not None:
-                if tables.head() != head:
-                    continue  # a batch was committed and shown in the group between our two looks
-                raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
-            if head is None:
-                head, why = _first_head(stream, topic, log, group)
-                if apply:
-                    head = tables.commit(None, head, [])
-                    project(stream, head, log=log, tables=tables)
-                return head, why
-            found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)
-            if found.adopt is not None:
-                _refuse_skipped_start(stream, found.adopt, log.ends(topic.name, topic.partitions))
-                head = tables.commit(head, found.adopt, []) if apply else found.adopt
-            if found.project and apply:
-                project(stream, head, log=log, tables=tables)
-            return head, found.why
-        except CommitConflict:
-            continue
-    raise Transient(f"stream {stream.name}: the head changed {_ADOPT_TRIES} times while planning; try again")
-
-
-def _first_head(
-    stream: Stream, topic: TopicView, log: Log, group: Mapping[int, GroupOffset | None]
-) -> tuple[Head, dict[int, str]]:
-    ends = log.ends(topic.name, topic.partitions)
-    positions, why = {}, {}
-    for p in topic.partitions:
-        found = group.get(p)
-        if found is not None:
-            at, reason = found.offset, "first batch: where the group stands"
-        elif stream.start == "latest":
-            at, reason = ends[p].stable_end, "first batch: the stream says start: latest"
-        else:
-            at, reason = ends[p].log_start, "first batch: the stream says start: earliest"
-        positions[p], why[p] = Position(at), f"{reason} ({at})"
-    return Head(1, 1, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
-
-
 def _refuse_partitions(stream: Stream, request: PlanRequest, topic: TopicView) -> None:
     unknown = {*(request.only or ()), *request.until} - set(topic.partitions)
     if unknown:
@@ -199,109 +140,6 @@ def _refuse_partitions(stream: Stream, request: PlanRequest, topic: TopicView) -
             "partitions, counted from 0",
             partition=min(unknown),
         )
-
-
-def _refuse_skipped_start(stream: Stream, head: Head, ends: Mapping[int, PartitionEnds]) -> None:
-    _refuse_overtaken(stream, {p: at.next_offset for p, at in head.positions.items() if p in ends}, ends)
-
-
-def _refuse_overtaken(stream: Stream, starts: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:
-    gone = {p: at for p, at in sorted(starts.items()) if at < ends[p].log_start}
-    if not gone:
-        return
-    p, position = min(gone.items())
-    lost = ", ".join(str(OffsetRange(p, at, ends[p].log_start)) for p, at in gone.items())
-    raise DataLost(
-        f"retention has overtaken stream {stream.name}: partition {p} of {stream.topic} begins at {ends[p].log_start}, "
-        f"the position is {position}; gone are {lost}. Accept that loss by name with `wavestitch rewind {stream.name} "
-        f"--to {named(gone, 'earliest', everything=ends)} --accept-skip --apply`; the other partitions stay where they "
-        "are, and `wavestitch run --partitions` reads them before that",
-        partition=p,
-        position=position,
-        log_start=ends[p].log_start,
-    )
-
-
-def _backlog(
-    stream: Stream,
-    head: Head,
-    request: PlanRequest,
-    topic: TopicView,
-    ends: Mapping[int, PartitionEnds],
-    log: Log,
-) -> tuple[list[OffsetRange], dict[int, str]]:
-    """All that could be read, per partition, and why it starts there."""
-    if request.ranges:
-        return _named(stream, request.ranges, ends)
-    if request.scope is not None:
-        return _located(stream, request.scope, topic, ends, log)
-    starts, why = {}, {}
-    for p in filter(request.wants, topic.partitions):
-        known = head.positions.get(p)
-        starts[p] = known.next_offset if known else 0
-        why[p] = f"the head's position ({starts[p]})" if known else "a new partition starts at 0"
-    _refuse_overtaken(stream, starts, ends)
-    _refuse_cut(stream, starts, ends)
-    return [OffsetRange(p, start, _end(stream, request, p, start, ends[p])) for p, start in starts.items()], why
-
-
-def _end(stream: Stream, request: PlanRequest, partition: int, start: int, here: PartitionEnds) -> int:
-    until = request.until.get(partition)
-    if until is None:
-        return max(start, here.stable_end)
-    if not start <= until <= here.stable_end:
-        raise Refused(
-            f"stream {stream.name}: partition {partition} was to be read until {until}; it stands at {start} and "
-            f"can be read until {here.stable_end}",
-            partition=partition,
-        )
-    return until
-
-
-def _refuse_cut(stream: Stream, starts: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:
-    cut = {p: at for p, at in sorted(starts.items()) if at > ends[p].high_watermark}
-    if not cut:
-        return
-    p, start = min(cut.items())
-    raise Refused(
-        f"stream {stream.name}: partition {p} of {stream.topic} ends at {ends[p].high_watermark}, the position "
-        f"is {start}: the log was cut back (an unclean election?) or replaced; what was published stays; "
-        f"read again what is there now with `wavestitch rewind {stream.name} --to "
-        f"{named(cut, 'earliest', everything=ends)} --apply`, or to a time before the cut: what is published is "
-        "recognised (from the new end on, whatever was written since the cut would be passed over)",
-        partition=p,
-    )
-
-
-def _named(
-    stream: Stream, wanted: Sequence[OffsetRange], ends: Mapping[int, PartitionEnds]
-) -> tuple[list[OffsetRange], dict[int, str]]:
-    for r in wanted:
-        here = ends.get(r.partition)
-        if here is None or not here.log_start <= r.start <= r.end <= here.stable_end:
-            has = f"[{here.log_start}, {here.stable_end})" if here else "no such partition"
-            raise Refused(f"stream {stream.name}: {r} was asked for; the log of {stream.topic} has {has}")
-    if len({r.partition for r in wanted}) < len(wanted):
-        raise Refused(f"stream {stream.name}: a partition was named twice; name one range a partition")
-    return list(wanted), {r.partition: "named by the operator" for r in wanted}
-
-
-def _located(
-    stream: Stream, scope: Scope, topic: TopicView, ends: Mapping[int, PartitionEnds], log: Log
-) -> tuple[list[OffsetRange], dict[int, str]]:
-    """Where the interval's records lie, by record time, with the stream's search_margin on both sides."""
-    margin = stream.search_margin * 1000
-    first = scope.start_ns // 1_000_000 - margin
-    last = -(-scope.end_ns // 1_000_000) + margin
-    starts = log.offsets_at(topic.name, {p: max(first, 0) for p in topic.partitions})
-    stops = log.offsets_at(topic.name, {p: max(last, 0) for p in topic.partitions})
-    ranges = []
-    for p in topic.partitions:
-        start = max(starts[p], ends[p].log_start)
-        ranges.append(OffsetRange(p, start, max(start, min(stops[p], ends[p].stable_end))))
-    return ranges, dict.fromkeys(
-        topic.partitions, f"record time of the interval, {stream.search_margin} s earlier and later"
-    )
 
 
 def _ends(

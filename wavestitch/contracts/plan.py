@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from wavestitch.contracts.batch_size import unit_budget
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange, Unit
 from wavestitch.contracts.position import Position
@@ -84,6 +85,10 @@ class Plan:
     def records(self) -> int:
         """Offsets to read; at most as many records are there."""
         return sum(r.size for r in self.ranges)
+
+    def budget(self, unit: int) -> int:
+        """Bytes that the reader of this unit may store before it stops."""
+        return unit_budget(self.stream.limits, self.units[unit], planned=self.records)
 
     @property
     def estimated_bytes(self) -> int:

@@ -36,6 +36,13 @@ class PartitionEnds(NamedTuple):
     leader_epoch: int | None
 
 
+class Probe(NamedTuple):
+    """Records that were looked at, and what they take stored: key, headers and value."""
+
+    records: int
+    bytes: int
+
+
 class Log(Protocol):
     """The Kafka edge, as far as planning and projecting need it."""
 
@@ -47,6 +54,10 @@ class Log(Protocol):
 
     def offsets_at(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, int]:
         """Per partition, the first offset whose record time is at or after the time; the stable end where none is."""
+
+    def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
+        """A few records of each partition from these offsets on, as samples of their size. Bounded in time and bytes;
+        no records where none came in time or none may be read: nothing is decided by it but an estimate."""
 
     def members(self, group: str) -> Sequence[str]:
         """Live members of the consumer group (client id and host); empty for a group that does not exist."""

@@ -1,0 +1,113 @@
+"""How many offsets a batch covers: the estimate, and what a reader that stopped at its budget teaches."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.domain.producing import letter, metadata
+from tests.memory.memory_log import MemoryLog, stored_size
+from tests.memory.memory_tables import MemoryFiles, MemoryTables
+from wavestitch.batch.plan import PlanRequest, plan_batch
+from wavestitch.contracts.batch_size import ReaderStop, batch_offsets, reader_stop_from_json, unit_budget
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.stream import Limits, Stream
+
+START_MS = 1_767_614_400_000
+LIMITS = Limits(max_waveform_bytes=1 << 20, max_batch_bytes=1 << 20)
+STREAM = Stream(name="ecg", topic="waves", group="g", limits=LIMITS)
+
+
+def stop(*, records: int = 10, size: int = 1 << 20, planned: int = 100, at: int = 0) -> ReaderStop:
+    return ReaderStop("plan", 0, records, planned, size, planned, {0: at})
+
+
+def test_it_leaves_room_for_records_that_are_larger_than_most() -> None:
+    assert batch_offsets(LIMITS, mean=1024.0, stops=[]) == 819
+
+
+def test_a_stop_allows_half_of_what_was_planned_and_no_more_than_it_saw_would_fill() -> None:
+    assert batch_offsets(LIMITS, mean=1.0, stops=[stop(records=100_000, planned=100)]) == 50
+    assert batch_offsets(LIMITS, mean=1.0, stops=[stop(records=10, planned=100)]) == 8
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**9), st.integers(1, 1 << 40))
+def test_after_enough_stops_one_offset_is_planned_never_none(planned: int, records: int, size: int) -> None:
+    stops: list[ReaderStop] = []
+    for _ in range(64):
+        most = min(planned, batch_offsets(LIMITS, mean=1.0, stops=stops))
+        assert most >= 1
+        assert not stops or most <= max(1, stops[-1].planned // 2)
+        if most == 1:
+            return
+        stops.append(stop(records=records, size=size, planned=most))
+    raise AssertionError("the stream does not get on")
+
+
+@given(st.lists(st.lists(st.integers(1, 1000), min_size=1, max_size=3), min_size=1, max_size=6))
+def test_the_units_of_a_plan_share_its_budget(sizes: list[list[int]]) -> None:
+    units = [tuple(OffsetRange(0, 0, n) for n in unit) for unit in sizes]
+    planned = sum(map(sum, sizes))
+    shares = [unit_budget(LIMITS, unit, planned=planned) for unit in units]
+    assert sum(shares) <= LIMITS.max_batch_bytes + len(units)
+    assert min(shares) >= 1
+
+
+def test_a_stop_survives_its_file() -> None:
+    assert reader_stop_from_json(stop().to_json()) == stop()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "plan_id": "x"}'])
+def test_what_is_no_stop_is_said_so(text: str) -> None:
+    with pytest.raises(BadInput, match="remove it"):
+        reader_stop_from_json(text)
+
+
+def planned(log: MemoryLog, tables: MemoryTables, *, stops: list[ReaderStop] | None = None) -> Plan:
+    found = plan_batch(
+        STREAM,
+        PlanRequest(),
+        log=log,
+        tables=tables,
+        clock_ms=START_MS,
+        nonce="n",
+        code_version="test",
+        stops=stops or [],
+    )
+    assert isinstance(found, Plan)
+    return found
+
+
+def filled(count: int, size: int) -> MemoryLog:
+    log = MemoryLog("waves", 1)
+    for n in range(count):
+        one = letter(f"w{n}", 0, b"\1\0" * (size // 2), meta=metadata(START_MS), count=1)
+        log.append(0, START_MS, one.key, one.headers, one.value)
+    return log
+
+
+def test_the_first_estimate_comes_from_the_log_not_from_its_largest_message() -> None:
+    log = filled(600, 1000)
+    plan = planned(log, MemoryTables(MemoryFiles()))
+    assert plan.mean_record_bytes == stored_size(log.partitions[0].records[0])
+    assert plan.records == 600, "a broker's largest message is 1 MiB, so one record was planned"
+
+
+def test_what_a_stopped_reader_saw_teaches_the_next_plan_from_the_same_place_only() -> None:
+    log, tables = filled(600, 1000), MemoryTables(MemoryFiles())
+    assert planned(log, tables, stops=[stop(records=10, planned=600)]).records == 8
+    assert planned(log, tables, stops=[stop(records=10, planned=600, at=5)]).records == 600
+
+
+def test_a_plan_whose_reader_never_gets_through_is_halved_until_it_does() -> None:
+    log, tables = filled(600, 1000), MemoryTables(MemoryFiles())
+    stops: list[ReaderStop] = []
+    sizes = []
+    while not sizes or sizes[-1] > 1:
+        plan = planned(log, tables, stops=stops)
+        sizes.append(plan.records)
+        stops.append(stop(records=plan.records, size=1, planned=plan.records))
+    assert sizes == [600, 300, 150, 75, 37, 18, 9, 4, 2, 1]

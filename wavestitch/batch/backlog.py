@@ -1,0 +1,117 @@
+"""What a batch could read: ranges per partition, and why each starts where it does; refused where that would lose data.
+
+Asks the log for times; touches nothing. A refusal names its way out, and no partition that is not concerned. Keeps I1
+and I8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.contracts.errors import DataLost, Refused
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
+from wavestitch.contracts.position import Head
+from wavestitch.contracts.protocol import named
+from wavestitch.contracts.stream import Stream
+
+
+def refuse_overtaken(stream: Stream, starts: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:
+    gone = {p: at for p, at in sorted(starts.items()) if at < ends[p].log_start}
+    if not gone:
+        return
+    p, position = min(gone.items())
+    lost = ", ".join(str(OffsetRange(p, at, ends[p].log_start)) for p, at in gone.items())
+    raise DataLost(
+        f"retention has overtaken stream {stream.name}: partition {p} of {stream.topic} begins at {ends[p].log_start}, "
+        f"the position is {position}; gone are {lost}. Accept that loss by name with `wavestitch rewind {stream.name} "
+        f"--to {named(gone, 'earliest', everything=ends)} --accept-skip --apply`; the other partitions stay where they "
+        "are, and `wavestitch run --partitions` reads them before that",
+        partition=p,
+        position=position,
+        log_start=ends[p].log_start,
+    )
+
+
+def find_backlog(
+    stream: Stream,
+    head: Head,
+    request: PlanRequest,
+    topic: TopicView,
+    ends: Mapping[int, PartitionEnds],
+    log: Log,
+) -> tuple[list[OffsetRange], dict[int, str]]:
+    """All that could be read, per partition, and why it starts there."""
+    if request.ranges:
+        return _named(stream, request.ranges, ends)
+    if request.scope is not None:
+        return _located(stream, request.scope, topic, ends, log)
+    starts, why = {}, {}
+    for p in filter(request.wants, topic.partitions):
+        known = head.positions.get(p)
+        starts[p] = known.next_offset if known else 0
+        why[p] = f"the head's position ({starts[p]})" if known else "a new partition starts at 0"
+    refuse_overtaken(stream, starts, ends)
+    _refuse_cut(stream, starts, ends)
+    return [OffsetRange(p, start, _end(stream, request, p, start, ends[p])) for p, start in starts.items()], why
+
+
+def _end(stream: Stream, request: PlanRequest, partition: int, start: int, here: PartitionEnds) -> int:
+    until = request.until.get(partition)
+    if until is None:
+        return max(start, here.stable_end)
+    if not start <= until <= here.stable_end:
+        raise Refused(
+            f"stream {stream.name}: partition {partition} was to be read until {until}; it stands at {start} and "
+            f"can be read until {here.stable_end}",
+            partition=partition,
+        )
+    return until
+
+
+def _refuse_cut(stream: Stream, starts: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:
+    cut = {p: at for p, at in sorted(starts.items()) if at > ends[p].high_watermark}
+    if not cut:
+        return
+    p, start = min(cut.items())
+    raise Refused(
+        f"stream {stream.name}: partition {p} of {stream.topic} ends at {ends[p].high_watermark}, the position "
+        f"is {start}: the log was cut back (an unclean election?) or replaced; what was published stays; "
+        f"read again what is there now with `wavestitch rewind {stream.name} --to "
+        f"{named(cut, 'earliest', everything=ends)} --apply`, or to a time before the cut: what is published is "
+        "recognised (from the new end on, whatever was written since the cut would be passed over)",
+        partition=p,
+    )
+
+
+def _named(
+    stream: Stream, wanted: Sequence[OffsetRange], ends: Mapping[int, PartitionEnds]
+) -> tuple[list[OffsetRange], dict[int, str]]:
+    for r in wanted:
+        here = ends.get(r.partition)
+        if here is None or not here.log_start <= r.start <= r.end <= here.stable_end:
+            has = f"[{here.log_start}, {here.stable_end})" if here else "no such partition"
+            raise Refused(f"stream {stream.name}: {r} was asked for; the log of {stream.topic} has {has}")
+    if len({r.partition for r in wanted}) < len(wanted):
+        raise Refused(f"stream {stream.name}: a partition was named twice; name one range a partition")
+    return list(wanted), {r.partition: "named by the operator" for r in wanted}
+
+
+def _located(
+    stream: Stream, scope: Scope, topic: TopicView, ends: Mapping[int, PartitionEnds], log: Log
+) -> tuple[list[OffsetRange], dict[int, str]]:
+    """Where the interval's records lie, by record time, with the stream's search_margin on both sides."""
+    margin = stream.search_margin * 1000
+    first = scope.start_ns // 1_000_000 - margin
+    last = -(-scope.end_ns // 1_000_000) + margin
+    starts = log.offsets_at(topic.name, {p: max(first, 0) for p in topic.partitions})
+    stops = log.offsets_at(topic.name, {p: max(last, 0) for p in topic.partitions})
+    ranges = []
+    for p in topic.partitions:
+        start = max(starts[p], ends[p].log_start)
+        ranges.append(OffsetRange(p, start, max(start, min(stops[p], ends[p].stable_end))))
+    return ranges, dict.fromkeys(
+        topic.partitions, f"record time of the interval, {stream.search_margin} s earlier and later"
+    )

@@ -1,0 +1,76 @@
+"""The head that a plan stands on: compared with the group, which somebody may have reset, and which may contradict it.
+
+Touches nothing but the head and the group's offsets (a first head, an adopted reset, a projection made again), and with
+`apply=False` not even those. Keeps I1 and I7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wavestitch.batch.backlog import refuse_overtaken
+from wavestitch.batch.commit_offsets import project
+from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
+from wavestitch.contracts.protocol import reconcile
+from wavestitch.contracts.stream import Stream
+
+_ADOPT_TRIES = 5
+
+
+def reconcile_head(
+    stream: Stream, topic: TopicView, kind: PlanKind, *, log: Log, tables: Tables, apply: bool
+) -> tuple[Head, Mapping[int, str]]:
+    """The head to plan on, after the group was compared with it. A conflict means: look at both again."""
+    for _ in range(_ADOPT_TRIES):
+        head, table = tables.head(), tables.table_uuid()
+        try:
+            if head is not None and (kind is not PlanKind.INGEST or head.topic_id != topic.topic_id):
+                return head, {}
+            known = () if head is None else head.positions
+            group = log.group_offsets(stream.group, topic.name, sorted({*known, *topic.partitions}))
+            doubt = find_disagreement(head, group, table=table)
+            if doubt is not None:
+                if tables.head() != head:
+                    continue  # a batch was committed and shown in the group between our two looks
+                raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
+            if head is None:
+                head, why = _first_head(stream, topic, log, group)
+                if apply:
+                    head = tables.commit(None, head, [])
+                    project(stream, head, log=log, tables=tables)
+                return head, why
+            found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)
+            if found.adopt is not None:
+                _refuse_skipped_start(stream, found.adopt, log.ends(topic.name, topic.partitions))
+                head = tables.commit(head, found.adopt, []) if apply else found.adopt
+            if found.project and apply:
+                project(stream, head, log=log, tables=tables)
+            return head, found.why
+        except CommitConflict:
+            continue
+    raise Transient(f"stream {stream.name}: the head changed {_ADOPT_TRIES} times while planning; try again")
+
+
+def _first_head(
+    stream: Stream, topic: TopicView, log: Log, group: Mapping[int, GroupOffset | None]
+) -> tuple[Head, dict[int, str]]:
+    ends = log.ends(topic.name, topic.partitions)
+    positions, why = {}, {}
+    for p in topic.partitions:
+        found = group.get(p)
+        if found is not None:
+            at, reason = found.offset, "first batch: where the group stands"
+        elif stream.start == "latest":
+            at, reason = ends[p].stable_end, "first batch: the stream says start: latest"
+        else:
+            at, reason = ends[p].log_start, "first batch: the stream says start: earliest"
+        positions[p], why[p] = Position(at), f"{reason} ({at})"
+    return Head(1, 1, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
+
+
+def _refuse_skipped_start(stream: Stream, head: Head, ends: Mapping[int, PartitionEnds]) -> None:
+    refuse_overtaken(stream, {p: at.next_offset for p, at in head.positions.items() if p in ends}, ends)
