@@ -16,6 +16,7 @@ from pyiceberg.io import PY_IO_IMPL
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 
+from wavestitch.contracts.errors import BadInput
 from wavestitch.tables.commit_outcome import reading
 from wavestitch.tables.durable_file_io import DurableFileIO
 from wavestitch.tables.shared_history import share_history
@@ -41,20 +42,24 @@ class CatalogSettings:
 def open_catalog(settings: CatalogSettings) -> Catalog:
     """The catalog, made if it is a SQLite file that does not exist yet."""
     share_history()
-    properties = {
-        "uri": _patient_uri(settings.uri),
-        "warehouse": settings.warehouse,
-        PY_IO_IMPL: f"{DurableFileIO.__module__}.{DurableFileIO.__qualname__}",
-        **settings.properties,
-    }
-    if PY_CATALOG_IMPL not in properties:
-        properties.setdefault(TYPE, "sql")
     with reading(settings.name):
+        properties = {
+            "uri": _patient_uri(settings.uri),
+            "warehouse": settings.warehouse,
+            PY_IO_IMPL: f"{DurableFileIO.__module__}.{DurableFileIO.__qualname__}",
+            **settings.properties,
+            # Heads are found in the snapshots' ancestry; a server that sends the newest alone would hide them.
+            "snapshot-loading-mode": "all",
+        }
+        if PY_CATALOG_IMPL not in properties:
+            properties.setdefault(TYPE, "sql")
         try:
             return load_catalog(settings.name, **properties)
         except OperationalError:
             # Two processes that open a new catalog at once both make its tables, and one is told they are there.
             return load_catalog(settings.name, **properties)
+        except ValueError as error:
+            raise BadInput(f"catalog {settings.name}: {error}; see [tables] in the settings") from error
 
 
 def _patient_uri(uri: str) -> str:

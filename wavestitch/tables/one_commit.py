@@ -17,9 +17,10 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID
 
-from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.contracts.errors import BadInput, StateUnknown, Transient
 from wavestitch.contracts.ports import CommitConflict
-from wavestitch.tables.commit_outcome import brief, is_locked
+from wavestitch.tables.catalog_errors import brief, meaning_of
+from wavestitch.tables.commit_outcome import is_locked
 
 
 class OneCommit(Transaction):
@@ -35,8 +36,8 @@ class OneCommit(Transaction):
         )
 
     def commit_transaction(self) -> Table:
-        """Send it. Raises `CommitConflict` where it certainly is not in the table, `Transient` where it was not sent,
-        `StateUnknown` where nobody can tell. The table that is returned has it."""
+        """Send it; the table that is returned has it. Raises `CommitConflict` where it certainly is not in the table,
+        `Transient` or `BadInput` where the catalog did not take it, `StateUnknown` where nobody can tell."""
         if self._failed:
             raise RuntimeError("this change was sent before; load the table, and make it anew")
         self._failed = True
@@ -54,7 +55,8 @@ class OneCommit(Transaction):
                     f"the catalog's file was locked while table {name} was committed to; try again"
                 ) from error
             if not self._landed(error):
-                raise _unknown(name, error) from error
+                meaning = meaning_of(error, name=name)
+                raise (meaning if isinstance(meaning, BadInput) else _unknown(name, error)) from error
         return table
 
     def _landed(self, told: Exception) -> bool:

@@ -1,0 +1,127 @@
+"""What the errors of catalogs, files and their libraries mean, in the words of the error tree. One list for all.
+
+Never decides what became of a commit (`one_commit`). An error of a library that is not in the list is `Terminal`, with
+its name; what our own mistakes raise (a wrong type, a missing key) stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from pydantic import ValidationError as InvalidModel
+from pyiceberg import exceptions as iceberg
+from requests import exceptions as http
+from sqlalchemy import exc as sql
+
+from wavestitch.contracts.errors import Altered, BadInput, Terminal, Transient, WavestitchError
+
+_Meaning = Callable[[str, str], WavestitchError]
+
+
+def _away(name: str, why: str) -> WavestitchError:
+    return Transient(f"{name}: the catalog did not answer ({why}); try again")
+
+
+def _busy(name: str, why: str) -> WavestitchError:
+    return Transient(f"{name}: others are changing it ({why}); try again")
+
+
+def _login(name: str, why: str) -> WavestitchError:
+    return BadInput(
+        f"{name}: the catalog refuses the login or the right to do this ({why}); see [tables] in the settings"
+    )
+
+
+def _settings(name: str, why: str) -> WavestitchError:
+    return BadInput(f"{name}: the catalog cannot be used as it is set up ({why}); see [tables] in the settings")
+
+
+def _not_there(name: str, why: str) -> WavestitchError:
+    return Terminal(f"{name}: the catalog has no such thing ({why}); look whether it was dropped or renamed")
+
+
+def _there(name: str, why: str) -> WavestitchError:
+    return Terminal(f"{name}: the catalog has another thing of this name ({why}); rename or drop it")
+
+
+def _gone(name: str, why: str) -> WavestitchError:
+    return Altered(f"{name}: a file that should be there is not ({why}); restore it, or look for what removed it")
+
+
+def _unreadable(name: str, why: str) -> WavestitchError:
+    return Altered(f"{name}: what is there cannot be read ({why}); restore it, or look for what changed it")
+
+
+def _file(name: str, why: str) -> WavestitchError:
+    return Transient(f"{name}: a file could not be read or written ({why}); try again")
+
+
+MEANINGS: dict[type[Exception], _Meaning] = {
+    iceberg.TableAlreadyExistsError: _there,
+    iceberg.ViewAlreadyExistsError: _there,
+    iceberg.NamespaceAlreadyExistsError: _there,
+    iceberg.NamespaceNotEmptyError: _there,
+    iceberg.NoSuchTableError: _not_there,
+    iceberg.NoSuchIcebergTableError: _not_there,
+    iceberg.NoSuchViewError: _not_there,
+    iceberg.NoSuchIdentifierError: _not_there,
+    iceberg.NoSuchNamespaceError: _not_there,
+    iceberg.NoSuchPropertyException: _not_there,
+    iceberg.NoSuchPlanTaskError: _away,
+    iceberg.ValidationError: _unreadable,
+    iceberg.ValidationException: _busy,
+    iceberg.ResolveError: _unreadable,
+    iceberg.RESTError: _away,
+    iceberg.ServiceUnavailableError: _away,
+    iceberg.ServerError: _away,
+    iceberg.TooManyRequestsError: _away,
+    iceberg.CommitStateUnknownException: _away,
+    iceberg.BadRequestError: _settings,
+    iceberg.UnauthorizedError: _login,
+    iceberg.ForbiddenError: _login,
+    iceberg.AuthorizationExpiredError: _login,
+    iceberg.OAuthError: _login,
+    iceberg.SignError: _login,
+    iceberg.NotInstalledError: _settings,
+    iceberg.DynamoDbError: _away,
+    iceberg.GenericDynamoDbError: _away,
+    iceberg.ConditionalCheckFailedException: _busy,
+    iceberg.CommitFailedException: _busy,
+    iceberg.WaitingForLockException: _busy,
+    sql.ArgumentError: _settings,
+    sql.NoSuchModuleError: _settings,
+    sql.SQLAlchemyError: _away,
+    http.InvalidURL: _settings,
+    http.MissingSchema: _settings,
+    http.InvalidSchema: _settings,
+    http.SSLError: _settings,
+    http.RequestException: _away,
+    InvalidModel: _unreadable,
+    pa.ArrowException: _unreadable,
+    FileNotFoundError: _gone,
+    OSError: _file,
+    EOFError: _unreadable,
+    NotImplementedError: _settings,
+    ImportError: _settings,
+    ValueError: _unreadable,
+}
+"""By class; of an error's classes the most special one that stands here counts."""
+
+
+def meaning_of(error: Exception, *, name: str) -> WavestitchError | None:
+    """Our error for it; None for what only a mistake of ours raises. `name`: of the table or catalog."""
+    if isinstance(error, WavestitchError):
+        return error
+    for kind in type(error).__mro__:
+        if kind in MEANINGS:
+            return MEANINGS[kind](name, brief(error))
+    if type(error).__module__ == "builtins":
+        return None
+    return Terminal(f"{name}: {brief(error)}")
+
+
+def brief(error: Exception) -> str:
+    """The first line: what follows can be a whole SQL statement with its values."""
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:300]}"
