@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from wavestitch.batch.rewind import Rewind
 from wavestitch.contracts.batch_row import BatchRow
@@ -17,10 +17,9 @@ from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Fate
 from wavestitch.producers.send_report import SendReport
+from wavestitch.terminal import err, out
 
 MIB = 1 << 20
-out = Console()
-err = Console(stderr=True)
 
 
 class ProgressBars:
@@ -29,9 +28,9 @@ class ProgressBars:
     def __init__(self) -> None:
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("{task.description:<16}"),
+            TextColumn("{task.description:<16}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
             TimeElapsedColumn(),
             console=err,
         )
@@ -51,7 +50,7 @@ class ProgressBars:
         self._task = self._progress.add_task(step, total=total, note="")
 
     def say(self, text: str) -> None:
-        self._progress.console.print(f"  {text}", style="dim", markup=False, highlight=False)
+        self._progress.console.print(f"  {text}", style="dim", highlight=False)
 
     def progress(self, records: int, size: int) -> None:
         if self._task is not None:
@@ -66,7 +65,7 @@ class ProgressBars:
 
 def show_plan(plan: Mapping[str, Any]) -> None:
     if "nothing" in plan:
-        out.print(f"Nothing to do: {plan['nothing']}", markup=False)
+        out.print(f"Nothing to do: {plan['nothing']}")
         return
     table = Table(title=f"{plan['kind']} of {plan['stream']}, generation {plan['generation']}", title_justify="left")
     for name in ("partition", "from", "to", "offsets", "why it starts there"):
@@ -97,7 +96,7 @@ def show_all_published(results: Sequence[Mapping[str, Any]]) -> None:
 
 def show_published(result: Mapping[str, Any]) -> None:
     if "nothing" in result:
-        out.print(f"Nothing to do: {result['nothing']}", markup=False)
+        out.print(f"Nothing to do: {result['nothing']}")
         return
     done = result["published"]
     if done.get("again"):
@@ -106,16 +105,21 @@ def show_published(result: Mapping[str, Any]) -> None:
         out.print(_sentence(done["waveforms"], done["counts"]))
         if done["reasons"]:
             out.print("not published: " + ", ".join(f"{n} chunks {r}" for r, n in done["reasons"].items()))
-        out.print(f"audit identity {'balances' if done['identity_balances'] else '[red]DOES NOT BALANCE'}")
-    out.print(result["offsets"], markup=False)
+        out.print(_balance("audit identity", done["identity_balances"]))
+    out.print(result["offsets"])
 
 
-def _sentence(waveforms: Mapping[str, int], counts: Mapping[str, int]) -> str:
-    return (
-        f"[green]{waveforms['published']} published[/], {waveforms['open']} open, "
+def _balance(what: str, balances: bool) -> Text:
+    return Text.assemble(f"{what} ", "balances" if balances else ("DOES NOT BALANCE", "red"))
+
+
+def _sentence(waveforms: Mapping[str, int], counts: Mapping[str, int]) -> Text:
+    return Text.assemble(
+        (f"{waveforms['published']} published", "green"),
+        f", {waveforms['open']} open, "
         f"{waveforms['quarantined']} quarantined; "
         f"{counts['read']} chunks read, {counts['carried_in']} carried in, {counts['duplicate']} duplicates, "
-        f"{counts['replay']} replays"
+        f"{counts['replay']} replays",
     )
 
 
@@ -143,18 +147,18 @@ def show_batches(rows: Sequence[BatchRow]) -> None:
     out.print("read and replayed in chunks; published, open and quarantined in waveforms", style="dim")
     for r in rows:
         if r.note:
-            out.print(f"head {r.sequence}: {r.note}", markup=False, highlight=False)
+            out.print(f"head {r.sequence}: {r.note}", highlight=False)
 
 
 def show_batch(row: BatchRow) -> None:
     out.print(f"batch {row.plan_id} of {row.stream}: {row.kind}, head {row.sequence}, generation {row.generation}")
     out.print(f"committed {clock(row.committed_ms)}, decision {row.decision}")
     if row.note:
-        out.print(row.note, markup=False)
+        out.print(row.note)
     if not row.partitions:
         return
     ranges = ", ".join(str(OffsetRange(*r)) for r in row.ranges)
-    out.print(f"read {ranges or 'nothing'} in {len(row.slices)} slices", markup=False, highlight=False)
+    out.print(f"read {ranges or 'nothing'} in {len(row.slices)} slices", highlight=False)
     table = Table(title="audit, in chunks", title_justify="left")
     table.add_column("")
     for p in row.partitions:
@@ -166,7 +170,7 @@ def show_batch(row: BatchRow) -> None:
             name.replace("_", " "), *(str(n) for n in figures), str(sum(figures)), end_section=name == "carried_in"
         )
     out.print(table)
-    out.print(f"identity {'balances' if row.identity_balances else '[red]DOES NOT BALANCE'}")
+    out.print(_balance("identity", row.identity_balances))
     out.print(", ".join(f"{n} {w}" for w, n in row.waveforms.items()) + " (waveforms)")
     if row.reasons:
         out.print("reasons: " + ", ".join(f"{r} {n}" for r, n in row.reasons.items()))
@@ -187,9 +191,9 @@ def show_held(held: Sequence[HeldChunk], states: Sequence[str]) -> None:
         for h in chunks:
             where.setdefault(h.chunk.partition, []).append(h.chunk.offset)
         spots = ", ".join(f"partition {p} offsets {_spans(o)}" for p, o in sorted(where.items()))
-        out.print(f"{waveform_id or '(no id)'}: {state}, {len(chunks)} chunks", style="bold", markup=False)
-        out.print(f"  {spots}", markup=False, highlight=False)
-        out.print(f"  {chunks[0].evidence}", markup=False, highlight=False)
+        out.print(f"{waveform_id or '(no id)'}: {state}, {len(chunks)} chunks", style="bold")
+        out.print(f"  {spots}", highlight=False)
+        out.print(f"  {chunks[0].evidence}", highlight=False)
 
 
 def _spans(offsets: Sequence[int], most: int = 8) -> str:
@@ -212,11 +216,11 @@ def show_rewind(rewind: Rewind, *, applied: bool) -> None:
         table.add_row(str(p), "-" if was is None else str(was), str(to), str(max(0, (was or 0) - to)))
     out.print(table)
     for r in rewind.skipped:
-        out.print(f"[red]skipped for good:[/] {r} ({r.size} offsets)")
+        out.print(Text.assemble(("skipped for good:", "red"), f" {r} ({r.size} offsets)"))
     for remark in rewind.remarks:
-        out.print(remark, markup=False, highlight=False)
+        out.print(remark, highlight=False)
     if rewind.settles:
-        out.print(f"settles: {rewind.settles}", markup=False, highlight=False)
+        out.print(f"settles: {rewind.settles}", highlight=False)
     before = "none" if rewind.base is None else str(rewind.base.generation)
     out.print(f"generation {before} -> {rewind.head.generation}; nothing published is touched")
     if not applied:
@@ -241,7 +245,7 @@ def show_status(found: Sequence[Mapping[str, Any]]) -> None:
     out.print("open and quarantined in chunks; watermark: how far the stream's data have come", style="dim")
     for row in found:
         for said in [*([row["problem"]] if "problem" in row else []), *row.get("remarks", ())]:
-            out.print(f"{row['stream']}: {said}", markup=False, highlight=False)
+            out.print(f"{row['stream']}: {said}", highlight=False)
 
 
 def show_sent(report: SendReport) -> None:
@@ -249,13 +253,13 @@ def show_sent(report: SendReport) -> None:
         f"{report.waveforms} waveforms in {report.records} chunks sent to {report.topic}, {report.bytes / MIB:.1f} MiB"
     )
     for r in report.ranges:
-        out.print(f"  {r}", highlight=False, markup=False)
+        out.print(f"  {r}", highlight=False)
 
 
 def show_check(found: Mapping[str, Any]) -> None:
-    out.print_json(data=found["settings"])
+    out.print_data(found["settings"])
     out.print(f"streams: {', '.join(found['streams']) or 'none'}")
     for problem in found["problems"]:
-        out.print(problem, style="red", markup=False)
+        out.print(problem, style="red")
     if not found["problems"]:
         out.print("no problems")

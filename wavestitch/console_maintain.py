@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from rich.table import Table
 
-from wavestitch.console import MIB, out
+from wavestitch.console import MIB
 from wavestitch.contracts.maintenance import Footprint, MaintenanceReport
+from wavestitch.terminal import out
 
 
 def show_maintenance(reports: Sequence[MaintenanceReport]) -> None:
@@ -33,9 +34,9 @@ def _show_actions(report: MaintenanceReport) -> None:
     for a in report.actions:
         facts = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in a.facts.items() if n)
         for line in [*a.kept, *([facts] if facts else [])]:
-            out.print(f"  {a.action}: {line}", markup=False, highlight=False, style="dim")
+            out.print(f"  {a.action}: {line}", highlight=False, style="dim")
     for line in report.remarks:
-        out.print(f"  {line}", markup=False, highlight=False)
+        out.print(f"  {line}", highlight=False)
 
 
 def _show_footprint(report: MaintenanceReport) -> None:
