@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wavestitch import console
+from wavestitch import console, terminal
 from wavestitch.batch.committed import find_committed
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -71,8 +71,8 @@ def main() -> None:
     except WavestitchError as error:
         if "--json" in sys.argv:
             print(json.dumps(error.to_json()))
-        console.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
-        console.err.print(error.message, highlight=False)
+        terminal.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
+        terminal.err.print(error.message, highlight=False)
         raise SystemExit(next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), 1)) from None
 
 
@@ -85,7 +85,7 @@ def up() -> None:
 
     stack = start_stack(say=_say, spark_conf=archived_start(cache=CACHE, java_home=find_java(CACHE), say=_say))
     # On the terminal of whoever started it, and nowhere else.
-    console.out.print(f"login    {stack.airflow.user} / {stack.airflow.password()}", highlight=False)
+    terminal.out.print(f"login    {stack.airflow.user} / {stack.airflow.password()}", highlight=False)
 
 
 @app.command()
@@ -290,7 +290,7 @@ def maintain(
                 raise
             # One stream's trouble must not keep the others' disks full.
             failed.append(error)
-            console.err.print(f"{name}: {error.message}", highlight=False)
+            terminal.err.print(f"{name}: {error.message}", highlight=False)
     _show([asdict(r) for r in found], as_json, lambda: console_maintain.show_maintenance(found))
     if failed:
         raise failed[0]
@@ -310,11 +310,11 @@ def abandon(
     if find_committed(deployment.tables(stream), plan_id) is not None:
         raise Refused(f"batch {plan_id[:16]} of stream {stream} is committed: there is nothing left to abandon")
     deployment.folder(stream, plan_id).abandon(who=getpass.getuser(), why=why, at_ms=time.time_ns() // 1_000_000)
-    console.out.print(f"batch {plan_id[:16]} is abandoned; the next one reads its offsets anew")
+    terminal.out.print(f"batch {plan_id[:16]} is abandoned; the next one reads its offsets anew")
 
 
 def _say(text: str) -> None:
-    console.err.print(text, highlight=False, soft_wrap=True)
+    terminal.err.print(text, highlight=False, soft_wrap=True)
 
 
 def _show(found: Any, as_json: bool, pretty: Callable[[], None]) -> None:

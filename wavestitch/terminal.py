@@ -1,7 +1,7 @@
 """The terminal: the one place where text becomes what a terminal obeys.
 
-Decides that every text that is printed, in a line, a table or a title, is made harmless first: no markup, no emoji codes,
-no control characters, nothing that reorders its neighbours. Colours are given as `style` or as a `Text` of our own words.
+Decides that every text that is printed, in a line, a table or a title, is made harmless first: no markup, no codes of
+emoji, no control characters, nothing that reorders its neighbours. Colours are a `style`, or a `Text` of our own words.
 Never decides what is said. Invariant: what strangers wrote cannot write anything but printable characters here.
 """
 

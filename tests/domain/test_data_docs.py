@@ -11,7 +11,8 @@ import pytest
 
 from tests.domain.gate_rows import Row, expect, row, table, validate
 from wavestitch.contracts.verdict import Verdict, verdict_from_json
-from wavestitch.validation.offline_page import page, plain_body
+from wavestitch.html_pages import whole_page
+from wavestitch.validation.offline_page import plain_body
 
 with warnings.catch_warnings():
     # Importing it uses a module that Python has deprecated; running it must not warn.
@@ -101,7 +102,7 @@ def test_a_page_stays_readable_whatever_producers_call_their_waveforms(docs: tup
 )
 def test_the_search_for_hosts_finds_planted_ones_and_plain_pages_have_none(planted: str) -> None:
     assert hosts_in(planted)
-    assert not hosts_in(page("t", plain_body(f"<p>before</p>{planted}<p>after</p>")))
+    assert not hosts_in(whole_page("t", plain_body(f"<p>before</p>{planted}<p>after</p>")))
     assert plain_body(f"{planted}<p>after</p>").endswith("<p>after</p>")
 
 

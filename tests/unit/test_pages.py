@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from tests.security.seen_tags import tags_and_links
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.position import Head, HeadKind, Position
@@ -33,18 +33,6 @@ ROW = BatchRow(
 HEAD = Head(3, 1, HeadKind.INGEST, "topic-id", {0: Position(7)}, plan_id=PLAN)
 
 
-class _Tags(HTMLParser):
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.links: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.links += [v or "" for n, v in attrs if n in ("href", "src")]
-
-
 def facts(**changes: object) -> StreamFacts:
     known: dict[str, object] = {
         "name": "ecg",
@@ -63,28 +51,30 @@ def _balanced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_overview_shows_where_a_stream_stands() -> None:
-    html = overview_page([facts(batches=(ROW,), documented=frozenset({PLAN}))])
+    html = overview_page([(facts(batches=(ROW,), documented=frozenset({PLAN})), None)])
     for said in ("generation 1", "Backlog 1000", "2 open, 1 quarantined", "2026-01-01 00:00:00", "balances"):
         assert said in html
-    assert _Tags(html).links == [f"docs/ecg/{PLAN}/index.html"]
+    assert tags_and_links(html)[1] == [f"docs/ecg/{PLAN}/index.html"]
 
 
 def test_a_log_that_does_not_answer_leaves_a_sentence_and_no_guess() -> None:
-    html = overview_page([facts(problem="the broker is away", partitions=(PartitionFacts(0, 7, None, None),))])
+    html = overview_page([(facts(problem="the broker is away", partitions=(PartitionFacts(0, 7, None, None),)), 3.2)])
     assert "the broker is away" in html
+    assert "Backlog not known" in html
+    assert "Looked at 3 s ago" in html
     assert html.count("<td>–</td>") == 3
 
 
 def test_nothing_that_others_wrote_becomes_part_of_a_page() -> None:
     pages = [
-        overview_page([facts(name=HOSTILE, problem=HOSTILE, topic=HOSTILE, batches=(ROW,))]),
+        overview_page([(facts(name=HOSTILE, problem=HOSTILE, topic=HOSTILE, batches=(ROW,)), None)]),
         batch_page(HOSTILE, HOSTILE, ROW, documented=True),
         note_page(HOSTILE, HOSTILE),
     ]
     for html in pages:
-        found = _Tags(html)
-        assert not found.tags & {"script", "img"}
-        assert all(link.startswith(("docs/", "../docs/")) for link in found.links)
+        tags, links = tags_and_links(html)
+        assert not tags & {"script", "img"}
+        assert all(link.startswith(("docs/", "../docs/")) for link in links)
 
 
 def test_a_batch_without_a_row_is_said_to_be_without_one() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spark_apps.start_archive import archived_start
-from wavestitch import console
+from wavestitch import console, terminal
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.chunk_header import SAMPLE_BYTES
 from wavestitch.contracts.errors import Terminal, WavestitchError
@@ -44,7 +44,7 @@ def main() -> int:
     began = time.monotonic()
 
     def say(text: str) -> None:
-        console.err.print(f"[{time.monotonic() - began:6.1f} s] {text}", markup=False, highlight=False, soft_wrap=True)
+        terminal.err.print(f"[{time.monotonic() - began:6.1f} s] {text}", markup=False, highlight=False, soft_wrap=True)
 
     stop_stack(say=lambda _: None, folder=FOLDER)
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -53,7 +53,7 @@ def main() -> int:
         stack = start_stack(say=say, folder=FOLDER, spark_conf=spark_conf)
         report = tell(stack, say=say)
     except WavestitchError as error:
-        console.err.print(f"{type(error).__name__}: {error.message}", style="red", markup=False)
+        terminal.err.print(f"{type(error).__name__}: {error.message}", style="red", markup=False)
         return 1
     finally:
         stop_stack(say=say, folder=FOLDER)

@@ -51,7 +51,7 @@ def make_app() -> FastAPI:
 def overview() -> HTMLResponse:
     try:
         deployment = Deployment()
-        found = overview_page([stream_facts(deployment, name) for name in stream_names(deployment.settings)])
+        found = overview_page([(stream_facts(deployment, name), None) for name in stream_names(deployment.settings)])
     except WavestitchError as error:
         found = note_page("Wavestitch", error.message)
     return _html(found)

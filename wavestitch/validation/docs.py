@@ -7,20 +7,22 @@ so that both can be read without the internet. Never shows more than ids, names 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
-from html import escape
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
+from markupsafe import Markup
+
+from wavestitch.contracts.harmless import for_html
 from wavestitch.contracts.verdict import Verdict
-from wavestitch.validation.offline_page import page, plain_body
+from wavestitch.html_pages import render_page, whole_page
+from wavestitch.validation.offline_page import plain_body
 from wavestitch.validation.outcome import Outcome
 
 INDEX_PAGE = "index.html"
 _SHOWN = 500
 # Result pages lie in validations/SUITE/RUN/TIME/.
-_WAY_HOME = f'<p><a href="../../../../{INDEX_PAGE}">Data Docs of this batch</a></p>\n'
+_WAY_HOME = Markup('<p><a href="../../../../index.html">Data Docs of this batch</a></p>\n')
 
 
 class OfflineView:
@@ -33,7 +35,7 @@ class OfflineView:
 
     def render(self, document: Any, **_: Any) -> str:
         _escape_cells(document)
-        return page("Great Expectations: validation results", _WAY_HOME + plain_body(self._view.render(document)))
+        return whole_page("Great Expectations: validation results", _WAY_HOME + plain_body(self._view.render(document)))
 
 
 class NoView:
@@ -43,7 +45,7 @@ class NoView:
         pass
 
     def render(self, _document: Any, **_: Any) -> str:
-        return page("Data Docs", "")
+        return whole_page("Data Docs", Markup(""))
 
 
 def site_config(docs_folder: Path, *, run_name: str) -> dict[str, Any]:
@@ -73,47 +75,17 @@ def write_index(docs_folder: Path, verdict: Verdict, outcomes: Sequence[Outcome]
     shutil.rmtree(docs_folder / "static", ignore_errors=True)
     pages = sorted(p.relative_to(docs_folder).as_posix() for p in (docs_folder / "validations").rglob("*.html"))
     docs_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-    body = "\n".join(_index(verdict, outcomes, pages, run_name=run_name))
-    (docs_folder / INDEX_PAGE).write_text(page(f"Data Docs: {run_name}", body), encoding="utf-8")
-    return f"{docs_folder.name}/{INDEX_PAGE}"
-
-
-def _index(verdict: Verdict, outcomes: Sequence[Outcome], pages: Sequence[str], *, run_name: str) -> Iterator[str]:
-    yield f"<h1>Data Docs of batch <code>{escape(run_name)}</code></h1>"
-    yield f"<p>{_summary(verdict)}</p>"
-    yield from _list("The batch is stopped by", verdict.closed)
-    yield from _list("Reported, stops nothing", verdict.reported)
-    yield "<h2>Expectations</h2><table><thead><tr><th>Status</th><th>Severity</th><th>Expectation</th>"
-    yield "<th>Seen; allowed</th></tr></thead><tbody>"
-    for outcome in outcomes:
-        status = "passed" if outcome.met else "failed" if outcome.expectation.severity == "critical" else "reported"
-        yield f'<tr><td class="short {status}">{status}</td><td class="short">{outcome.expectation.severity}</td>'
-        yield f"<td>{escape(outcome.subject)}</td><td>{escape(outcome.seen + outcome.allowed)}</td></tr>"
-    yield "</tbody></table>"
-    if verdict.failed:
-        yield "<h2>Waveforms to hold</h2><table><thead><tr><th>Waveform</th><th>Why</th></tr></thead><tbody>"
-        for waveform_id, why in list(verdict.failed.items())[:_SHOWN]:
-            reasons = "".join(f"<li>{escape(sentence)}</li>" for sentence in why)
-            yield f"<tr><td><code>{escape(waveform_id)}</code></td><td><ul>{reasons}</ul></td></tr>"
-        yield "</tbody></table>"
-        if len(verdict.failed) > _SHOWN:
-            yield f"<p>{len(verdict.failed) - _SHOWN} more; the batch's verdict lists all.</p>"
-    yield "<h2>Results as Great Expectations shows them</h2><ul>"
-    yield from (f'<li><a href="{quote(p)}">{escape(p)}</a></li>' for p in pages)
-    yield "</ul>"
-
-
-def _summary(verdict: Verdict) -> str:
-    state = '<span class="failed">stopped</span>' if verdict.closed else '<span class="passed">open</span>'
-    return (
-        f"Gate: {state}. {verdict.rows} waveforms, {verdict.expectations} expectations, {len(verdict.failed)} "
-        f"waveforms to hold, {len(verdict.reported)} findings only reported."
+    text = render_page(
+        "data_docs",
+        title=f"Data Docs: {run_name}",
+        run_name=run_name,
+        verdict=verdict,
+        outcomes=outcomes,
+        held=list(verdict.failed.items())[:_SHOWN],
+        pages=pages,
     )
-
-
-def _list(title: str, sentences: Sequence[str]) -> Iterator[str]:
-    if sentences:
-        yield f"<h2>{title}</h2><ul>{''.join(f'<li>{escape(s)}</li>' for s in sentences)}</ul>"
+    (docs_folder / INDEX_PAGE).write_text(text, encoding="utf-8")
+    return f"{docs_folder.name}/{INDEX_PAGE}"
 
 
 def _escape_cells(content: Any) -> None:
@@ -123,7 +95,7 @@ def _escape_cells(content: Any) -> None:
         if isinstance(part, list | tuple) or hasattr(part, "content_block_type") or hasattr(part, "content_blocks"):
             _escape_cells(part)
     if getattr(content, "content_block_type", None) == "table":
-        content.table = [[escape(c) if isinstance(c, str) else c for c in row] for row in content.table]
+        content.table = [[for_html(c) if isinstance(c, str) else c for c in row] for row in content.table]
 
 
 def _view(kind: type) -> dict[str, str]:

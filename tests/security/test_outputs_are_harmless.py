@@ -1,0 +1,189 @@
+"""The hostile corpus through everything that people are shown: what arrives is printable, one line a line, all text."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.security.hostile_text import HOSTILE_TEXTS
+from tests.stack.airflow_home import prepare_airflow, write_settings
+from wavestitch import console, console_maintain, terminal
+from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.harmless import is_plain
+from wavestitch.contracts.held import HeldChunk
+from wavestitch.contracts.maintenance import ActionReport, Footprint, MaintenanceReport
+from wavestitch.contracts.reasons import Reason
+
+# What rich writes of its own to a terminal: colours, and nothing else.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+Show = Callable[[], None]
+
+
+def held(text: str) -> HeldChunk:
+    facts = ChunkFacts(0, 1, 2, text, 0, 1, 0, 2, text, None, b"", None, text, carried=True)
+    return HeldChunk(facts, Reason.CONFLICT, text, "d", 1)
+
+
+def row(text: str) -> BatchRow:
+    return BatchRow(
+        plan_id="a" * 32,
+        decision="d",
+        sequence=3,
+        generation=1,
+        kind=text,
+        stream=text,
+        committed_ms=1_767_225_600_000,
+        reasons={text: 1},
+        waveforms={"published": 2},
+        seconds={"read": 1.0},
+        note=text,
+    )
+
+
+def report(text: str) -> MaintenanceReport:
+    action = ActionReport("held", text, 1, 1, examples=(text, text), kept=(text,), facts={text: 1})
+    return MaintenanceReport("ecg", False, Footprint(), Footprint(), (action,), remarks=(text,))
+
+
+def plan(text: str) -> dict[str, Any]:
+    return {
+        "kind": "ingest",
+        "stream": text,
+        "generation": 1,
+        "ranges": [[0, 0, 5]],
+        "why": {"0": text},
+        "records": 5,
+        "estimated_bytes": 1,
+        "units": [0],
+        "left": {},
+    }
+
+
+def shown_by(text: str) -> dict[str, Show]:
+    status = {"stream": text, "problem": text, "remarks": [text]}
+    check = {"settings": {"a": text[:1000]}, "streams": [text], "problems": [text]}
+    return {
+        "held": lambda: console.show_held([held(text)], [Reason.CONFLICT]),
+        "plan": lambda: console.show_plan(plan(text)),
+        "nothing to do": lambda: console.show_plan({"nothing": text}),
+        "published": lambda: console.show_published(
+            {"published": {"again": True}, "plan": {"plan_id": text}, "offsets": text}
+        ),
+        "batches": lambda: console.show_batches([row(text)]),
+        "show": lambda: console.show_batch(row(text)),
+        "status": lambda: console.show_status([status]),
+        "check": lambda: console.show_check(check),
+        "maintain": lambda: console_maintain.show_maintenance([report(text)]),
+        "an error": lambda: console.err.print(Refused(f"no {text}").message, highlight=False),
+        "progress": lambda: console.ProgressBars().say(text),
+    }
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What a terminal of 120 columns gets, whichever module prints it."""
+    found = io.StringIO()
+    screen = terminal.HarmlessConsole(file=found, force_terminal=True, width=120)
+    for module in (console, console_maintain):
+        for name in {"out", "err"} & set(vars(module)):
+            monkeypatch.setattr(module, name, screen)
+    return found
+
+
+@pytest.fixture
+def airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the DAG files need to be imported: Airflow's environment, and settings without a stream."""
+    prepare_airflow()
+    (tmp_path / "streams").mkdir()
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(write_settings(tmp_path, streams=tmp_path / "streams")))
+
+
+@pytest.mark.parametrize("output", shown_by(""))
+@pytest.mark.parametrize("kind", HOSTILE_TEXTS)
+def test_a_terminal_gets_printable_lines_and_colours_only(kind: str, output: str, written: io.StringIO) -> None:
+    shown_by(HOSTILE_TEXTS[kind])[output]()
+    lines = _COLOUR.sub("", written.getvalue()).split("\n")
+    assert any(lines)
+    for line in lines:
+        assert is_plain(line), ascii(line[:300])
+    assert len(written.getvalue()) < 200_000
+
+
+def test_markup_of_strangers_is_shown_as_it_is_written(written: io.StringIO) -> None:
+    console.show_held([held("[/red] [link=file:///etc/passwd]click[/link] :smile:")], [Reason.CONFLICT])
+    assert "[/red] [link=file:///etc/passwd]click[/link] :smile:" in written.getvalue()
+    assert "\x1b]8" not in written.getvalue()
+
+
+def test_json_for_scripts_is_ascii_whatever_it_holds() -> None:
+    for text in HOSTILE_TEXTS.values():
+        said = json.dumps(Refused(f"no {text}").to_json())
+        assert said.isascii()
+        assert "\x1b" not in said
+
+
+def test_one_place_makes_consoles_and_nothing_else_prints() -> None:
+    """A second console would obey what the first one makes harmless."""
+    for path in (ROOT / "wavestitch").rglob("*.py"):
+        text = path.read_text()
+        if path.name != "terminal.py":
+            assert not re.search(r"rich\.console|from rich import|rich\.print", text), path
+        prints = [line for line in text.splitlines() if re.search(r"(?<![.\w])print\(", line)]
+        assert all("json.dumps" in line for line in prints), (path, prints)
+
+
+@pytest.mark.parametrize("kind", HOSTILE_TEXTS)
+@pytest.mark.usefixtures("airflow")
+def test_a_dag_s_page_shows_hostile_text_as_code_and_obeys_none_of_it(kind: str) -> None:
+    from dags.ingest import describe_stream, make_broken_dag  # noqa: PLC0415
+    from wavestitch.contracts.stream import Stream  # noqa: PLC0415
+
+    text = HOSTILE_TEXTS[kind]
+    for page in (
+        describe_stream(Stream(name="ecg", topic="t", group="g", description=text)),
+        str(make_broken_dag("ecg", f"streams/ecg.yaml: {text}").doc_md),
+    ):
+        assert all(is_plain(line) for line in page.split("\n"))
+        outside = re.sub(r"`[^`\n]*`", "", page)
+        for part in ("<script", "](", "onerror", "{{", "$(", "cmd", "\n- item"):
+            assert part not in outside
+
+
+@pytest.mark.parametrize("kind", HOSTILE_TEXTS)
+@pytest.mark.usefixtures("airflow")
+def test_a_task_s_log_gets_one_line_a_message(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    from dags.ingest import _log  # noqa: PLC0415
+
+    with caplog.at_level("INFO"):
+        _log(f"partition 0: {HOSTILE_TEXTS[kind]}")
+    assert all(is_plain(r.getMessage()) for r in caplog.records)
+
+
+@pytest.mark.parametrize("kind", HOSTILE_TEXTS)
+def test_data_docs_show_hostile_text_as_text(kind: str, tmp_path: Path) -> None:
+    from tests.security.seen_tags import tags_and_links  # noqa: PLC0415
+    from wavestitch.contracts.stream import Expectation  # noqa: PLC0415
+    from wavestitch.contracts.verdict import Verdict  # noqa: PLC0415
+    from wavestitch.validation.docs import write_index  # noqa: PLC0415
+    from wavestitch.validation.outcome import Outcome  # noqa: PLC0415
+
+    text = HOSTILE_TEXTS[kind]
+    expectation = Expectation(type="expect_table_row_count_to_equal", kwargs={"value": 1})
+    outcome = Outcome(expectation, True, False, text, {text: text})
+    verdict = Verdict({text: (text,)}, (text,), (text,), rows=1, expectations=1)
+    write_index(tmp_path / "docs", verdict, [outcome], run_name=text)
+    page = (tmp_path / "docs" / "index.html").read_text(encoding="utf-8")
+    tags, links = tags_and_links(page)
+    assert not tags & {"script", "img", "iframe", "svg", "link"}
+    assert not links
+    assert len(page) < 200_000
+    assert all(is_plain(line) for line in page.split("\n"))
