@@ -17,6 +17,7 @@ from consumers.failed_reading import check_topic, explain_failure
 from consumers.landing import LandingWriter
 from consumers.range_scan import OnBatch, ScanFailed, Source, scan_range
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
+from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange
@@ -43,16 +44,18 @@ def read_slice(
     expected_bytes: int = 0,
     start_epoch: int | None = None,
     newest_epoch: int | None = None,
+    proof: ChunkProof = NO_PROOF,
     on_batch: OnBatch | None = None,
 ) -> LandedSlice:
     """Read and land one slice.
 
     `start_epoch`: leader epoch before its start, as it was when that was read; a log that was cut off there and written
     anew is found out by it. `newest_epoch`: the same when the end was planned; a record of a later one was written in
-    place of what was planned. Raises `DataLost`, `Refused`, `Transient` or `Terminal`; then nothing is kept.
+    place of what was planned. `proof`: what every chunk must carry.
+    Raises `DataLost`, `Refused`, `Transient` or `Terminal`; then nothing is kept.
     """
     with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
-        sink = _RecordSink(writer)
+        sink = _RecordSink(writer, proof)
         try:
             holes = scan_range(
                 slice_,
@@ -73,10 +76,11 @@ def read_slice(
 class _RecordSink:
     """Where a message becomes a row."""
 
-    __slots__ = ("_last", "_writer")
+    __slots__ = ("_last", "_proof", "_writer")
 
-    def __init__(self, writer: LandingWriter) -> None:
+    def __init__(self, writer: LandingWriter, proof: ChunkProof) -> None:
         self._writer = writer
+        self._proof = proof
         self._last: Any = None
 
     @property
@@ -92,7 +96,7 @@ class _RecordSink:
         timestamp_ms = stamp if kind else 0
         try:
             headers = _headers_of(message)
-            found = parse_chunk(key, headers, value)
+            found = parse_chunk(key, headers, value, self._proof)
         except SystemError as error:
             # A header's name that is not UTF-8: such a record must not stop its stream for ever.
             if not isinstance(error.__cause__, UnicodeDecodeError):

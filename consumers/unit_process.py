@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from consumers.unit_reader import read_unit
+from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.plan import plan_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -44,11 +45,13 @@ def main() -> int:
     while True:
         job = jobs.get()
         try:
+            plan = plan_from_json(job["plan"])
             receipt = read_unit(
-                plan=plan_from_json(job["plan"]),
+                plan=plan,
                 unit=job["unit"],
                 kafka=KafkaSettings(bootstrap=job["bootstrap"], options=job["options"]),
                 folder=Path(job["folder"]),
+                proof=ChunkProof(plan.stream.proof, bytes.fromhex(job["proof_key"])),
                 progress=lambda records, size: say(progress=[records, size]),
             )
         except WavestitchError as error:

@@ -26,6 +26,7 @@ from wavestitch.contracts.errors import Terminal, Transient, error_from_json
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.secret_reference import proof_of
 
 _ARGV = (sys.executable, "-P", "-m", "consumers.unit_process")  # -P: nothing is imported from the working directory
 # The client has threads of its own for each slice. With a heap for each of them, too, freed memory stays in pieces.
@@ -94,6 +95,8 @@ class UnitProcesses:
             "bootstrap": kafka.bootstrap,
             "options": dict(kafka.options),
             "folder": str(folder.absolute()),
+            # Looked up here: a child has neither our environment nor, perhaps, the right to the file.
+            "proof_key": proof_of(plan.stream).key.hex(),
         }
         waiting, receipts = list(units), dict[int, Receipt]()
         try:

@@ -17,11 +17,13 @@ from consumers.log_view import KafkaLog
 from consumers.range_scan import Source
 from consumers.slice_reader import read_slice
 from consumers.unit_processes import UnitProcesses
+from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.secret_reference import proof_of
 from wavestitch.write_once import disk_errors, write_digested
 
 Progress = Callable[[int, int], None]
@@ -60,12 +62,17 @@ def read_unit(
     kafka: KafkaSettings,
     folder: Path,
     progress: Progress | None = None,
+    proof: ChunkProof | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Receipt:
-    """Read and land the slices of one unit into `folder` (made where missing). The receipt is not written."""
+    """Read and land the slices of one unit into `folder` (made where missing). The receipt is not written.
+
+    `proof`: what chunks must carry, where the key is looked up already; else it is looked up here.
+    """
     if not 0 <= unit < len(plan.units):
         raise BadInput(f"plan {plan.plan_id[:16]} has units 0 to {len(plan.units) - 1}; unit {unit} is not one of them")
     began = clock()
+    proof = proof_of(plan.stream) if proof is None else proof
     folder.mkdir(parents=True, exist_ok=True)
     source = Source(
         stream=plan.stream.name,
@@ -89,6 +96,7 @@ def read_unit(
             expected_bytes=round(slice_.size * plan.mean_record_bytes),
             start_epoch=_start_epoch(plan, slice_),
             newest_epoch=_newest_epoch(plan, slice_),
+            proof=proof,
             on_batch=meter.add,
         )
         slices.append(replace(landed, seconds=round(clock() - slice_began, 3)))

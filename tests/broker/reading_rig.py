@@ -93,8 +93,9 @@ def plan_over(
     *,
     idle_deadline: int = 10,
     epochs: int | None = None,
+    **declared: Any,
 ) -> Plan:
-    """An ingest plan that reads these slices."""
+    """An ingest plan that reads these slices; `declared`: more of the stream's definition."""
     slices = [tuple(OffsetRange(*s) for s in unit) for unit in units]
     ends: dict[int, int] = {}
     for unit in slices:
@@ -106,6 +107,7 @@ def plan_over(
             "topic": topic,
             "group": f"g-{topic}",
             "reading": {"idle_deadline": idle_deadline},
+            **declared,
         }
     )
     return Plan(

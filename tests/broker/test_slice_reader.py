@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import ResourceType
 
-from consumers.unit_reader import read_unit, write_receipt
+from consumers.unit_reader import read_unit, read_units, write_receipt
 from tests.broker.markers import write_markers
 from tests.broker.reading_rig import (
     META,
@@ -24,12 +24,14 @@ from tests.broker.reading_rig import (
     Rig,
     delete_before,
     delete_topic,
+    landed_rows,
     payloads,
     plan_over,
     send_with_raw_header_name,
     wait_for,
 )
 from wavestitch.contracts.chunk_header import encode_headers
+from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import BadInput, DataLost, Refused, Transient
 from wavestitch.contracts.holes import Proof
 from wavestitch.contracts.receipt import receipt_from_json
@@ -71,6 +73,28 @@ def test_an_empty_slice_has_no_file(rig: Rig, topic_factory: Any) -> None:
     topic = topic_factory(partitions=2)
     assert rig.read(rig.plan(topic, [[(0, 0, 0), (1, 0, 0)]])) == []
     assert rig.files() == []
+
+
+@pytest.mark.parametrize("in_children", [False, True])
+def test_a_stream_that_demands_a_mac_takes_only_what_was_sealed_with_its_key(
+    rig: Rig, topic_factory: Any, tmp_path: Path, in_children: bool
+) -> None:
+    topic = topic_factory()
+    (tmp_path / "key").write_bytes(b"k" * 32)
+    sender = rig.sender(topic)
+    demanded = ChunkProof("mac", b"k" * 32)
+    for proof in (demanded, NO_PROOF, ChunkProof("mac", b"K" * 32)):
+        sealed = encode_headers(waveform_id="w", seq=0, count=1, meta=META, value=b"abcd", digest=None, proof=proof)
+        sender.record(b"abcd", key=b"w", headers=sealed)
+    sender.flush()
+    plan = rig.plan(topic, [[(0, 0, 3)]], proof="mac", proof_key=f"file:{tmp_path / 'key'}")
+    assert "kkkk" not in plan.to_json()
+    if in_children:
+        rows = landed_rows(rig.folder, plan, read_units(plan=plan, kafka=rig.kafka, folder=rig.folder))
+    else:
+        rows = rig.read(plan)
+    assert [r["reason"] for r in rows] == [None, "unproven", "forged"]
+    assert payloads(rows) == [b"abcd"] * 3
 
 
 def test_reading_a_unit_again_gives_the_same_files(rig: Rig, topic_factory: Any) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from wavestitch.contracts.chunk_proof import H_MAC, H_SHA256, NO_PROOF, ChunkProof, same
 from wavestitch.contracts.reasons import Reason
 
 try:
@@ -43,7 +44,7 @@ H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST = (
     "ws-meta",
     "ws-digest",
 )
-_KNOWN = frozenset((H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST))
+_KNOWN = frozenset((H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST, H_SHA256, H_MAC))
 _HEX = frozenset(b"0123456789abcdef")
 _EVIDENCE_CHARS = 120
 
@@ -133,8 +134,13 @@ def _claims_digest(claims: bytes) -> bytes:
     return hashlib.sha256(claims).digest()
 
 
-def parse_chunk(key: bytes | None, headers: RecordHeaders | None, value: bytes | None) -> Chunk | Rejection:
-    """What a record is. Never raises on its content; the work is bounded by the record's own size."""
+def parse_chunk(
+    key: bytes | None, headers: RecordHeaders | None, value: bytes | None, proof: ChunkProof = NO_PROOF
+) -> Chunk | Rejection:
+    """What a record is. Never raises on its content; the work is bounded by the record's own size.
+
+    `proof`: what the stream demands of its chunks beside the CRC.
+    """
     if value is None:
         return Rejection(Reason.NULL_VALUE, "the record has no value (a tombstone); a chunk carries samples")
     claims: dict[str, bytes] = {}
@@ -155,7 +161,7 @@ def parse_chunk(key: bytes | None, headers: RecordHeaders | None, value: bytes |
         return found
     raw_id, waveform_id = found
     try:
-        return _parse_claims(claims, raw_id, waveform_id, value)
+        return _parse_claims(claims, raw_id, waveform_id, value, proof)
     except _Refused as refused:
         seq = claims.get(H_SEQ, b"")
         known_seq = int(seq) if _is_decimal(seq) and int(seq) < MAX_CHUNKS else None
@@ -184,16 +190,26 @@ def parse_metadata(meta: str | bytes) -> Metadata | str:
 
 
 def encode_headers(
-    *, waveform_id: str, seq: int, count: int | None, meta: str, value: bytes | memoryview, digest: str | None
+    *,
+    waveform_id: str,
+    seq: int,
+    count: int | None,
+    meta: str,
+    value: bytes | memoryview,
+    digest: str | None,
+    proof: ChunkProof = NO_PROOF,
 ) -> list[tuple[str, bytes]]:
     """The headers of one keyed chunk; the inverse of `parse_chunk`."""
     ascii_seq = b"%d" % seq
-    crc = chunk_crc(waveform_id.encode(), ascii_seq, ascii_count(count), meta.encode(), value)
+    bound = (waveform_id.encode(), ascii_seq, ascii_count(count), meta.encode())
+    crc = chunk_crc(*bound, value)
     headers = [(H_VERSION, VERSION), (H_SEQ, ascii_seq), (H_CRC, b"%08x" % crc), (H_META, meta.encode())]
     if count is not None:
         headers.append((H_COUNT, b"%d" % count))
     if digest is not None:
         headers.append((H_DIGEST, digest.encode()))
+    if proof.header is not None:
+        headers.append((proof.header, proof.of(*bound, value)))
     return headers
 
 
@@ -222,7 +238,9 @@ def _waveform_id(key: bytes | None, header: bytes | None) -> tuple[bytes, str] |
         return Rejection(Reason.BAD_ID, f"the waveform id {_show(raw)} is not UTF-8")
 
 
-def _parse_claims(claims: Mapping[str, bytes], raw_id: bytes, waveform_id: str, value: bytes) -> Chunk:
+def _parse_claims(
+    claims: Mapping[str, bytes], raw_id: bytes, waveform_id: str, value: bytes, proof: ChunkProof
+) -> Chunk:
     raw_seq = _required(claims, H_SEQ)
     seq = _decimal(H_SEQ, raw_seq, MAX_CHUNKS - 1)
     count = None
@@ -244,6 +262,8 @@ def _parse_claims(claims: Mapping[str, bytes], raw_id: bytes, waveform_id: str, 
     # Before any meaning is read into the metadata: a flipped bit there is corruption, not a bad producer.
     if seen != crc:
         raise _Refused(Reason.CORRUPT, f"ws-crc says {crc:08x}, the record's bytes give {seen:08x}")
+    if proof.header is not None:
+        _check_proof(claims.get(proof.header), proof, (raw_id, raw_seq, claims.get(H_COUNT, b""), raw_meta), value)
     sample_bytes = _checked_sample_bytes(raw_meta)
     if len(value) == 0 or len(value) % sample_bytes:
         raise _Refused(
@@ -251,6 +271,17 @@ def _parse_claims(claims: Mapping[str, bytes], raw_id: bytes, waveform_id: str, 
         )
     digest = raw_digest.decode() if raw_digest is not None else None
     return Chunk(waveform_id, seq, count, crc, len(value), raw_meta.decode(), digest, piece_digest(raw_meta, value))
+
+
+def _check_proof(said: bytes | None, proof: ChunkProof, bound: tuple[bytes, bytes, bytes, bytes], value: bytes) -> None:
+    if said is None:
+        raise _Refused(Reason.UNPROVEN, f"no {proof.header} header; the stream demands one of every chunk")
+    if len(said) != 64 or not _HEX.issuperset(said):
+        raise _Refused(Reason.BAD_HEADER, f"{proof.header} is {_show(said)}; it must be 64 lower-case hex digits")
+    if not same(said, proof.of(*bound, value)):
+        raise _Refused(
+            Reason.FORGED, f"{proof.header} does not fit the record's bytes: it was changed, or sealed with another key"
+        )
 
 
 _META_SEEN: dict[bytes, int] = {}

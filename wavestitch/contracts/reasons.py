@@ -18,6 +18,8 @@ class Reason(StrEnum):
     BAD_METADATA = "bad_metadata"
     BAD_LENGTH = "bad_length"
     CORRUPT = "corrupt"
+    UNPROVEN = "unproven"
+    FORGED = "forged"
     # of a waveform, found by `assemble` and `decide`
     OPEN = "open"
     INCOMPLETE = "incomplete"

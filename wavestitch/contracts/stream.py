@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import PydanticCustomError
 
 from wavestitch.contracts.chunk_header import MAX_CHUNKS
+from wavestitch.contracts.chunk_proof import ProofKind
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.expectation import MOST_EXPECTATIONS, expectation_problems
 from wavestitch.contracts.harmless import harmless
@@ -27,6 +28,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _SIZE = re.compile(r"([0-9]{1,18})\s*(B|KiB|MiB|GiB|TiB)")
 _SPAN = re.compile(r"([0-9]{1,18})\s*(s|m|h|d)")
+_KEY_REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:/[^\x00-\x1f]{1,1023})$"
 _SHOWN_CHARS = 80
 _MOST_PROBLEMS = 8
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -134,6 +136,10 @@ class Stream(_Strict):
     schedule: str | None = None
     """Cron, in UTC; the data interval of a scheduled run is the time between two ticks. None: only when triggered."""
     description: str = ""
+    proof: ProofKind = "none"
+    """What every chunk must carry beside its CRC; what does not, or not the right one, is held."""
+    proof_key: str | None = Field(default=None, pattern=_KEY_REFERENCE)
+    """Where the key of `proof: mac` is; the key itself is in no stream file and no plan."""
     limits: Limits = Limits()
     reading: Reading = Reading()
     expectations: tuple[Expectation, ...] = Field(default=(), max_length=MOST_EXPECTATIONS)
@@ -158,6 +164,12 @@ class Stream(_Strict):
         if value is not None and len(value.split()) != 5:
             raise ValueError(f"{_show(value)} is not a cron expression of five fields, e.g. '0 * * * *'")
         return value
+
+    @model_validator(mode="after")
+    def _a_key_where_one_is_used(self) -> Stream:
+        if (self.proof == "mac") != (self.proof_key is not None):
+            raise ValueError("proof_key belongs to proof: mac, and that needs one: write env:NAME or file:/PATH")
+        return self
 
     def digest(self) -> str:
         """Digest of the whole definition, independent of the YAML's layout."""

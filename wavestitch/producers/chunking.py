@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import xxhash
 
 from wavestitch.contracts.chunk_header import H_ID, MAX_CHUNKS, encode_headers
+from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Limits
 from wavestitch.producers.recording import Recording
@@ -29,12 +30,18 @@ class ChunkRecord:
 
 
 def cut_recording(
-    recording: Recording, chunk_bytes: int, *, keyed: bool = True, limits: Limits = DEFAULT_LIMITS
+    recording: Recording,
+    chunk_bytes: int,
+    *,
+    keyed: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    proof: ChunkProof = NO_PROOF,
 ) -> list[ChunkRecord]:
     """The chunks of `recording`, each of at most `chunk_bytes` bytes (rounded down to whole samples), in order.
 
     All carry `ws-count`, the last one `ws-digest` (XXH3-128 of all values in order). With `keyed` false the key is
-    None and the id is a header. Raises `BadInput` for a chunk smaller than a sample, for a waveform over
+    None and the id is a header. `proof`: what the stream demands of each.
+    Raises `BadInput` for a chunk smaller than a sample, for a waveform over
     `limits.max_waveform_bytes`, and for more chunks than `limits.max_chunks`.
     """
     total = len(recording.samples)
@@ -69,6 +76,7 @@ def cut_recording(
             meta=recording.meta,
             value=value,
             digest=digest if seq == count - 1 else None,
+            proof=proof,
         )
         if not keyed:
             headers.append((H_ID, raw_id))

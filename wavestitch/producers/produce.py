@@ -13,6 +13,7 @@ from wavestitch.producers.partitioning import Strategy
 from wavestitch.producers.readers import read_recordings
 from wavestitch.producers.send_report import SendReport
 from wavestitch.producers.sender import send_chunks
+from wavestitch.secret_reference import proof_of
 
 
 def produce_files(
@@ -34,6 +35,7 @@ def produce_files(
         chosen = Strategy(strategy)
     except ValueError:
         raise BadInput(f"strategy {strategy!r} is not known; allowed are {', '.join(Strategy)}") from None
+    proof = proof_of(stream)
     recordings = []
     for path in files:
         found = read_recordings(
@@ -46,7 +48,7 @@ def produce_files(
     chunks = [
         chunk
         for recording in recordings
-        for chunk in cut_recording(recording, chunk_bytes, keyed=chosen.keyed, limits=stream.limits)
+        for chunk in cut_recording(recording, chunk_bytes, keyed=chosen.keyed, limits=stream.limits, proof=proof)
     ]
     say(f"sending {len(chunks)} chunks to {stream.topic}")
     return send_chunks(chunks, topic=stream.topic, settings=settings, strategy=chosen)

@@ -1,0 +1,143 @@
+"""What a stream may ask of its chunks beside the CRC: made by producers, compared by readers, never guessed at."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.domain.producing import metadata
+from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
+from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stream import Stream, parse_stream
+from wavestitch.producers.chunking import cut_recording
+from wavestitch.producers.recording import Recording
+from wavestitch.secret_reference import proof_of
+
+KEY = b"sixteen bytes or more"
+META = metadata(1_700_000_000_000).decode()
+MAC, SHA256 = ChunkProof("mac", KEY), ChunkProof("sha256")
+DEMANDS = {"mac": MAC, "sha256": SHA256}
+
+
+def headers(proof: ChunkProof, *, value: bytes = b"abcd", waveform_id: str = "w") -> dict[str, bytes]:
+    return dict(
+        encode_headers(waveform_id=waveform_id, seq=0, count=2, meta=META, value=value, digest=None, proof=proof)
+    )
+
+
+def judged(claims: dict[str, bytes], proof: ChunkProof, *, value: bytes = b"abcd") -> Reason | None:
+    found = parse_chunk(b"w", list(claims.items()), value, proof)
+    return found.reason if isinstance(found, Rejection) else None
+
+
+@pytest.mark.parametrize("count", [2, None])
+def test_what_is_sealed_is_what_the_contract_says(count: int | None) -> None:
+    said = (b"w", b"0", b"" if count is None else b"2", META.encode())
+    text = b"%d %d %d %d\n" % tuple(map(len, said)) + b"\0".join((*said, b"abcd"))
+    for proof, right in (
+        (MAC, hmac.new(KEY, text, "sha256").hexdigest()),
+        (SHA256, hashlib.sha256(text).hexdigest()),
+    ):
+        written = encode_headers(
+            waveform_id="w", seq=0, count=count, meta=META, value=b"abcd", digest=None, proof=proof
+        )
+        assert dict(written)[str(proof.header)] == right.encode()
+
+
+@pytest.mark.parametrize("kind", ["mac", "sha256"])
+def test_only_what_carries_the_proof_is_a_chunk(kind: str) -> None:
+    demanded = DEMANDS[kind]
+    assert judged(headers(demanded), demanded) is None
+    assert judged(headers(NO_PROOF), demanded) is Reason.UNPROVEN
+    assert judged(headers(demanded, waveform_id="v"), demanded) is Reason.CORRUPT
+    crc = headers(NO_PROOF)["ws-crc"]
+    other = headers(demanded, value=b"dcba")[str(demanded.header)]
+    assert judged({**headers(demanded), str(demanded.header): other}, demanded) is Reason.FORGED
+    assert judged({**headers(demanded), str(demanded.header): b"x" * 64}, demanded) is Reason.BAD_HEADER
+    assert judged({**headers(demanded), "ws-crc": crc[::-1]}, demanded) is Reason.CORRUPT
+    assert judged({**headers(demanded), str(demanded.header): b"f" * 64}, NO_PROOF) is None
+
+
+def test_another_key_is_a_forgery_and_a_digest_is_no_mac() -> None:
+    assert judged(headers(ChunkProof("mac", KEY + b"!")), MAC) is Reason.FORGED
+    assert judged(headers(SHA256), MAC) is Reason.UNPROVEN
+    as_mac = {**headers(NO_PROOF), "ws-mac": headers(SHA256)["ws-sha256"]}
+    assert judged(as_mac, MAC) is Reason.FORGED
+
+
+def test_parts_cannot_be_moved_from_one_to_the_next() -> None:
+    inside = b"w\x000\x002\x00" + META.encode()
+    assert MAC.of(b"w", b"0", b"2", META.encode(), b"0\x001\x00{}\x00ab") != MAC.of(inside, b"0", b"1", b"{}", b"ab")
+
+
+@given(
+    samples=st.binary(min_size=2, max_size=400).filter(lambda b: len(b) % 2 == 0),
+    chunk_bytes=st.integers(2, 64),
+    kind=st.sampled_from(["none", "sha256", "mac"]),
+    keyed=st.booleans(),
+    note=st.text(max_size=20),
+)
+def test_what_a_producer_cuts_a_reader_takes_and_not_with_one_byte_changed(
+    samples: bytes, chunk_bytes: int, kind: str, keyed: bool, note: str
+) -> None:
+    proof = {"none": NO_PROOF, **DEMANDS}[kind]
+    meta = json.dumps({**json.loads(META), "note": note})
+    cut = cut_recording(Recording("µ-1", meta, samples), chunk_bytes, keyed=keyed, proof=proof)
+    found = [parse_chunk(r.key, r.headers, bytes(r.value), proof) for r in cut]
+    pieces = [c for c in found if isinstance(c, Chunk)]
+    assert [(c.waveform_id, c.seq, c.count, c.meta) for c in pieces] == [
+        ("µ-1", n, len(cut), meta) for n in range(len(cut))
+    ]
+    assert b"".join(bytes(r.value) for r in cut) == samples
+    for record in cut:
+        changed = bytearray(record.value)
+        changed[-1] ^= 1
+        assert isinstance(parse_chunk(record.key, record.headers, bytes(changed), proof), Rejection)
+
+
+def test_the_key_is_looked_up_where_the_stream_says_and_is_never_shown(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(KEY + b"\n")
+    for reference, environment in (("env:K", {"K": KEY.decode()}), (f"file:{tmp_path}/key", {})):
+        stream = Stream(name="s", topic="t", group="g", proof="mac", proof_key=reference)
+        found = proof_of(stream, environment=environment)
+        assert found == MAC
+        assert "sixteen" not in repr(found)
+        assert "sixteen" not in stream.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("env:ABSENT", "which is not set"),
+        ("env:SHORT", "5 bytes"),
+        ("file:/dev/zero", "no plain file"),
+        ("file:/nowhere/at/all", "No such file"),
+    ],
+)
+def test_a_key_that_is_not_to_be_had_is_refused(reference: str, says: str) -> None:
+    stream = Stream(name="s", topic="t", group="g", proof="mac", proof_key=reference)
+    with pytest.raises(BadInput, match=says):
+        proof_of(stream, environment={"SHORT": "short"})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "proof: mac",
+        "proof_key: env:K",
+        "proof: sha256\nproof_key: env:K",
+        "proof: mac\nproof_key: secret",
+        "proof: md5",
+    ],
+)
+def test_a_stream_that_asks_for_what_cannot_be_is_refused(more: str) -> None:
+    with pytest.raises(BadInput, match="proof"):
+        parse_stream(f"topic: t\ngroup: g\n{more}\n", name="s")
