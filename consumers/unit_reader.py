@@ -23,6 +23,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.modes import make_folder
 from wavestitch.secret_reference import proof_of
 from wavestitch.write_once import disk_errors, write_digested
 
@@ -73,7 +74,7 @@ def read_unit(
         raise BadInput(f"plan {plan.plan_id[:16]} has units 0 to {len(plan.units) - 1}; unit {unit} is not one of them")
     began = clock()
     proof = proof_of(plan.stream) if proof is None else proof
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     source = Source(
         stream=plan.stream.name,
         topic=plan.stream.topic,

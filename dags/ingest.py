@@ -32,6 +32,7 @@ from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transi
 from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream
+from wavestitch.modes import MASK
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secrets, stream_names
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> N
                 str(submit.APPLICATION),
                 env=submit.spark_environment(settings.spark.java_home, also=settings.spark.environment),
                 pass_fds=properties.handles,
+                umask=MASK,
             )
         except AirflowException as error:
             left = submit.left_error(outcome)

@@ -27,6 +27,7 @@ from spark_apps.submit import (
 )
 from wavestitch.contracts.errors import BadInput
 from wavestitch.folder_lock import folder_lock
+from wavestitch.modes import OWN_FOLDER, make_folder
 
 APPLICATION = Path(__file__).with_name("warm_up.py")
 FOLDER = "spark-classes"
@@ -64,7 +65,7 @@ def _has_base_archive(java_home: Path) -> bool:
 
 
 def _make_private(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder, OWN_FOLDER)
     found = folder.stat()
     if found.st_uid != os.geteuid():
         raise BadInput(

@@ -19,6 +19,7 @@ from spark_apps.sample_metrics import SampleMetrics, measure_samples
 from spark_apps.stitched_rows import describe_waveforms, published_rows, stitched_rows
 from wavestitch.contracts.rows import PUBLISHED, STITCHED
 from wavestitch.contracts.stitch_job import StitchJob, StitchResult
+from wavestitch.modes import make_folder
 from wavestitch.write_once import DigestingFile, write_digested
 
 GROUP_BYTES = 32 << 20
@@ -66,7 +67,7 @@ class _Task:
         files = [Path(self.job.folder) / f for f in self.job.files]
         gatherer = Gatherer(self.assignment, files, group_bytes=GROUP_BYTES)
         output = Path(self.job.output_folder)
-        output.mkdir(parents=True, exist_ok=True)
+        make_folder(output)
         stem = f"{self.job.plan_id[:16]}-{_short(assignment)}"
         name, size, digest = write_digested(
             output,

@@ -22,6 +22,7 @@ from typing import IO
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError, error_from_json
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
+from wavestitch.modes import MASK, open_new
 from wavestitch.write_once import write_first
 
 APPLICATION = Path(__file__).with_name("reassemble.py")
@@ -124,6 +125,7 @@ def submit_app(
             env=spark_environment(java_home, also=environment),
             pass_fds=properties.handles,
             start_new_session=True,
+            umask=MASK,
         )
         try:
             code = _wait(child, progress, say, deadline_s, log_path)
@@ -163,7 +165,7 @@ def spark_conf(master: str, conf: Mapping[str, str]) -> dict[str, str]:
 
 def _private(path: Path) -> IO[bytes]:
     """A log to append to, for its owner and group."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640), "ab")
+    return os.fdopen(open_new(path, os.O_WRONLY | os.O_APPEND), "ab")
 
 
 def _wait(

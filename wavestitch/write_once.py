@@ -17,6 +17,7 @@ from typing import Any
 import xxhash
 
 from wavestitch.contracts.errors import Altered, BadInput, Transient
+from wavestitch.modes import make_folder, open_new
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _BLOCK = 1 << 20
@@ -39,7 +40,7 @@ class DigestingFile:
         self.path = folder / f".{uuid.uuid4().hex}.tmp"
         self.closed = False
         self._hash = xxhash.xxh3_128()
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o640)
+        self._fd = open_new(self.path, os.O_RDWR | os.O_EXCL)
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -148,7 +149,7 @@ def write_digested(
     Where `name` gives None the file turned out to be needless. Raises `Altered` where that name exists with other
     bytes; `OSError` as the file system gave it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     file = DigestingFile(folder)
     try:
         fill(file)
@@ -164,10 +165,10 @@ def write_digested(
 @contextmanager
 def scratch_file(folder: Path) -> Iterator[Path]:
     """A hidden name in `folder` for a file in the making; removed in the end, whatever happened."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     path = folder / f".{uuid.uuid4().hex}.tmp"
     # Made here, so that whoever writes it leaves its mode: for its owner and group, whatever else others may read.
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640))
+    os.close(open_new(path, os.O_WRONLY | os.O_EXCL))
     try:
         yield path
     finally:

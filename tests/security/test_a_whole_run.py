@@ -252,6 +252,13 @@ def test_nothing_that_holds_data_is_for_everybody_to_read(aftermath: Aftermath) 
     assert len(seen) > 20
     open_to_all = [str(p.relative_to(aftermath.folder)) for p in seen if _world_readable(p, aftermath.folder)]
     assert open_to_all == []
+    made = {
+        p
+        for each in seen
+        for p in (each, *each.parents)
+        if p != aftermath.folder and p.is_relative_to(aftermath.folder)
+    }
+    assert [str(p) for p in made if p.stat().st_mode & 0o027] == []
     assert not stat.S_IMODE(aftermath.secure.broker.broker.folder.stat().st_mode) & 0o077
 
 

@@ -36,6 +36,7 @@ from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, 
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import Verdict, verdict_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.modes import make_folder
 from wavestitch.tables.stream_tables import StreamTables
 
 Submit = Callable[[Path, Path], None]
@@ -198,7 +199,7 @@ class DeploymentEdges:
 
 def check_disk(landing: Path, plan: Plan) -> None:
     """Refuse to begin what the disk has no room for."""
-    landing.mkdir(parents=True, exist_ok=True)
+    make_folder(landing)
     free = shutil.disk_usage(landing).free
     need = round(plan.estimated_bytes * _DISK_FACTOR)
     if need > free:

@@ -17,6 +17,7 @@ from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, Transient
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, plan_from_json
+from wavestitch.modes import make_folder
 from wavestitch.write_once import digest_file, write_first
 
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")
@@ -38,7 +39,7 @@ class WorkFolder:
         """Make the folder and write the plan."""
         try:
             for folder in (self.path.parent.parent, self.path.parent, self.path):
-                folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+                make_folder(folder)
         except OSError as error:
             raise Transient(f"cannot make {self.path}: {error.strerror}; free or mount that disk") from None
         self.write("plan.json", plan.to_json())

@@ -20,6 +20,7 @@ from pathlib import Path
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput
 from wavestitch.local.java_trust import java_trust_store, trusted_authorities
+from wavestitch.modes import OWN_FOLDER, make_folder
 
 SUPPORTED_VERSIONS = ("17", "21")
 
@@ -86,7 +87,7 @@ def _packaged_home(cache_dir: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _make_home(runtime: Path, home: Path, trusted: list[bytes]) -> None:
-    home.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(home.parent, OWN_FOLDER)
     trust = ""
     if trusted:
         trust = (

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.modes import OWN_FOLDER, make_folder
 
 _POLL_SECONDS = 0.05
 
@@ -41,7 +42,7 @@ class Daemon:
 
 def start_daemon(*, argv: Sequence[str], env: Mapping[str, str], pid_file: Path, log: Path) -> Daemon:
     """Start `argv` in its own session with its output in `log`; the pid file names it from then on."""
-    pid_file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(pid_file.parent, OWN_FOLDER)
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         pid = os.posix_spawn(

@@ -21,6 +21,7 @@ from wavestitch.local.airflow_stack import Airflow, start_airflow, stop_airflow
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
+from wavestitch.modes import OWN_FOLDER, make_folder
 
 Say = Callable[[str], None]
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +51,7 @@ def start_stack(
     spark_conf: Mapping[str, str] = MappingProxyType({}),
 ) -> Stack:
     """Start what is not running, and say where it is. `spark_conf`: for the settings' Spark section."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, OWN_FOLDER).chmod(OWN_FOLDER)
     java_home = find_java(CACHE)
     jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=say)
     broker = start_broker(folder=folder / "kafka", java_home=java_home, jars=jars, say=say)

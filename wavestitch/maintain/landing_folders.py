@@ -17,6 +17,7 @@ from wavestitch.batch.work_folder import ABANDONED, PAYLOAD, WorkFolder
 from wavestitch.contracts.errors import BadInput, Fenced, Transient, WavestitchError
 from wavestitch.contracts.maintenance import BatchFolder
 from wavestitch.contracts.plan import Plan
+from wavestitch.modes import make_folder, opener
 from wavestitch.write_once import sync_folder
 
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")
@@ -76,9 +77,10 @@ def read_first_seen(landing: Path, stream: str) -> dict[str, int]:
 def write_first_seen(landing: Path, stream: str, seen: Mapping[str, int]) -> None:
     path = landing / stream / _UNREFERENCED
     with _said(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         scratch = path.with_name(f"{_UNREFERENCED}.{os.getpid()}.tmp")
-        scratch.write_text(json.dumps(dict(sorted(seen.items())), indent=1), encoding="utf-8")
+        with open(scratch, "w", encoding="utf-8", opener=opener) as file:
+            file.write(json.dumps(dict(sorted(seen.items())), indent=1))
         scratch.replace(path)
 
 

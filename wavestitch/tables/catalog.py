@@ -17,6 +17,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.modes import make_folder, open_new
 from wavestitch.tables.commit_outcome import reading
 from wavestitch.tables.durable_file_io import DurableFileIO
 from wavestitch.tables.shared_history import share_history
@@ -68,9 +69,9 @@ def _patient_uri(uri: str) -> str:
         return uri
     url = make_url(uri)
     if url.database and url.database != ":memory:":
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        make_folder(Path(url.database).parent)
         # SQLite would make it for everybody to read; its journals take over the mode.
-        os.close(os.open(url.database, os.O_RDWR | os.O_CREAT, 0o640))
+        os.close(open_new(url.database, os.O_RDWR))
     if "timeout" not in url.query:
         url = url.update_query_dict({"timeout": str(SQLITE_BUSY_SECONDS)})
     return url.render_as_string(hide_password=False)

@@ -13,6 +13,7 @@ from pyiceberg.io import OutputStream
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
+from wavestitch.modes import make_folder, opener
 from wavestitch.write_once import sync_folder
 
 
@@ -31,18 +32,13 @@ class DurableFileIO(PyArrowFileIO):
 
 class _LocalFile(PyArrowFile):
     def create(self, overwrite: bool = False) -> OutputStream:
-        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        make_folder(os.path.dirname(self._path))
         return _SyncedStream(self._path, overwrite=overwrite)
-
-
-def _private(path: str, flags: int) -> int:
-    """For its owner and group: a table's files hold samples, and names of what is in them."""
-    return os.open(path, flags, 0o640)
 
 
 class _SyncedStream(io.BufferedWriter):
     def __init__(self, path: str, *, overwrite: bool) -> None:
-        super().__init__(io.FileIO(path, "w" if overwrite else "x", opener=_private), buffer_size=1 << 20)
+        super().__init__(io.FileIO(path, "w" if overwrite else "x", opener=opener), buffer_size=1 << 20)
         self._folder = os.path.dirname(path)
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.typedef import Record
 
 from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.modes import OWN_FOLDER, make_folder
 from wavestitch.tables.commit_outcome import reading
 from wavestitch.tables.file_scans import files_to_read, read_file
 from wavestitch.tables.id_store import FORMAT, Damaged, Hashes, IdStore, hash_ids, open_store
@@ -85,7 +86,7 @@ class IdIndex:
             return {}
         path, identity = self._store_of(table, column)
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._folder, OWN_FOLDER)
         except OSError as error:
             raise BadInput(
                 f"the cache folder {self._folder} cannot be made ({error}); see `cache` in the settings"

@@ -8,6 +8,7 @@ digests. Knows neither tables nor manifests but by their names; decides nothing.
 
 from __future__ import annotations
 
+import os
 import secrets
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import xxhash
+
+from wavestitch.modes import open_new
 
 FORMAT = 1
 Hashes = npt.NDArray[np.uint64]
@@ -198,6 +201,8 @@ def hash_ids(ids: Iterable[str | None]) -> Hashes:
 @contextmanager
 def open_store(path: Path, identity: str, *, write: bool) -> Iterator[IdStore]:
     """The store in one transaction. Raises `Damaged`, or `sqlite3.Error` where the file cannot be used."""
+    # SQLite would make it for everybody to read; its journals take over the mode.
+    os.close(open_new(path, os.O_RDWR, 0o600))
     db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
         db.execute("PRAGMA trusted_schema = OFF")

@@ -16,6 +16,7 @@ from wavestitch.contracts.errors import BadInput, StateUnknown
 from wavestitch.contracts.held import HeldChunk, PublishedWaveform
 from wavestitch.contracts.ports import CommitConflict, HeldRow, Remains, StagedFile
 from wavestitch.contracts.position import Head
+from wavestitch.modes import make_folder
 from wavestitch.tables.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.heads import find_remains, newest_head, walk_heads
@@ -60,7 +61,7 @@ class StreamTables:
                 "must be one, e.g. file:///srv/wavestitch/warehouse"
             )
         folder = Path("/" + location.removeprefix("file:").lstrip("/")) / "data"
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         return folder
 
     def table_uuid(self) -> str | None:

@@ -17,6 +17,7 @@ from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.exceptions import GreatExpectationsError
 
 from wavestitch.contracts.errors import Terminal
+from wavestitch.modes import make_folder, masked
 from wavestitch.validation.docs import site_config
 from wavestitch.validation.outcome import ID
 
@@ -38,8 +39,8 @@ def run_checkpoint(frame: pd.DataFrame, suite: Sequence[Any], *, run_name: str, 
     context.enable_analytics(False)
     context.variables.progress_bars = {"globally": False}
     if docs_folder:
-        # Made here with a mode of its own: pages have ids and extremes of waveforms.
-        docs_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        # Pages have ids and extremes of waveforms.
+        make_folder(docs_folder)
         context.add_data_docs_site(_SITE, site_config(docs_folder, run_name=run_name))
     definition = context.validation_definitions.add(
         gx.ValidationDefinition(
@@ -59,7 +60,8 @@ def run_checkpoint(frame: pd.DataFrame, suite: Sequence[Any], *, run_name: str, 
         )
     )
     try:
-        ran = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=RunIdentifier(run_name=run_name))
+        with masked():
+            ran = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=RunIdentifier(run_name=run_name))
     except (GreatExpectationsError, TypeError, ValueError, KeyError, AttributeError) as error:
         why = first_line(error)
         raise Terminal(

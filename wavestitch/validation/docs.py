@@ -16,6 +16,7 @@ from markupsafe import Markup
 from wavestitch.contracts.harmless import for_html
 from wavestitch.contracts.verdict import Verdict
 from wavestitch.html_pages import render_page, whole_page
+from wavestitch.modes import make_folder, opener
 from wavestitch.validation.offline_page import plain_body
 from wavestitch.validation.outcome import Outcome
 
@@ -74,7 +75,7 @@ def write_index(docs_folder: Path, verdict: Verdict, outcomes: Sequence[Outcome]
     # Pictures, fonts and scripts that no page here uses: 4 MB a batch.
     shutil.rmtree(docs_folder / "static", ignore_errors=True)
     pages = sorted(p.relative_to(docs_folder).as_posix() for p in (docs_folder / "validations").rglob("*.html"))
-    docs_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    make_folder(docs_folder)
     text = render_page(
         "data_docs",
         title=f"Data Docs: {run_name}",
@@ -84,7 +85,8 @@ def write_index(docs_folder: Path, verdict: Verdict, outcomes: Sequence[Outcome]
         held=list(verdict.failed.items())[:_SHOWN],
         pages=pages,
     )
-    (docs_folder / INDEX_PAGE).write_text(text, encoding="utf-8")
+    with open(docs_folder / INDEX_PAGE, "w", encoding="utf-8", opener=opener) as file:
+        file.write(text)
     return f"{docs_folder.name}/{INDEX_PAGE}"
 
 

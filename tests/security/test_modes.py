@@ -1,0 +1,130 @@
+"""Who may come to what is made, whatever mask the process was started with: its owner and group, nobody else."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from wavestitch.modes import make_folder, masked, open_new, opener
+
+MAKE = """
+import os, sys
+from pathlib import Path
+os.umask(int(sys.argv[2], 8))
+root = Path(sys.argv[1])
+from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.deployment_edges import check_disk
+from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.stream import Expectation
+from wavestitch.folder_lock import folder_lock
+from wavestitch.maintain.landing_folders import write_first_seen
+from wavestitch.modes import OWN_FOLDER, make_folder
+from wavestitch.settings import Settings
+from wavestitch.tables.id_store import open_store
+from wavestitch.validation import gate
+from wavestitch.write_once import write_digested
+from tests.unit.test_plan_and_receipt import make_plan
+
+settings = Settings.model_validate({
+    "kafka": {"bootstrap": "127.0.0.1:1"},
+    "tables": {"uri": f"sqlite:///{root}/catalog/catalog.db", "warehouse": f"file://{root}/warehouse"},
+    "landing": str(root / "landing"), "docs": str(root / "docs"), "cache": str(root / "cache"),
+})
+deployment = Deployment(settings)
+plan = make_plan()
+check_disk(settings.landing, plan)
+work = deployment.folder("ecg", plan.plan_id)
+work.create(plan)
+write_first_seen(settings.landing, "ecg", {"a": 1})
+tables = deployment.tables("ecg")
+tables.commit(None, Head(1, 1, HeadKind.FIRST, "tid", {0: Position(0)}, note="x"), [])
+write_digested(tables.data_folder(), lambda digest: "a.parquet", lambda file: file.write(b"x"))
+make_folder(settings.cache / "ids", OWN_FOLDER)
+with open_store(settings.cache / "ids" / "a.sqlite", "identity", write=True):
+    pass
+gate.validate_rows(
+    gate.made_up_rows(),
+    [Expectation(type="expect_column_values_to_not_be_null", kwargs={"column": "source"})],
+    run_name="a" * 32,
+    docs_folder=deployment.docs_folder("ecg", "a" * 32),
+)
+with folder_lock(root / "cache" / "jars"):
+    pass
+"""
+
+
+@pytest.mark.parametrize("mask", ["000", "077", "022"])
+def test_all_that_a_batch_makes_is_for_owner_and_group(tmp_path: Path, mask: str) -> None:
+    tmp_path.chmod(0o755)
+    argv = [sys.executable, "-c", textwrap.dedent(MAKE), str(tmp_path), mask]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    made = sorted(tmp_path.rglob("*"))
+    names = " ".join(str(p.relative_to(tmp_path)) for p in made)
+    for part in (
+        "plan.json",
+        "catalog.db",
+        ".metadata.json",
+        ".avro",
+        "a.parquet",
+        "index.html",
+        "validations/",
+        ".lock",
+        "a.sqlite",
+    ):
+        assert part in names, f"nothing with {part} was made"
+    found = {p.relative_to(tmp_path): (stat.S_IMODE(p.stat().st_mode), p.is_dir()) for p in made}
+    wrong = {
+        str(path): oct(mode)
+        for path, (mode, folder) in found.items()
+        if mode not in ({0o750, 0o700} if folder else {0o640, 0o440, 0o600})
+    }
+    assert wrong == {}
+    # What must be nobody else's is, and what the group needs is not.
+    assert found[Path("cache/ids")][0] == 0o700
+    for shared in ("landing/ecg", "warehouse", "docs/ecg", "catalog"):
+        assert found[Path(shared)] == (0o750, True)
+    assert found[Path("catalog/catalog.db")] == (0o640, False)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_modes_do_not_follow_the_mask_of_the_process(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        make_folder(tmp_path / "a" / "b")
+        os.close(open_new(tmp_path / "a" / "file", os.O_WRONLY))
+        with open(tmp_path / "a" / "text", "w", opener=opener) as file:
+            file.write("x")
+        with masked():
+            (tmp_path / "a" / "others").mkdir()
+            (tmp_path / "a" / "others" / "file").touch()
+    finally:
+        os.umask(before)
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "a").rglob("*")}
+    assert {modes["b"], modes["others"], stat.S_IMODE((tmp_path / "a").stat().st_mode)} == {0o750}
+    assert {modes["file"], modes["text"]} == {0o640}
+
+
+def test_what_was_there_before_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs").chmod(0o755)
+    (tmp_path / "theirs" / "file").touch()
+    (tmp_path / "theirs" / "file").chmod(0o664)
+    make_folder(tmp_path / "theirs")
+    os.close(open_new(tmp_path / "theirs" / "file", os.O_WRONLY))
+    assert stat.S_IMODE((tmp_path / "theirs").stat().st_mode) == 0o755
+    assert stat.S_IMODE((tmp_path / "theirs" / "file").stat().st_mode) == 0o664
+
+
+def test_a_file_in_the_way_of_a_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    with pytest.raises(OSError):  # noqa: PT011  # which one depends on how deep it is
+        make_folder(tmp_path / "a" / "b")
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "a")
