@@ -25,7 +25,8 @@ from wavestitch.modes import OWN_FOLDER, make_folder
 
 Say = Callable[[str], None]
 ROOT = Path(__file__).resolve().parents[2]
-STATE = ROOT / ".wavestitch"
+# In a checkout beside it; of an installed package, whose folder is Python's own, where it is started.
+STATE = (ROOT if (ROOT / "pyproject.toml").exists() else Path.cwd()) / ".wavestitch"
 CACHE = STATE / "cache"
 CONFIG = "wavestitch.toml"
 TOPIC_PARTITIONS = 3

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import wavestitch
 from spark_apps.submit_maintenance import submit_compaction
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.compaction import CompactionJob, compacted_from_json
@@ -106,9 +105,9 @@ def compact_locally(deployment: Deployment, *, say: Callable[[str], None]) -> Co
         conf = dict(deployment.spark_conf)
         if f"spark.sql.catalog.{deployment.settings.tables.catalog}" not in conf:  # otherwise described by hand
             conf = {**spark_catalog_conf(deployment.catalog_settings()), **conf}
+        cache = deployment.settings.cache
+        java_home = spark.java_home or find_java(cache)
         if _JARS not in conf:
-            cache = Path(wavestitch.__file__).resolve().parents[1] / ".wavestitch" / "cache"
-            java_home = spark.java_home or find_java(cache)
             folder = cached_jars(SPARK_TABLES, cache_dir=cache, java_home=java_home, say=say)
             conf[_JARS] = ",".join(str(jar) for jar in sorted(folder.glob("*.jar")))
         submit_compaction(
@@ -116,7 +115,7 @@ def compact_locally(deployment: Deployment, *, say: Callable[[str], None]) -> Co
             result_path=result,
             master=spark.master,
             conf=conf,
-            java_home=spark.java_home,
+            java_home=java_home,
             environment=spark.environment,
             say=say,
         )
