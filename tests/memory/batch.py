@@ -23,14 +23,16 @@ from tests.memory.memory_tables import MemoryFiles, MemoryTables, PublishedRow
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.reassemble import Landed, gather_landed
+from wavestitch.batch.request import Gate
 from wavestitch.batch.results import BatchDone
 from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as run_edges
 from wavestitch.contracts.assembly import Assembly, ChunkFacts
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk, record_digest
 from wavestitch.contracts.decision import Stitched
-from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.errors import BadInput, Fenced, Transient
 from wavestitch.contracts.held import PublishedChunk
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
@@ -51,6 +53,10 @@ class Bench(Edge):
     receipts: dict[str, Receipt] = field(default_factory=dict)
     reports: dict[str, MemoryStitching] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
+    gates: dict[str, Plan] = field(default_factory=dict)
+    """Plans whose gate closed."""
+    abandoned: set[str] = field(default_factory=set)
+    stops: list[ReaderStop] = field(default_factory=list)
     tables: MemoryTables = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,10 +65,13 @@ class Bench(Edge):
 
 @dataclass(frozen=True)
 class Carrying:
-    """How a plan is carried through: `failing` names the waveforms whose rows the gate refuses."""
+    """How a plan is carried through: `failing` names the waveforms whose rows the gate refuses; it closes where
+    `spoiled` ones are at least half of what would be published. `gate`: what an operator says to that."""
 
     failing: Collection[str] = frozenset()
     park: bool = False
+    spoiled: Collection[str] = frozenset()
+    gate: Gate = "stop"
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,8 @@ class MemoryEdges:
             self.bench.tell("planned", plan=plan)
 
     def plan(self, plan_id: str) -> Plan:
+        if plan_id in self.bench.abandoned:
+            raise Fenced(f"batch {plan_id} was abandoned")
         if plan_id not in self.bench.plans:
             raise BadInput(f"no plan {plan_id}")
         return self.bench.plans[plan_id]
@@ -141,6 +152,19 @@ class MemoryEdges:
 
     def verdict(self, plan: Plan, name: str) -> Verdict:
         return self.bench.verdicts[name]
+
+    def close_gate(self, plan: Plan, verdict: Verdict) -> None:
+        with self.bench.act("folder.close_gate", error=Transient):
+            self.bench.gates[plan.plan_id] = plan
+            self.bench.tell("gate closed", plan_id=plan.plan_id)
+
+    def closed_gates(self) -> list[Plan]:
+        with self.bench.act("folder.closed_gates", error=Transient):
+            self.bench.tell("looked at gates")
+            return [p for i, p in sorted(self.bench.gates.items()) if i not in self.bench.abandoned]
+
+    def reader_stops(self) -> list[ReaderStop]:
+        return list(self.bench.stops)
 
     def free(self, plan_id: str) -> int:
         """Nothing: a zombie of the batch may still be at work on its landing, as the history may want to show."""
@@ -176,7 +200,9 @@ class MemoryEdges:
     def judge(self, plan: Plan, stitching: Stitching) -> Verdict:
         good = [i for i, s in stitching.outcomes.items() if s.reason is None]
         failed = {i: ("the gate says no",) for i in good if i in self.how.failing}
-        return Verdict(failed=failed, closed=(), reported=(), rows=len(good), expectations=1)
+        spoiled = [i for i in good if i in self.how.spoiled]
+        closed = ("half of it is spoiled",) if spoiled and 2 * len(spoiled) >= len(good) else ()
+        return Verdict(failed=failed, closed=closed, reported=(), rows=len(good), expectations=1)
 
     def findings(self, plan_id: str) -> str:
         return "memory"
@@ -226,7 +252,8 @@ def carry_through(bench: Bench, plan: Plan, how: Carrying) -> BatchDone | Nothin
 
 
 def _gate(how: Carrying) -> dict[str, Any]:
-    return {"gate": "park", "why": "parked"} if how.park else {}
+    gate = "park" if how.park else how.gate
+    return {"gate": gate, "why": gate} if gate != "stop" else {}
 
 
 def facts_of(record: Record, file: int, row: int) -> ChunkFacts:

@@ -6,6 +6,7 @@ command line, in the task itself and through a connection under Airflow.
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import threading
@@ -21,11 +22,13 @@ from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
 from wavestitch.batch.deployment import Deployment, code_version
 from wavestitch.batch.edges import Progress, Say, Stitching
+from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, reader_stops
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
 from wavestitch.batch.work_folder import WorkFolder, kept_row
 from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import Plan
@@ -151,6 +154,16 @@ class DeploymentEdges:
 
     def verdict(self, plan: Plan, name: str) -> Verdict:
         return verdict_from_json(self._folder(plan.plan_id).read_digested(name))
+
+    def close_gate(self, plan: Plan, verdict: Verdict) -> None:
+        said = json.dumps({"format": 1, "closed": list(verdict.closed)})
+        self._folder(plan.plan_id).write_digested(GATE_CLOSED, said)
+
+    def closed_gates(self) -> list[Plan]:
+        return closed_gates(self.deployment.settings.landing, self.name)
+
+    def reader_stops(self) -> list[ReaderStop]:
+        return reader_stops(self.deployment.settings.landing, self.name)
 
     def free(self, plan_id: str) -> int:
         return self._folder(plan_id).drop_payload()

@@ -13,6 +13,7 @@ from wavestitch.batch.publish import Staging
 from wavestitch.batch.reassemble import Landed
 from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log, Tables
@@ -86,6 +87,15 @@ class Edges(Protocol):
     def keep_verdict(self, plan: Plan, verdict: Verdict) -> str: ...
 
     def verdict(self, plan: Plan, name: str) -> Verdict: ...
+
+    def close_gate(self, plan: Plan, verdict: Verdict) -> None:
+        """Keep that the gate closed: no ingest goes past this batch until somebody has decided about it."""
+
+    def closed_gates(self) -> Sequence[Plan]:
+        """The plans of this stream whose gate closed, those aside that were abandoned; some may be finished since."""
+
+    def reader_stops(self) -> Sequence[ReaderStop]:
+        """What readers of this stream had seen that stopped at their budget."""
 
     def free(self, plan_id: str) -> int:
         """Let the landed payload go; returns bytes."""

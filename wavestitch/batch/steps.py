@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Concatenate, ParamSpec, TypeVar
 
+from wavestitch.batch.closed_gate import refuse_past_closed_gate
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.committed import find_committed, repair_history
 from wavestitch.batch.edges import Edges, Progress, Say
@@ -37,7 +38,8 @@ from wavestitch.batch.results import (
 from wavestitch.contracts.decision import Evidence
 from wavestitch.contracts.errors import GateClosed, WavestitchError
 from wavestitch.contracts.past_cost import forecast
-from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.verdict import Verdict
 from wavestitch.write_once import disk_errors
 
 P = ParamSpec("P")
@@ -112,6 +114,8 @@ def _finished_meanwhile(edges: Edges, plan_id: str, error: WavestitchError) -> F
 def step_plan(edges: Edges, request: PlanRequest, *, apply: bool = True) -> Planned | NothingToDo:
     """Pin the inputs of the next batch."""
     clock_ms = edges.clock_ms()
+    if request.kind is PlanKind.INGEST:
+        refuse_past_closed_gate(edges)
     if apply:
         repair_history(edges.tables, stream=edges.name, kept=edges.kept, now_ms=clock_ms)
     plan = plan_batch(
@@ -123,6 +127,7 @@ def step_plan(edges: Edges, request: PlanRequest, *, apply: bool = True) -> Plan
         nonce=edges.nonce(),
         code_version=edges.code_version,
         apply=apply,
+        stops=edges.reader_stops(),
     )
     if isinstance(plan, NothingToDo):
         return plan
@@ -174,22 +179,30 @@ def step_validate(
     start = edges.seconds()
     verdict = edges.judge(plan, edges.stitching(plan, report))
     name = edges.keep_verdict(plan, verdict)
-    if verdict.closed and gate == "stop":
+    # What the stream says is said for every batch; what somebody says of this one comes first.
+    by_itself = bool(verdict.closed) and gate == "stop" and plan.stream.on_closed_gate == "park"
+    if verdict.closed and gate == "stop" and not by_itself:
+        edges.close_gate(plan, verdict)
         raise GateClosed(
             f"batch {plan.plan_id[:16]} of stream {edges.name}: {'; '.join(verdict.closed)}. Nothing was published. "
             f"Look at {edges.findings(plan.plan_id)}; then carry the same plan through with "
             f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate accept --why …`, or `--gate park` to hold it "
-            "all",
+            "all. Until then no ingest of the stream goes past it",
             plan_id=plan.plan_id,
         )
     return Validated(
         verdict=name,
-        park=gate == "park",
-        note=f"gate: {gate}; {why}" if verdict.closed or gate == "park" else "",
+        park=gate == "park" or by_itself,
+        note=_note(verdict, "park" if by_itself else gate, "the stream parks at a closed gate" if by_itself else why),
         failed=len(verdict.failed),
         reported=tuple(verdict.reported)[:_SHOWN],
         seconds=round(edges.seconds() - start, 3),
     )
+
+
+def _note(verdict: Verdict, gate: Gate, why: str) -> str:
+    """Parking is recorded even where the gate was open."""
+    return f"gate: {gate}; {why}" if verdict.closed or gate == "park" else ""
 
 
 @of_a_plan("publishing")
@@ -205,6 +218,9 @@ def step_publish(
     """Decide and commit."""
     made, checked = needed(reassembled, plan.plan_id), needed(validated, plan.plan_id)
     start = edges.seconds()
+    if plan.moves_positions:
+        # Planned before that other batch was stopped: it would take its range, and what was stopped with it.
+        refuse_past_closed_gate(edges, own=plan.plan_id)
     landed = edges.landed(plan, made.receipts)
     stitching = edges.stitching(plan, made.report)
     evidence = Evidence(

@@ -6,15 +6,13 @@ teaches the next plan, so that the stream gets on however far the estimate was o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import Unit
 from wavestitch.contracts.stream import Limits
+from wavestitch.contracts.versioned import Versioned
 
-STOP_FORMAT = 1
 _FILL = 0.8
 """Of the budget: records differ, and a reader that stops has read for nothing."""
 
@@ -34,22 +32,12 @@ class ReaderStop:
     planned: int
     positions: dict[int, int]
 
-    def to_json(self) -> str:
-        return json.dumps({"format": STOP_FORMAT, **asdict(self)}, sort_keys=True)
-
     @property
     def mean(self) -> float:
         return self.bytes / max(self.records, 1)
 
 
-def reader_stop_from_json(text: str) -> ReaderStop:
-    try:
-        found = json.loads(text)
-        if found.pop("format") != STOP_FORMAT:
-            raise BadInput("what a stopped reader had seen was written by another version of Wavestitch; remove it")
-        return ReaderStop(**{**found, "positions": {int(p): int(o) for p, o in found["positions"].items()}})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise BadInput("what a stopped reader had seen is not what one writes; remove it") from None
+READER_STOP = Versioned(ReaderStop, "what a stopped reader had seen", "remove that file")
 
 
 def batch_offsets(limits: Limits, *, mean: float, stops: Iterable[ReaderStop]) -> int:

@@ -127,6 +127,9 @@ class Stream(_Strict):
     """Where a stream without head and group offsets begins."""
     on_reset: Literal["adopt", "refuse"] = "adopt"
     """What the next plan does when somebody reset the group's offsets with Kafka's tools."""
+    on_closed_gate: Literal["stop", "park"] = "stop"
+    """What a batch does where a critical expectation about the whole of it fails: stop the stream until somebody has
+    decided about it, or hold all of it and go on."""
     allowed_lateness: Seconds = 3600
     """How long (in record time) an incomplete waveform waits for its missing chunks."""
     idle: Seconds = 600

@@ -1,0 +1,163 @@
+"""A batch at a closed gate: no ingest of its stream goes past it before somebody has decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.domain.producing import letter, metadata
+from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
+from tests.memory.memory_log import MemoryLog
+from wavestitch.batch.landing_facts import GATE_CLOSED, READER_STOPPED, closed_gates, reader_stops
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.steps import step_plan, step_publish, step_read, step_reassemble, step_validate
+from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
+from wavestitch.contracts.errors import Fenced, GateClosed, Refused
+from wavestitch.contracts.plan import Plan, PlanKind, Scope
+from wavestitch.contracts.stream import Stream
+
+START_MS = 1_767_614_400_000
+STREAM = Stream(name="ecg", topic="waves", group="g")
+SPOILED = Carrying(spoiled={"bad"})
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """A batch of one spoiled waveform stands at the gate; since then ten good ones have come."""
+    made = Bench(MemoryLog("waves", 2))
+    send(made, "bad")
+    with pytest.raises(GateClosed, match="Until then no ingest of the stream goes past it"):
+        ingest(made)
+    for n in range(10):
+        send(made, f"good-{n}", partition=n % 2)
+    return made
+
+
+def send(bench: Bench, waveform_id: str, partition: int = 0) -> None:
+    one = letter(waveform_id, 0, b"\1\0", meta=metadata(START_MS), count=1)
+    bench.log.append(partition, START_MS, one.key, one.headers, one.value)
+
+
+def ingest(bench: Bench, request: PlanRequest | None = None, stream: Stream = STREAM) -> Any:
+    return run_batch(bench, stream, request or PlanRequest(), clock_ms=START_MS, how=SPOILED)
+
+
+def published(bench: Bench) -> set[str]:
+    return {row.waveform_id for _, row in bench.tables.rows}
+
+
+def plan_of(bench: Bench) -> Plan:
+    return next(iter(bench.gates.values()))
+
+
+@pytest.mark.parametrize("request_", [PlanRequest(), PlanRequest(only=frozenset({1})), PlanRequest(until={0: 3})])
+def test_the_next_ingest_is_refused_and_names_every_way_out(bench: Bench, request_: PlanRequest) -> None:
+    """It would cover ten good ones too, and a gate that looks at shares would open."""
+    with pytest.raises(Refused, match=r"--gate accept --why.*--gate park --why.*wavestitch abandon ecg --plan"):
+        ingest(bench, request_)
+    assert published(bench) == set()
+
+
+def test_accepted_it_is_published_and_the_stream_goes_on(bench: Bench) -> None:
+    carry_through(bench, plan_of(bench), Carrying(spoiled={"bad"}, gate="accept"))
+    assert published(bench) == {"bad"}
+    ingest(bench)
+    assert len(published(bench)) == 11
+
+
+def test_parked_it_is_held_and_the_stream_goes_on(bench: Bench) -> None:
+    carry_through(bench, plan_of(bench), Carrying(spoiled={"bad"}, park=True))
+    ingest(bench)
+    assert published(bench) == {f"good-{n}" for n in range(10)}
+    assert {r.held.reason.value for r in bench.tables.held} == {"parked"}
+
+
+def test_abandoned_its_offsets_are_read_by_the_next(bench: Bench) -> None:
+    bench.abandoned.add(plan_of(bench).plan_id)
+    ingest(bench)
+    assert len(published(bench)) == 11
+
+
+def test_fenced_by_a_rewind_it_no_longer_stands_in_the_way(bench: Bench) -> None:
+    found = plan_rewind(STREAM, Target("earliest"), log=bench.log, tables=bench.tables, who="a test", why="to see")
+    apply_rewind(STREAM, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    ingest(bench)
+    assert len(published(bench)) == 11
+
+
+def test_a_backfill_is_not_stopped_by_it_nor_stops_an_ingest(bench: Bench) -> None:
+    scope = Scope(START_MS * 1_000_000, (START_MS + 1) * 1_000_000)
+    run_batch(bench, STREAM, PlanRequest(PlanKind.BACKFILL, scope), clock_ms=START_MS, how=Carrying())
+    other = Bench(MemoryLog("waves", 1))
+    send(other, "bad")
+    with pytest.raises(GateClosed):
+        run_batch(other, STREAM, PlanRequest(PlanKind.BACKFILL, scope), clock_ms=START_MS, how=SPOILED)
+    send(other, "good-1")
+    send(other, "good-2")
+    ingest(other)
+    assert len(published(other)) == 3
+
+
+def test_an_ingest_that_was_planned_before_does_not_publish_past_it() -> None:
+    """Two runs plan at the same place; one is stopped at the gate, the other one covers more and passes."""
+    bench = Bench(MemoryLog("waves", 1))
+    edges = MemoryEdges(bench, STREAM, START_MS, SPOILED)
+    send(bench, "bad")
+    narrow = step_plan(edges, PlanRequest())
+    for n in range(10):
+        send(bench, f"good-{n}")
+    wide = step_plan(edges, PlanRequest())
+    gates = []
+    for planned in (narrow, wide):
+        read = step_read(edges, planned.plan_id)  # type: ignore[union-attr]
+        made = step_reassemble(edges, planned.plan_id, read)  # type: ignore[union-attr]
+        gates.append((planned, made))
+    with pytest.raises(GateClosed):
+        step_validate(edges, narrow.plan_id, gates[0][1])  # type: ignore[union-attr]
+    checked = step_validate(edges, wide.plan_id, gates[1][1])  # type: ignore[union-attr]
+    with pytest.raises(Refused, match="stands at a closed gate"):
+        step_publish(edges, wide.plan_id, gates[1][1], checked)  # type: ignore[union-attr]
+    assert published(bench) == set()
+    carry_through(bench, plan_of(bench), Carrying(spoiled={"bad"}, park=True))
+    with pytest.raises(Fenced):
+        step_publish(edges, wide.plan_id, gates[1][1], checked)  # type: ignore[union-attr]
+
+
+def test_a_stream_may_choose_to_park_by_itself() -> None:
+    stream = STREAM.model_copy(update={"on_closed_gate": "park"})
+    bench = Bench(MemoryLog("waves", 1))
+    send(bench, "bad")
+    ingest(bench, stream=stream)
+    assert published(bench) == set()
+    assert bench.tables.history[-1].note == "gate: park; the stream parks at a closed gate"
+    send(bench, "good")
+    ingest(bench, stream=stream)
+    assert published(bench) == {"good"}
+
+
+def test_on_disk_a_closed_gate_is_found_until_its_batch_is_abandoned(bench: Bench, tmp_path: Path) -> None:
+    plan = plan_of(bench)
+    folder = WorkFolder(tmp_path, "ecg", plan.plan_id)
+    folder.create(plan)
+    assert closed_gates(tmp_path, "ecg") == []
+    folder.write_digested(GATE_CLOSED, '{"closed": ["too few"]}')
+    folder.write_digested(GATE_CLOSED, '{"closed": ["judged again, by newer data"]}')
+    assert closed_gates(tmp_path, "ecg") == [plan]
+    folder.abandon(who="ada", why="the sensor was off", at_ms=0)
+    assert closed_gates(tmp_path, "ecg") == []
+
+
+def test_on_disk_what_stopped_readers_saw_is_found_and_what_was_altered_is_not(bench: Bench, tmp_path: Path) -> None:
+    plan = plan_of(bench)
+    folder = WorkFolder(tmp_path, "ecg", plan.plan_id)
+    folder.create(plan)
+    stop = ReaderStop(plan.plan_id, 0, 5, 10, 4096, 10, {0: 0, 1: 0})
+    path = folder.write_digested(READER_STOPPED, READER_STOP.text(stop))
+    assert reader_stops(tmp_path, "ecg") == [stop]
+    path.chmod(0o600)
+    path.write_text(READER_STOP.text(ReaderStop(plan.plan_id, 0, 5, 10, 4096, 1, {0: 0, 1: 0})))
+    assert reader_stops(tmp_path, "ecg") == []

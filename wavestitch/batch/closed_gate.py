@@ -1,0 +1,53 @@
+"""While a batch stands at a closed gate, no ingest of its stream goes past it: diluted, what was stopped would pass.
+
+A batch stands there until it is committed (accepted, or parked), abandoned, or fenced by a rewind. Decides that, and
+nothing about the gate itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wavestitch.batch.committed import find_committed
+from wavestitch.batch.edges import Edges
+from wavestitch.contracts.errors import Fenced, Refused
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.ports import Tables
+from wavestitch.contracts.protocol import check_fence
+
+
+def refuse_past_closed_gate(edges: Edges, *, own: str = "") -> None:
+    """Raises `Refused` where another batch stands at a closed gate. `own`: the plan that asks; one whose gate closed
+    too was accepted or parked by somebody, and goes on."""
+    closed = edges.closed_gates()
+    if not closed or own in {p.plan_id for p in closed}:
+        return
+    standing = _standing(closed, edges.tables)
+    if not standing:
+        return
+    plan = standing[0]
+    run = f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate"
+    raise Refused(
+        f"stream {edges.name}: batch {plan.plan_id[:16]} stands at a closed gate (look at "
+        f"{edges.findings(plan.plan_id)}), and no ingest goes past it: publish it nevertheless with {run} accept "
+        f"--why …`, hold it all with {run} park --why …`, or give it up with `wavestitch abandon {edges.name} --plan "
+        f"{plan.plan_id} --why …`, after which its offsets are read together with what has come since",
+        plan_id=plan.plan_id,
+    )
+
+
+def _standing(closed: Sequence[Plan], tables: Tables) -> list[Plan]:
+    """Those that move positions and can still commit, by the very rule that would fence them."""
+    heads = tables.heads()
+    found = []
+    for plan in closed:
+        if not plan.moves_positions or not heads:
+            continue
+        stands = any(h.sequence == plan.base_sequence and h.snapshot_id == plan.base_snapshot for h in heads)
+        try:
+            check_fence(plan, heads[0], base_in_ancestry=stands)
+        except Fenced:
+            continue
+        if find_committed(tables, plan.plan_id) is None:
+            found.append(plan)
+    return found
