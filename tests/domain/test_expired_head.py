@@ -9,12 +9,13 @@ import pytest
 
 from tests.domain.producing import letter, metadata
 from tests.domain.table_rows import first_head
-from tests.memory.batch import Bench, run_batch
+from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
+from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.batch_row import describe_head
-from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import GroupOffset, HeadKind
 from wavestitch.contracts.stream import Stream
@@ -130,27 +131,18 @@ def test_where_the_head_is_there_nothing_is_rebuilt() -> None:
         look(bench)
 
 
-def test_a_run_that_was_planned_before_is_fenced(bench: Bench) -> None:
-    from tests.memory.batch import Carrying, carry_through  # noqa: PLC0415
-    from wavestitch.contracts.errors import Fenced  # noqa: PLC0415
-
-    made = Bench(MemoryLog("waves", 1))
-    send(made, "a", 0)
-    send(made, "a", 1)
-    made.log.live_members = []
-    ingest(made)
-    send(made, "b", 0)
-    from wavestitch.batch.plan import plan_batch  # noqa: PLC0415
-    from wavestitch.contracts.plan import Plan  # noqa: PLC0415
-
-    plan = plan_batch(
-        STREAM, PlanRequest(), log=made.log, tables=made.tables, clock_ms=START_MS, nonce="n", code_version="test"
-    )
-    assert isinstance(plan, Plan)
-    made.tables.expire_head()
-    apply(made)
+def test_a_run_that_was_planned_before_is_fenced() -> None:
+    bench = Bench(MemoryLog("waves", 1))
+    send(bench, "a", 0)
+    send(bench, "a", 1)
+    ingest(bench)
+    send(bench, "b", 0)
+    step_plan(MemoryEdges(bench, STREAM, START_MS, Carrying()), PlanRequest())
+    plan = list(bench.plans.values())[-1]
+    bench.tables.expire_head()
+    apply(bench)
     with pytest.raises(Fenced):
-        carry_through(made, plan, Carrying())
+        carry_through(bench, plan, Carrying())
 
 
 def test_the_real_table_is_rebuilt_after_spark_kept_its_own_snapshot_only(tmp_path: Path) -> None:
