@@ -19,6 +19,7 @@ from wavestitch.kafka.kafka_errors import is_refused_act, is_refused_login, kafk
 
 _FIRST_PATIENCE = 1.0
 _POLL_SECONDS = 0.01
+_PAUSE_SECONDS = 0.1
 _HAS_MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS)
 _NOT_CLASSIC = "Dead"
 """What a broker says to the older question of a group that is there, and speaks the newer protocol."""
@@ -46,7 +47,7 @@ def _settled(ask: Callable[[], Any], deadline: float) -> Any:
         except KafkaException as raised:
             if kafka_error(raised).code() not in _COORDINATOR_MOVES or time.monotonic() > end:
                 raise
-        time.sleep(0.1)
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _listed(admin: Any, group: str, deadline: float) -> Any:
@@ -124,19 +125,24 @@ def _answer(
     waits for it, and tells the refusal to whoever polls."""
     end, patience = time.monotonic() + deadline, _FIRST_PATIENCE
     while True:
-        left = end - time.monotonic()
+        asked = time.monotonic()
         try:
-            return list(consumer.committed(wanted, timeout=max(0.0, min(patience, left))))
+            return list(consumer.committed(wanted, timeout=max(0.0, min(patience, end - asked))))
         except KafkaException as raised:
             if kafka_error(raised).code() not in _NO_ANSWER:
                 raise
             refusal = _heard(consumer) or refused()
             if refusal is not None:
                 raise KafkaException(refusal) from raised
-            if left <= patience:
+            now = time.monotonic()
+            if now >= end:
                 raise
-        # A broker that is only slow gets more time each try, at last all there is.
-        patience *= 2
+        if now - asked >= patience:
+            # A broker that is only slow gets more time each try, at last all there is.
+            patience *= 2
+        else:
+            # One that says at once that it does not know yet is asked again a moment later, as often as there is time.
+            time.sleep(min(_PAUSE_SECONDS, end - now))
 
 
 def _heard(consumer: Any) -> KafkaError | None:

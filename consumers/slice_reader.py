@@ -6,7 +6,7 @@ of it, later.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError
 from consumers.failed_reading import check_topic, explain_failure
 from consumers.landing import LandingWriter
 from consumers.range_scan import OnBatch, ScanFailed, Source, scan_range
+from consumers.raw_message import MOST_RECORD_BYTES, RawMessage
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import DataLost
@@ -46,18 +47,20 @@ def read_slice(
     newest_epoch: int | None = None,
     proof: ChunkProof = NO_PROOF,
     on_batch: OnBatch | None = None,
+    careful: bool = False,
 ) -> LandedSlice:
     """Read and land one slice.
 
     `start_epoch`: leader epoch before its start, as it was when that was read; a log that was cut off there and written
     anew is found out by it. `newest_epoch`: the same when the end was planned; a record of a later one was written in
-    place of what was planned. `proof`: what every chunk must carry.
-    Raises `DataLost`, `Refused`, `Transient` or `Terminal`; then nothing is kept.
+    place of what was planned. `proof`: what every chunk must carry. `careful`: from raw batches, in little memory. Raises
+    `DataLost`, `Refused`, `Transient` or `Terminal`, and `NeedsCare` where it has to be read carefully; then nothing is
+    kept.
     """
     with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
         sink = _RecordSink(writer, proof)
         try:
-            holes = scan_range(
+            holes = _scan_of(careful)(
                 slice_,
                 settings=settings,
                 source=source,
@@ -67,10 +70,16 @@ def read_slice(
             )
             proven = _prove(holes, settings=settings, source=source, slice_=slice_)
         except ScanFailed as failed:
+            if not careful and failed.error is not None and failed.error.code() == KafkaError._BAD_COMPRESSION:
+                raise NeedsCare(failed.error.str()) from failed
             raise explain_failure(log, source, slice_, failed) from failed
         check_topic(log, source)
         _check_epoch(source, slice_, seen=sink.epoch, newest=newest_epoch)
         return writer.finish(proven)
+
+
+class NeedsCare(Exception):
+    """The client cannot read the slice, or only in too much memory: it is to be read from raw batches."""
 
 
 class _RecordSink:
@@ -90,6 +99,10 @@ class _RecordSink:
 
     def land(self, message: Any, offset: int) -> int:
         self._last = message
+        if type(message) is RawMessage and message.unreadable is not None:
+            return self._land_unreadable(message)
+        if len(message) > MOST_RECORD_BYTES:
+            raise NeedsCare(f"a record of {len(message)} bytes at offset {offset}")
         value: bytes | None = message.value()
         key: bytes | None = message.key()
         kind, stamp = message.timestamp()
@@ -107,6 +120,21 @@ class _RecordSink:
         elif isinstance(found, Rejection):
             self._writer.add_rejection(offset, timestamp_ms, found, key=key, headers=headers, value=value)
         return len(value) if value is not None else 0
+
+    def _land_unreadable(self, message: RawMessage) -> int:
+        kind, stamp = message.timestamp()
+        rejection = Rejection(Reason.UNREADABLE, str(message.unreadable))
+        raw = message.value()
+        self._writer.add_rejection(message.offset_, stamp if kind else 0, rejection, key=None, headers=None, value=raw)
+        return len(raw or b"")
+
+
+def _scan_of(careful: bool) -> Callable[..., list[Interval]]:
+    if not careful:
+        return scan_range
+    from consumers.careful_scan import scan_carefully  # noqa: PLC0415 - kafka-python takes half a second to import
+
+    return scan_carefully
 
 
 def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source, slice_: OffsetRange) -> list[Hole]:

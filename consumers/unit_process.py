@@ -24,14 +24,18 @@ from wavestitch.contracts.plan import plan_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
 
 _ORPHANED = 3
+_MOST_DATA = 1 << 30
+"""Memory of its own that this process may have: three times what a reader needs. A batch of a few kilobytes can blow up
+to gigabytes inside the client; then this process ends, and its parent has the unit read carefully."""
 
 
 def main() -> int:
     # A row is freed when its batch is written; there are no cycles to look for in between, and that costs 5 % of a
     # reading.
     gc.disable()
-    # Payload is in memory here; it has no place in a core file.
+    # Payload and passwords are in this memory: they have no place in a core file.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _bound(_MOST_DATA)
     # Whatever a library prints must not end up between the JSON lines.
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
@@ -53,12 +57,21 @@ def main() -> int:
                 folder=Path(job["folder"]),
                 proof=ChunkProof(plan.stream.proof, bytes.fromhex(job["proof_key"])),
                 progress=lambda records, size: say(progress=[records, size]),
+                careful=job["careful"],
             )
+        except MemoryError:
+            os.abort()  # as the client does: its parent knows what to do
         except WavestitchError as error:
             say(error=error.to_json())
             return 1
         say(receipt=receipt.to_json())
         gc.collect()
+
+
+def _bound(most: int) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
 
 def _follow_parent(jobs: SimpleQueue[dict[str, Any]]) -> None:

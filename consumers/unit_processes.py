@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -45,11 +46,18 @@ class _Word(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Child:
-    """A process and who listens to it. `unit`: what it reads."""
+    """A process and who listens to it. `job`: what it reads. `spoke`: whether it has said anything about that. `used`:
+    whether it has read something before."""
 
     process: subprocess.Popen[bytes]
-    unit: int
+    job: dict[str, Any]
+    used: bool = False
+    spoke: bool = False
     listener: threading.Thread | None = None
+
+    @property
+    def unit(self) -> int:
+        return int(self.job["unit"])
 
     def end(self) -> int:
         """Wait for it; returns its exit code. The listener ends with the child's output."""
@@ -98,15 +106,18 @@ class UnitProcesses:
             # Looked up here: a child has neither our environment nor, perhaps, the right to the file.
             "proof_key": proof_of(plan.stream).key.hex(),
         }
-        waiting, receipts = list(units), dict[int, Receipt]()
+        waiting = [{**job, "unit": unit, "careful": False} for unit in units]
+        receipts = dict[int, Receipt]()
         try:
             while waiting or self._reading:
                 while waiting and len(self._reading) < at_once:
-                    self._give({**job, "unit": waiting.pop(0)})
+                    self._give(waiting.pop(0))
                 child, words = self._spoken.get()
                 if words is None:
-                    self._bury(child, plan)
-                elif "progress" in words:
+                    waiting += self._bury(child, plan)
+                    continue
+                child.spoke = True
+                if "progress" in words:
                     on_progress(child.unit, *words["progress"])
                 elif "receipt" in words:
                     receipts[child.unit] = receipt_from_json(words["receipt"])
@@ -124,7 +135,7 @@ class UnitProcesses:
         self._idle = [c for c in self._idle if c.process.poll() is None]  # one that died had done its work
         if self._idle:
             child = self._idle.pop()
-            child.unit = job["unit"]
+            child.job, child.used, child.spoke = job, True, False
         else:
             process = subprocess.Popen(
                 _ARGV,
@@ -132,7 +143,7 @@ class UnitProcesses:
                 stdout=subprocess.PIPE,
                 env={**_FEW_HEAPS, **child_environment(os.environ)},
             )
-            child = _Child(process, job["unit"])
+            child = _Child(process, job)
             child.listener = threading.Thread(target=self._listen, args=(child,), daemon=True)
             child.listener.start()
         self._reading.add(child)
@@ -148,10 +159,18 @@ class UnitProcesses:
             self._spoken.put(_Word(child, json.loads(line)))
         self._spoken.put(_Word(child, None))
 
-    def _bury(self, child: _Child, plan: Plan) -> None:
+    def _bury(self, child: _Child, plan: Plan) -> list[dict[str, Any]]:
+        """What is to be read again: the job of a child that died before it began, or that ended for want of memory. Any
+        other end is raised."""
         code = child.end()
         if child not in self._reading:
-            return
+            return []
+        self._reading.remove(child)
+        if child.used and not child.spoke:
+            return [child.job]  # it died while it waited, and was not noticed before it was given this
+        if code == -signal.SIGABRT and not child.job["careful"]:
+            return [{**child.job, "careful": True}]
+        self._reading.add(child)
         what = f"the process that read unit {child.unit} of plan {plan.plan_id[:16]}"
         if code < 0:
             raise Transient(

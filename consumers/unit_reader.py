@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from consumers.failed_reading import check_topic
 from consumers.log_view import KafkaLog
 from consumers.range_scan import Source
-from consumers.slice_reader import read_slice
+from consumers.slice_reader import NeedsCare, read_slice
 from consumers.unit_processes import UnitProcesses
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
@@ -65,10 +66,12 @@ def read_unit(
     progress: Progress | None = None,
     proof: ChunkProof | None = None,
     clock: Callable[[], float] = time.monotonic,
+    careful: bool = False,
 ) -> Receipt:
     """Read and land the slices of one unit into `folder` (made where missing). The receipt is not written.
 
     `proof`: what chunks must carry, where the key is looked up already; else it is looked up here.
+    `careful`: all from raw batches, after an attempt that ended for want of memory.
     """
     if not 0 <= unit < len(plan.units):
         raise BadInput(f"plan {plan.plan_id[:16]} has units 0 to {len(plan.units) - 1}; unit {unit} is not one of them")
@@ -88,7 +91,8 @@ def read_unit(
     slices = []
     for slice_ in plan.units[unit]:
         slice_began = clock()
-        landed = read_slice(
+        read = partial(
+            read_slice,
             slice_,
             settings=kafka,
             source=source,
@@ -100,6 +104,10 @@ def read_unit(
             proof=proof,
             on_batch=meter.add,
         )
+        try:
+            landed = read(careful=careful)
+        except NeedsCare:
+            landed = read(careful=True)
         slices.append(replace(landed, seconds=round(clock() - slice_began, 3)))
     meter.close()
     return Receipt(plan_id=plan.plan_id, unit=unit, slices=slices, seconds=round(clock() - began, 3))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.record_batches import Control, FetchRaw, RawFetch, RecordBatch
+from wavestitch.contracts.record_batches import Control, FetchRaw, RecordBatch, told_apart
 
 Interval = tuple[int, int]
 """Offsets `[start, end)`."""
@@ -106,7 +106,7 @@ def _covered(holes: Sequence[Interval], fetch: FetchRaw) -> Iterator[tuple[int, 
         offset = waiting[-1][0]
         before, got = len(waiting), fetch(offset, most)
         reached = offset
-        for batch, aborted in _told_apart(got):
+        for batch, aborted in told_apart(got.batches, got.aborted):
             if batch.end <= reached:
                 continue
             yield from _cut(waiting, batch.start, None, False)
@@ -128,18 +128,6 @@ def _cut(
         if b > end:
             waiting.append((end, b))
         yield a, min(b, end), batch, aborted
-
-
-def _told_apart(got: RawFetch) -> Iterator[tuple[RecordBatch, bool]]:
-    """Each batch, and whether it is of an aborted transaction: as Kafka's own consumer tells it."""
-    begun = sorted(got.aborted, key=lambda t: t.first_offset, reverse=True)
-    aborting: set[int] = set()
-    for batch in got.batches:
-        while begun and begun[-1].first_offset < batch.end:
-            aborting.add(begun.pop().producer_id)
-        if batch.control is Control.ABORT:
-            aborting.discard(batch.producer_id)
-        yield batch, batch.control is None and batch.transactional and batch.producer_id in aborting
 
 
 def _proof(batch: RecordBatch, aborted: bool) -> Proof | None:

@@ -20,6 +20,8 @@ class Reason(StrEnum):
     CORRUPT = "corrupt"
     UNPROVEN = "unproven"
     FORGED = "forged"
+    UNREADABLE = "unreadable"
+    """Found by the reader: a record that inflates beyond all measure, or cannot be inflated."""
     # of a waveform, found by `assemble` and `decide`
     OPEN = "open"
     INCOMPLETE = "incomplete"

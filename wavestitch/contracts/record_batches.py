@@ -5,7 +5,7 @@ Kafka's clients hide all of that; a raw fetch shows it. Pure values, the same fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -56,3 +56,17 @@ class FetchRaw(Protocol):
 
     def __call__(self, offset: int, most_bytes: int, /) -> RawFetch:
         """At least one whole batch at or behind `offset`, unless the log ends before it; else about `most_bytes`."""
+
+
+def told_apart(
+    batches: Sequence[RecordBatch], aborted: Sequence[AbortedTransaction]
+) -> Iterator[tuple[RecordBatch, bool]]:
+    """Each batch of one fetch, and whether its records were aborted: as Kafka's own consumer tells it."""
+    begun = sorted(aborted, key=lambda t: t.first_offset, reverse=True)
+    aborting: set[int] = set()
+    for batch in batches:
+        while begun and begun[-1].first_offset < batch.end:
+            aborting.add(begun.pop().producer_id)
+        if batch.control is Control.ABORT:
+            aborting.discard(batch.producer_id)
+        yield batch, batch.control is None and batch.transactional and batch.producer_id in aborting

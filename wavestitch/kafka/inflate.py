@@ -30,6 +30,12 @@ class Inflated:
         self._blocks = blocks
         self._block = memoryview(b"")
         self._at = 0
+        self._before = 0
+
+    @property
+    def passed(self) -> int:
+        """So many bytes have been taken or skipped."""
+        return self._before + self._at
 
     def take(self, size: int) -> bytes:
         """The next `size` bytes."""
@@ -66,6 +72,7 @@ class Inflated:
             found = next(self._blocks, None)
             if found is None:
                 raise Uninflatable("a batch ends in the middle of a record")
+            self._before += self._at
             self._block, self._at = memoryview(found), 0
         end = min(self._at + most, len(self._block))
         found = self._block[self._at : end]

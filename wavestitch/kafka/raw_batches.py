@@ -42,6 +42,11 @@ class RawBatch(NamedTuple):
         return self.attributes & _CODEC
 
     @property
+    def is_append_time(self) -> bool:
+        """Whether the broker stamped the records, all with the same time."""
+        return bool(self.attributes & DefaultRecordBase.TIMESTAMP_TYPE_MASK)
+
+    @property
     def end(self) -> int:
         return self.base_offset + self.last_offset_delta + 1
 

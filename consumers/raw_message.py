@@ -1,0 +1,47 @@
+"""A record that was taken out of a raw batch, in the shape of the client's own message; and how large one may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MOST_RECORD_BYTES = 64 << 20
+"""Value, key and headers of one record, together: what a reader will hold in memory of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawMessage:
+    """A record, with the answers that a client's message gives. `unreadable`: why it is none, else None; its value is
+    then the raw batch, where that is small enough to keep."""
+
+    offset_: int
+    timestamp_: tuple[int, int]
+    epoch: int
+    key_: bytes | None
+    value_: bytes | None
+    headers_: list[tuple[bytes, bytes | None]]
+    unreadable: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.value_ or b"")
+
+    def offset(self) -> int:
+        return self.offset_
+
+    def leader_epoch(self) -> int:
+        return self.epoch
+
+    def timestamp(self) -> tuple[int, int]:
+        return self.timestamp_
+
+    def key(self) -> bytes | None:
+        return self.key_
+
+    def value(self) -> bytes | None:
+        return self.value_
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        """As the client: `SystemError` for a name that is not UTF-8, None where there are none."""
+        try:
+            return [(name.decode(), value) for name, value in self.headers_] or None
+        except UnicodeDecodeError as error:
+            raise SystemError("the name of a header is not UTF-8") from error

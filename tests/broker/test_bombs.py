@@ -1,0 +1,94 @@
+"""Records that blow up: held by their coordinates, neighbours go on, and a reader's memory is bounded (I1, I5)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from consumers.raw_message import MOST_RECORD_BYTES
+from consumers.unit_reader import read_unit
+from tests.broker.reading_rig import META, Rig, landed_rows, payloads
+from wavestitch.contracts.chunk_header import encode_headers
+from wavestitch.contracts.receipt import receipt_from_json
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+MIB = 1 << 20
+
+
+def throw(rig: Rig, topic: str, codec: str, values: list[bytes], *, together: bool = False) -> None:
+    """Send records compressed by this codec, each in a batch of its own unless `together`."""
+    settings = {"compression.type": codec, "message.max.bytes": 1_000_000_000, "linger.ms": 500 if together else 0}
+    producer = Producer({"bootstrap.servers": rig.bootstrap, **settings})
+    failed: list[Any] = []
+    for n, value in enumerate(values):
+        headers = encode_headers(waveform_id="w", seq=n, count=None, meta=META, value=value, digest=None)
+        producer.produce(topic, value, b"w", headers=list(headers), on_delivery=lambda e, _: failed.append(e))
+        if not together:
+            assert producer.flush(60) == 0
+    assert producer.flush(60) == 0
+    assert failed == [None] * len(values)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_careful_reading_lands_the_same_bytes_as_the_clients(rig: Rig, topic_factory: Any, codec: str) -> None:
+    topic = topic_factory()
+    throw(rig, topic, codec, [bytes([n]) * (100 + n * 1000) for n in range(40)], together=True)
+    rig.sender(topic, transactional=True).abort(5)
+    rig.settled_end(topic)
+    last = rig.sender(topic)
+    last.record(None, key=None, headers=[("x", None)])
+    last.flush()
+    plan = rig.plan(topic, [[(0, 3, 47)]])
+    quick = read_unit(plan=plan, unit=0, kafka=rig.kafka, folder=rig.folder)
+    careful = read_unit(plan=plan, unit=0, kafka=rig.kafka, folder=rig.folder, careful=True)
+    assert len(landed_rows(rig.folder, plan, [careful])) == 38
+    assert [(s.file, s.digest, s.holes) for s in careful.slices] == [(s.file, s.digest, s.holes) for s in quick.slices]
+
+
+READ = """
+    import resource, sys
+    from pathlib import Path
+    from consumers.unit_reader import read_units, write_receipt
+    from wavestitch.contracts.plan import plan_from_json
+    from wavestitch.kafka.client_settings import KafkaSettings
+    most = int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    plan, landing = plan_from_json(Path("plan.json").read_text()), Path("landing")
+    (receipt,) = read_units(plan=plan, kafka=KafkaSettings(sys.argv[1]), folder=landing)
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, write_receipt(landing, receipt))
+"""
+
+
+@pytest.mark.parametrize(
+    "codec, size, memory",
+    [
+        ("zstd", 110 * MIB, 1024 * MIB),  # the client refuses it
+        ("gzip", 300 * MIB, 1024 * MIB),  # the client takes it, and the record is too large
+        ("gzip", 300 * MIB, 320 * MIB),  # the client ends its process for want of memory
+    ],
+)
+def test_a_record_that_blows_up_is_held_and_its_neighbours_go_on(
+    rig: Rig, topic_factory: Any, tmp_path: Path, codec: str, size: int, memory: int
+) -> None:
+    topic = topic_factory()
+    for value in (b"before", bytes(size), b"behind"):
+        throw(rig, topic, codec, [value])
+    plan = rig.plan(topic, [[(0, 0, 3)]])
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    program = [sys.executable, "-c", textwrap.dedent(READ), rig.bootstrap, str(memory)]
+    done = subprocess.run(program, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    peak, receipt = done.stdout.split()
+    rows = landed_rows(tmp_path / "landing", plan, [receipt_from_json((tmp_path / receipt).read_text())])
+    assert payloads(rows)[::2] == [b"before", b"behind"]
+    assert [r["reason"] for r in rows] == [None, "unreadable", None]
+    assert f"allowed are {MOST_RECORD_BYTES}" in rows[1]["evidence"]
+    assert "its payload is the raw record batch" in rows[1]["evidence"]
+    assert 0 < rows[1]["length"] < MIB
+    assert int(peak) < 700 * MIB

@@ -1,0 +1,56 @@
+"""How long a group's coordinator is waited for: until it answers or the deadline is there, however often it says no."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from consumers.group_state import committed_offsets
+from wavestitch.contracts.position import GroupOffset
+
+MOVING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE)
+
+
+class Client:
+    """A client whose coordinator says at once that it is none, until it has been asked `refusals` times."""
+
+    def __init__(self, code: int, refusals: float) -> None:
+        self.code = code
+        self.refusals = refusals
+        self.asked = 0
+
+    def committed(self, wanted: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        self.asked += 1
+        if self.asked <= self.refusals:
+            raise KafkaException(KafkaError(self.code))
+        return [TopicPartition(at.topic, at.partition, 7) for at in wanted]
+
+    def poll(self, _timeout: float) -> None:
+        return None
+
+
+def ask(client: Client, deadline: float) -> Any:
+    return committed_offsets(client, "g", "t", [0], deadline=deadline, refused=lambda: None)
+
+
+@pytest.mark.parametrize("code", MOVING)
+def test_a_coordinator_that_moves_is_asked_until_it_has_settled(code: int) -> None:
+    assert ask(Client(code, refusals=8), 10) == {0: GroupOffset(7, "")}
+
+
+def test_the_whole_deadline_is_waited_for_a_coordinator_that_never_settles_and_not_in_a_busy_loop() -> None:
+    client, began = Client(KafkaError.NOT_COORDINATOR, refusals=float("inf")), time.monotonic()
+    with pytest.raises(KafkaException):
+        ask(client, 0.8)
+    assert 0.8 <= time.monotonic() - began < 5
+    assert client.asked <= 12
+
+
+def test_another_error_is_raised_at_once() -> None:
+    client = Client(KafkaError.GROUP_AUTHORIZATION_FAILED, refusals=float("inf"))
+    with pytest.raises(KafkaException):
+        ask(client, 10)
+    assert client.asked == 1
