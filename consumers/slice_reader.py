@@ -53,9 +53,9 @@ def read_slice(
 
     `start_epoch`: leader epoch before its start, as it was when that was read; a log that was cut off there and written
     anew is found out by it. `newest_epoch`: the same when the end was planned; a record of a later one was written in
-    place of what was planned. `proof`: what every chunk must carry. `careful`: from raw batches, in little memory. Raises
-    `DataLost`, `Refused`, `Transient` or `Terminal`, and `NeedsCare` where it has to be read carefully; then nothing is
-    kept.
+    place of what was planned. `proof`: what every chunk must carry. `careful`: from raw batches, in little memory.
+    Raises `DataLost`, `Refused`, `Transient` or `Terminal`, and `NeedsCare` where it has to be read carefully; then
+    nothing is kept.
     """
     with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
         sink = _RecordSink(writer, proof)
