@@ -10,6 +10,7 @@ import resource
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,9 +24,10 @@ from spark_apps.landed_payload import locate_pieces
 from spark_apps.outcome import read_outcomes, run_task
 from spark_apps.stitching import stitch_assignment
 from tests.domain.landed_corpus import LAYOUTS, LETTERS, NOON_NS, Sent, land, random_waveform
+from tests.domain.parquet_pages import page_sizes
 from tests.domain.stitch_rig import land_corpus, make_job, slim, staged
 from wavestitch.contracts.errors import Altered, BadInput, Transient
-from wavestitch.contracts.stitch_job import StitchJob, StitchResult
+from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchResult
 
 SEED = 20240501
 
@@ -251,6 +253,24 @@ def test_payload_is_written_in_row_groups_of_bounded_size(tmp_path: Path) -> Non
     samples = found.row_group(0).column(found.schema.names.index("samples"))
     assert not samples.is_stats_set
     assert "RLE_DICTIONARY" not in samples.encodings
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_page_holds_about_a_mebibyte_or_one_waveform(tmp_path: Path, codec: Codec) -> None:
+    sent = [Sent(f"w{n:03}", [n] * 40_000, [40_000]) for n in range(300)]  # 80 kB each
+    sent.append(Sent("x", [7] * 3_000_000, [1_000_000] * 3))
+    landed = land_corpus(tmp_path, random.Random(SEED), sent, layout="sticky", files=1)
+    for whole, most in ((sent[:300], 2 << 20), (sent, 6_000_000 + (1 << 20))):
+        mine = replace(landed, sent=list(whole))
+        keep = {s.waveform_id for s in whole}
+        mine.rows = [[r for r in rows if r.get("waveform_id") in keep] for rows in landed.rows]
+        for path, rows in zip(mine.files, mine.rows, strict=True):
+            land(path, rows, random.Random(SEED))
+        job = make_job(tmp_path, [mine], codec=codec)
+        [result] = stitch(job)
+        pages = page_sizes(Path(job.output_folder, str(result.file)), "samples")
+        assert sum(len(p) for p in pages) > 5
+        assert max(max(p) for p in pages) <= most
 
 
 @pytest.mark.parametrize("start_ns", [2**62 - 10**9, -(2**62), -1, 0])

@@ -82,12 +82,14 @@ class Fault:
 
 @dataclass
 class Watched:
-    """What a watched run came to. `calls`: how many at each place; `fired`: where the fault was put.
+    """What a watched run came to. `calls`: how many at each place; `order`: all of them, as they came; `fired`: where
+    the fault was put.
 
     `result`: what the function returned. `exit_code`: negative for a signal.
     """
 
     calls: Counter[Where] = field(default_factory=Counter)
+    order: list[Where] = field(default_factory=list)
     fired: Where | None = None
     result: Any = None
     exit_code: int = 0
@@ -219,6 +221,7 @@ class _Judge:
         """Whether the fault is put at this call, which is counted."""
         count, total = self.seen.calls[where], self._total
         self.seen.calls[where] += 1
+        self.seen.order.append(where)
         self._total += 1
         if fault is None:
             return False
