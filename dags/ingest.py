@@ -8,7 +8,6 @@ imported in the task: this file is parsed again and again.
 from __future__ import annotations
 
 import logging
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from wavestitch.batch.request import GATES, check_gate, earlier_plan, plan_reque
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
-from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.stream import Stream, ingest_dag_id
 from wavestitch.modes import MASK
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secrets, stream_names
 
@@ -285,7 +284,7 @@ def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> N
 def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY) -> DAG:
     """The DAG of one stream. Raises `BadInput` for a schedule that is none."""
     with DAG(
-        f"ingest_{stream.name}",
+        ingest_dag_id(stream.name),
         description=harmless(stream.description) or f"Waveforms of {stream.topic}",
         doc_md=describe_stream(stream),
         schedule=_timetable(stream),
@@ -320,9 +319,8 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY) -> 
 
 def make_broken_dag(name: str, sentence: str) -> DAG:
     """In place of a stream's DAG: shows what is wrong with its file, and fails with that when it is triggered."""
-    safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
     with DAG(
-        f"ingest_{safe}" if safe == name else f"ingest_{safe}_{sum(name.encode())}",
+        ingest_dag_id(name),
         description=f"Broken: {harmless(sentence)}",
         doc_md=f"# Broken\n\n{for_markdown(sentence)}\n\nNothing of this stream is read until its file is put right; "
         "`wavestitch check` tests it. The other streams go on.",

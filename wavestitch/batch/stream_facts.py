@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.held import held_states
-from wavestitch.contracts.ports import PartitionEnds
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.stream import Stream
 
 _BATCHES = 15
 
@@ -61,6 +59,11 @@ class StreamFacts:
 
 def stream_facts(deployment: Deployment, name: str) -> StreamFacts:
     """Never raises an error of ours: what is wrong is what is asked for."""
+    return with_ends(deployment, table_facts(deployment, name))
+
+
+def table_facts(deployment: Deployment, name: str) -> StreamFacts:
+    """What the tables and the disk know of a stream; the log is not asked."""
     try:
         stream, tables = deployment.stream(name), deployment.tables(name)
         head = tables.head()
@@ -71,18 +74,13 @@ def stream_facts(deployment: Deployment, name: str) -> StreamFacts:
         remarks = tuple(tables.remarks())
     except WavestitchError as error:
         return StreamFacts(name, error.message)
-    ends, problem = _ends(deployment, stream, head)
     states = held_states(held, watermark_ms=head.watermark_ms, allowed_lateness_ms=stream.allowed_lateness * 1000)
     waiting = states.count(Reason.OPEN)
     return StreamFacts(
         name=name,
-        problem=problem,
         topic=stream.topic,
         head=head,
-        partitions=tuple(
-            PartitionFacts(p, at.next_offset, *((ends[p].log_start, ends[p].stable_end) if p in ends else (None, None)))
-            for p, at in sorted(head.positions.items())
-        ),
+        partitions=tuple(PartitionFacts(p, at.next_offset, None, None) for p, at in sorted(head.positions.items())),
         open=waiting,
         quarantined=len(held) - waiting,
         batches=rows,
@@ -93,8 +91,18 @@ def stream_facts(deployment: Deployment, name: str) -> StreamFacts:
     )
 
 
-def _ends(deployment: Deployment, stream: Stream, head: Head) -> tuple[dict[int, PartitionEnds], str]:
+def with_ends(deployment: Deployment, known: StreamFacts) -> StreamFacts:
+    """`known` with what the log says of its partitions, or with the sentence of a log that does not answer."""
+    if known.head is None:
+        return known
     try:
-        return deployment.log.ends(stream.topic, sorted(head.positions)), ""
+        ends = deployment.log.ends(known.topic, [p.partition for p in known.partitions])
     except WavestitchError as error:
-        return {}, error.message
+        return replace(known, problem=error.message)
+    partitions = (
+        replace(p, log_start=ends[p.partition].log_start, end=ends[p.partition].stable_end)
+        if p.partition in ends
+        else p
+        for p in known.partitions
+    )
+    return replace(known, partitions=tuple(partitions))

@@ -29,6 +29,7 @@ _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _SIZE = re.compile(r"([0-9]{1,18})\s*(B|KiB|MiB|GiB|TiB)")
 _SPAN = re.compile(r"([0-9]{1,18})\s*(s|m|h|d)")
 _KEY_REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:/[^\x00-\x1f]{1,1023})$"
+_NOT_OF_A_DAG = re.compile(r"[^A-Za-z0-9_.-]")
 _SHOWN_CHARS = 80
 _MOST_PROBLEMS = 8
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -177,6 +178,12 @@ class Stream(_Strict):
     def digest(self) -> str:
         """Digest of the whole definition, independent of the YAML's layout."""
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+
+
+def ingest_dag_id(name: str) -> str:
+    """The DAG that ingests the stream of a file `NAME.yaml`, also where that is no stream's name."""
+    safe = _NOT_OF_A_DAG.sub("_", name)
+    return f"ingest_{safe}" if safe == name else f"ingest_{safe}_{sum(name.encode(errors='surrogateescape'))}"
 
 
 def parse_stream(text: str, *, name: str) -> Stream:

@@ -1,4 +1,4 @@
-"""The routes of the page "Wavestitch": all of them behind Airflow's login, all of them GET.
+"""The routes of the page "Wavestitch": behind Airflow's login, by rights on the stream's DAG, all of them GET.
 
 Knows Airflow (who may see what; which plan a run made) and hands plain values to the pages.
 """
@@ -6,22 +6,26 @@ Knows Airflow (who may see what; which plan a run made) and hands plain values t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
-from airflow.api_fastapi.core_api.security import requires_access_dag, requires_authenticated
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_authenticated
 from airflow.models.xcom import XComModel
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse
 from sqlalchemy import select
 
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.stream_facts import stream_facts
+from wavestitch.batch.stream_facts import StreamFacts, table_facts, with_ends
+from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
-from wavestitch.settings import stream_names
+from wavestitch.settings import load_settings, stream_names
 from wavestitch.ui.docs_files import find_page
+from wavestitch.ui.looks import Looks
 from wavestitch.ui.pages import batch_page, note_page, overview_page
+from wavestitch.ui.rights import readable_streams, requires_stream
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; "
@@ -33,52 +37,96 @@ _HEADERS = {
 _DAG_PREFIX = "ingest_"
 
 
-def make_app() -> FastAPI:
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A run's plan; `otherwise`: the sentence where it has none."""
+
+    stream: str
+    plan_id: str
+    otherwise: str
+
+
+def make_app(looks: Looks | None = None) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.looks = looks or Looks(_ask_tables, _ask_log)
+    app.add_exception_handler(WavestitchError, _unreadable)
     # A plugin's app has no login of its own: without this everybody could read it.
     router = APIRouter(dependencies=[Depends(requires_authenticated())])
     router.get("/", response_class=HTMLResponse)(overview)
-    router.get("/docs/{stream}/{plan_id}/{name:path}", response_class=HTMLResponse)(data_docs)
+    router.get(
+        "/docs/{stream}/{plan_id}/{name:path}", response_class=HTMLResponse, dependencies=[Depends(requires_stream)]
+    )(data_docs)
     router.get(
         "/run/{dag_id}",
         response_class=HTMLResponse,
-        dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.XCOM))],
+        dependencies=[
+            Depends(requires_access_dag("GET")),
+            Depends(requires_access_dag("GET", DagAccessEntity.XCOM)),
+        ],
     )(batch_of_run)
     app.include_router(router)
     return app
 
 
-def overview() -> HTMLResponse:
-    try:
-        deployment = Deployment()
-        found = overview_page([(stream_facts(deployment, name), None) for name in stream_names(deployment.settings)])
-    except WavestitchError as error:
-        found = note_page("Wavestitch", error.message)
-    return _html(found)
+def streams_of(user: GetUserDep) -> list[str]:
+    """The streams that the user may see. In a thread: the auth manager asks Airflow's database."""
+    return readable_streams(stream_names(load_settings()), user)
+
+
+async def overview(request: Request, names: Annotated[list[str], Depends(streams_of)]) -> HTMLResponse:
+    return _html(overview_page(await request.app.state.looks.at(names)))
 
 
 def data_docs(stream: str, plan_id: str, name: str) -> HTMLResponse:
-    page = find_page(Deployment().settings.docs, stream, plan_id, name)
+    page = find_page(load_settings().docs, stream, plan_id, name)
     if page is None:
         raise HTTPException(404, "there is no such page")
     return _html(page.read_text(encoding="utf-8"))
 
 
-def batch_of_run(dag_id: str, run_id: Annotated[str, Query()], session: SessionDep) -> HTMLResponse:
-    deployment = Deployment()
+def plan_of_run(dag_id: str, run_id: Annotated[str, Query()], session: SessionDep) -> Planned:
+    """What the plan task of a run said. In a thread, as above."""
     stream = dag_id.removeprefix(_DAG_PREFIX)
-    if not dag_id.startswith(_DAG_PREFIX) or stream not in stream_names(deployment.settings):
-        return _html(note_page("No batch", f"{dag_id} is not the DAG of a stream."))
+    if not dag_id.startswith(_DAG_PREFIX) or stream not in stream_names(load_settings()):
+        return Planned("", "", f"{dag_id} is not the DAG of a stream.")
     plan_id = _said_by_plan(session, dag_id, run_id, "plan_id")
-    if not plan_id:
-        why = _said_by_plan(session, dag_id, run_id, "nothing")
-        return _html(note_page("No batch", why or "The run has not made a plan."))
+    why = "" if plan_id else _said_by_plan(session, dag_id, run_id, "nothing")
+    return Planned(stream, plan_id, why or "The run has not made a plan.")
+
+
+async def batch_of_run(request: Request, planned: Annotated[Planned, Depends(plan_of_run)]) -> HTMLResponse:
+    if not planned.plan_id:
+        return _html(note_page("No batch", planned.otherwise))
+    title = f"Batch {planned.plan_id[:16]}"
     try:
-        rows = deployment.tables(stream).batches(plan_id=plan_id)
+        found = await request.app.state.looks.ask(lambda: _find_batch(planned))
     except WavestitchError as error:
-        return _html(note_page(f"Batch {plan_id[:16]}", error.message))
-    documented = find_page(deployment.settings.docs, stream, plan_id, "index.html") is not None
-    return _html(batch_page(stream, plan_id, rows[0] if rows else None, documented=documented))
+        return _html(note_page(title, error.message))
+    if found is None:
+        return _html(note_page(title, "The tables have not answered yet; load the page again in a moment."))
+    row, documented = found
+    return _html(batch_page(planned.stream, planned.plan_id, row, documented=documented))
+
+
+async def _unreadable(_request: Request, _error: Exception) -> HTMLResponse:
+    """Not the sentence itself: it names files, and whoever asks may have no right at all."""
+    page = note_page("Wavestitch", "The settings cannot be used; `wavestitch check` says why.")
+    return HTMLResponse(page, status_code=503, headers=_HEADERS)
+
+
+def _find_batch(planned: Planned) -> tuple[BatchRow | None, bool]:
+    deployment = Deployment()
+    rows = deployment.tables(planned.stream).batches(plan_id=planned.plan_id)
+    page = find_page(deployment.settings.docs, planned.stream, planned.plan_id, "index.html")
+    return rows[0] if rows else None, page is not None
+
+
+def _ask_tables(name: str) -> StreamFacts:
+    return table_facts(Deployment(), name)
+
+
+def _ask_log(known: StreamFacts) -> StreamFacts:
+    return with_ends(Deployment(), known)
 
 
 def _said_by_plan(session: Any, dag_id: str, run_id: str, key: str) -> str:

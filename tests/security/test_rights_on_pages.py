@@ -1,0 +1,116 @@
+"""Routes and rows of the pages by rights on the stream's DAG: two teams, somebody in both, one without a role."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
+from wavestitch.batch.deployment import Deployment
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.local.process import wait_until
+from wavestitch.ui.looks import NOT_YET
+
+prepare_airflow()
+
+PLANS = {"ecg": "b" * 32, "seismic": "c" * 32}
+PEOPLE = {
+    "heart": ("viewer", ["heart"]),
+    "earth": ("viewer", ["earth"]),
+    "both": ("viewer", ["heart", "earth"]),
+    "no team": ("viewer", []),
+    "no role": (None, ["heart", "earth"]),
+}
+READS = {"heart": {"ecg"}, "earth": {"seismic"}, "both": {"ecg", "seismic"}, "no team": set(), "no role": set()}
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two streams with a batch each, of two teams; what is told of each has the stream's name in it."""
+    make_database()
+    (tmp_path / "streams").mkdir()
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(write_settings(tmp_path, streams=tmp_path / "streams")))
+    for stream, plan_id in PLANS.items():
+        (tmp_path / "streams" / f"{stream}.yaml").write_text(f"topic: {stream}-topic\ngroup: g\n")
+        folder = tmp_path / "docs" / stream / plan_id
+        folder.mkdir(parents=True)
+        (folder / "index.html").write_text(f"extremes of {stream}")
+        tables = Deployment().tables(stream)
+        tables.commit(None, Head(1, 1, HeadKind.FIRST, "tid", {0: Position(0)}, note="x", plan_id=plan_id), [])
+        tables.append_batches([BatchRow(plan_id, "d", 1, 1, "ingest", stream, 1, note=f"a secret of {stream}")])
+    from airflow.api_fastapi import app as airflow_app  # noqa: PLC0415
+
+    from tests.security.two_teams import TeamAuthManager  # noqa: PLC0415
+    from wavestitch.ui.app import make_app  # noqa: PLC0415
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from fastapi.testclient import TestClient  # noqa: PLC0415
+
+    manager = TeamAuthManager()
+    monkeypatch.setattr(airflow_app._AuthManagerState, "instance", manager)
+    app = make_app()
+    app.state.auth_manager = manager
+    with TestClient(app, follow_redirects=False) as found:
+        yield found
+
+
+def headers(client: Any, person: str) -> dict[str, str]:
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
+
+    role, teams = PEOPLE[person]
+    user = SimpleAuthManagerUser(username=person, role=role, teams=teams)
+    return {"Authorization": f"Bearer {client.app.state.auth_manager.generate_jwt(user)}"}
+
+
+def overview(client: Any, sent: dict[str, str]) -> Any:
+    """The page once the tables have answered; on a busy machine that may take more than one look."""
+    answers: list[Any] = []
+
+    def told() -> bool:
+        answers.append(client.get("/", headers=sent))
+        return NOT_YET not in answers[-1].text
+
+    assert wait_until(told, seconds=60)
+    return answers[-1]
+
+
+@pytest.mark.parametrize("person", PEOPLE)
+def test_the_overview_has_the_streams_whose_dag_may_be_read_and_no_word_of_others(client: Any, person: str) -> None:
+    answer = overview(client, headers(client, person))
+    assert answer.status_code == 200
+    for stream in PLANS:
+        for said in (f"<h2>{stream}</h2>", f"{stream}-topic", f"a secret of {stream}"):
+            assert (said in answer.text) == (stream in READS[person]), (person, said)
+
+
+@pytest.mark.parametrize("person", PEOPLE)
+def test_data_docs_and_batches_are_for_who_may_read_the_stream_s_dag(client: Any, person: str) -> None:
+    for stream, plan_id in PLANS.items():
+        allowed = stream in READS[person]
+        for path in (f"/docs/{stream}/{plan_id}/index.html", f"/run/ingest_{stream}?run_id=r"):
+            answer = client.get(path, headers=headers(client, person))
+            assert answer.status_code == (200 if allowed else 403), (person, path)
+            assert allowed or stream not in answer.text
+
+
+def test_a_stream_that_is_not_there_looks_like_one_that_is_closed(client: Any) -> None:
+    mine = headers(client, "heart")
+    closed = client.get(f"/docs/seismic/{PLANS['seismic']}/index.html", headers=mine)
+    absent = client.get(f"/docs/nothing/{PLANS['seismic']}/index.html", headers=mine)
+    assert (closed.status_code, closed.text) == (absent.status_code, absent.text)
+
+
+def test_a_right_that_is_taken_away_is_gone_with_the_next_request(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.security import two_teams  # noqa: PLC0415
+
+    mine = headers(client, "heart")
+    assert "ecg-topic" in overview(client, mine).text
+    monkeypatch.setitem(two_teams.TEAM_OF, "ingest_ecg", "earth")
+    assert "ecg-topic" not in overview(client, mine).text
+    assert client.get(f"/docs/ecg/{PLANS['ecg']}/index.html", headers=mine).status_code == 403

@@ -1,0 +1,175 @@
+"""Looks of the API server: bounded, one at a time per stream, off the server's threads, and shown with their age."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.ui.looks import NO_ANSWER, NOT_YET, Looks
+
+HEAD = Head(3, 1, HeadKind.INGEST, "topic-id", {0: Position(7)}, plan_id="a" * 32)
+
+
+class Stream:
+    """A stream whose tables and log answer when they are let."""
+
+    def __init__(self) -> None:
+        self.tables, self.log = threading.Event(), threading.Event()
+        self.asked = 0
+
+    def ask_tables(self, name: str) -> StreamFacts:
+        self.asked += 1
+        self.tables.wait(30)
+        return StreamFacts(name, topic="t", head=HEAD, partitions=(PartitionFacts(0, 7, None, None),))
+
+    def ask_log(self, known: StreamFacts) -> StreamFacts:
+        self.log.wait(30)
+        return replace(known, partitions=(PartitionFacts(0, 7, 0, 9),))
+
+
+@pytest.fixture
+def stream() -> Iterator[Stream]:
+    found = Stream()
+    yield found
+    found.tables.set()
+    found.log.set()
+
+
+def looks(stream: Stream, *, fresh: float = 60.0, wait: float = 0.2) -> Looks:
+    return Looks(stream.ask_tables, stream.ask_log, fresh=fresh, wait=wait)
+
+
+def test_a_page_waits_a_bounded_time_and_shows_what_the_tables_know(stream: Stream) -> None:
+    async def story() -> None:
+        found = looks(stream)
+        [(facts, _)] = await found.at(["ecg"])
+        assert facts.problem == NOT_YET
+        stream.tables.set()
+        while True:
+            [(facts, _)] = await found.at(["ecg"])
+            if facts.head is not None:
+                break
+        assert facts.problem == NO_ANSWER
+        assert facts.partitions[0].end is None
+        stream.log.set()
+        while facts.partitions[0].end is None:
+            [(facts, age)] = await found.at(["ecg"])
+        assert facts.problem == ""
+        assert 0 <= age < 60
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_forty_who_ask_are_one_look_and_what_is_fresh_is_not_looked_at_again(stream: Stream) -> None:
+    stream.tables.set()
+    stream.log.set()
+
+    async def story() -> None:
+        found = looks(stream, wait=10)
+        answers = await asyncio.gather(*(found.at(["ecg"]) for _ in range(40)))
+        assert {a[0][0].problem for a in answers} == {""}
+        await found.at(["ecg"])
+        assert stream.asked == 1
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_log_that_is_away_does_not_keep_other_streams_tables_waiting(stream: Stream) -> None:
+    stream.tables.set()
+
+    async def story() -> None:
+        found = looks(stream, wait=0.2)
+        names = [f"s{n}" for n in range(20)]
+        while any(facts.problem != NO_ANSWER for facts, _ in await found.at(names)):
+            pass
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+@pytest.mark.parametrize(
+    "error, says", [(Transient("the broker is away"), "the broker is away"), (KeyError("x"), "KeyError")]
+)
+def test_an_error_is_a_sentence_and_the_next_look_is_another_chance(error: Exception, says: str) -> None:
+    def fails(_: object) -> StreamFacts:
+        raise error
+
+    async def story() -> None:
+        found = Looks(fails, fails, fresh=0.0, wait=10)
+        for _ in range(2):
+            [(facts, _age)] = await found.at(["ecg"])
+            assert says in facts.problem
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_question_that_takes_too_long_is_not_waited_for(stream: Stream) -> None:
+    async def story() -> None:
+        assert await looks(stream).ask(lambda: stream.tables.wait(30)) is None
+        assert await looks(stream, wait=10).ask(lambda: "an answer") == "an answer"
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+@pytest.fixture
+def deaf_broker() -> Iterator[str]:
+    """A broker that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_forty_requests_at_once_with_a_broker_that_is_away_leave_the_server_s_threads_free(
+    deaf_broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.stack.airflow_home import make_database, prepare_airflow, write_settings  # noqa: PLC0415
+
+    prepare_airflow()
+    make_database()
+    (tmp_path / "streams").mkdir()
+    config = write_settings(tmp_path, streams=tmp_path / "streams", bootstrap=deaf_broker)
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(config))
+    import httpx  # noqa: PLC0415
+    from airflow.api_fastapi.app import create_auth_manager  # noqa: PLC0415
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
+
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+    from wavestitch.ui.app import make_app  # noqa: PLC0415
+
+    (tmp_path / "streams" / "ecg.yaml").write_text("topic: t\ngroup: g\n")
+    Deployment().tables("ecg").commit(None, Head(1, 1, HeadKind.FIRST, "tid", {0: Position(0)}, note="x"), [])
+    app = make_app()
+    app.state.auth_manager = manager = create_auth_manager()
+    token = manager.generate_jwt(SimpleAuthManagerUser(username="v", role="viewer"))
+
+    @app.get("/heartbeat")
+    def heartbeat() -> str:
+        """As Airflow's own routes: in a thread of the pool that all share."""
+        return "alive"
+
+    async def story() -> None:
+        transport = httpx.ASGITransport(app=app)
+        sent = {"Authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=sent, timeout=60) as client:
+            began = time.monotonic()
+            pages = [asyncio.create_task(client.get("/")) for _ in range(40)]
+            await asyncio.sleep(0)
+            assert (await client.get("/heartbeat")).json() == "alive"
+            alive = time.monotonic() - began
+            answers = await asyncio.gather(*pages)
+            took = time.monotonic() - began
+        print(f"heartbeat after {alive:.2f} s, forty pages after {took:.2f} s")
+        assert {a.status_code for a in answers} == {200}
+        assert all("Head 1, generation 1" in a.text or NOT_YET in a.text for a in answers)
+        assert alive < 5
+        assert took < 8
+
+    asyncio.run(asyncio.wait_for(story(), 60))
