@@ -125,6 +125,4 @@ def _ignore(done: asyncio.Future[object]) -> None:
 
 def _sentence(error: Exception) -> str:
     """A sentence of ours, or the kind of an error that is not: its text may have anything in it."""
-    return (
-        error.message if isinstance(error, WavestitchError) else f"cannot be looked at ({type(error).__name__})"
-    )
+    return error.message if isinstance(error, WavestitchError) else f"cannot be looked at ({type(error).__name__})"
