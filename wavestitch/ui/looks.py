@@ -14,7 +14,7 @@ from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wavestitch.batch.stream_facts import StreamFacts
 from wavestitch.contracts.errors import WavestitchError
@@ -118,7 +118,7 @@ class Looks:
             done.set_result(None)
 
 
-def _ignore(done: asyncio.Future[object]) -> None:
+def _ignore(done: asyncio.Future[Any]) -> None:
     if not done.cancelled():
         done.exception()
 
