@@ -1,18 +1,16 @@
 #!/usr/bin/env bash
-# Runs uv: the one on PATH, otherwise a pinned one that is first installed into this project's own folder.
+# Runs uv: the one that requirements/uv.txt pins by hash, installed into this project's own folder. One that happens to
+# be on PATH is another, in a version that nobody here chose, and it would install all the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if command -v uv >/dev/null 2>&1; then
-    exec uv "$@"
-fi
 own=.wavestitch/uv
 wanted=$(cksum <requirements/uv.txt)
 if [ "$(cat "$own/installed" 2>/dev/null || true)" != "$wanted" ]; then
     echo ">> installing uv into $own" >&2
     python=$(scripts/find_python.sh)
     rm -rf "$own"
-    mkdir -p .wavestitch
+    mkdir -p -m 700 .wavestitch
     "$python" -m venv "$own" >&2 || {
         echo "$python cannot make virtual environments; install its venv module (on Debian: python3-venv)." >&2
         exit 1

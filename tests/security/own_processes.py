@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from pathlib import Path
 
 import psutil
 
@@ -25,21 +23,22 @@ class Sight:
     """Commands whose memory a crash would write to a disk."""
 
     def look(self, pids: Iterable[int]) -> None:
-        inodes = set()
         for number, pid in enumerate(pids):
             try:
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                command = b" ".join(words).decode(errors="replace")
+                process = psutil.Process(pid)
+                command = " ".join(process.cmdline())
                 self.commands.add(command)
-                inodes |= _sockets(pid)
+                self.listening |= {
+                    _address(each.laddr.ip)
+                    for each in process.net_connections("inet")
+                    if each.status == psutil.CONN_LISTEN
+                }
                 if number:  # the first is the starter, which has what it was given
-                    given = Path(f"/proc/{pid}/environ").read_bytes().replace(b"\0", b"\n")
-                    self.environments[command] = self.environments.get(command, "") + given.decode(errors="replace")
-                    if psutil.Process(pid).rlimit(psutil.RLIMIT_CORE)[0] != 0:
+                    self.environments[command] = self.environments.get(command, "") + str(process.environ())
+                    if process.rlimit(psutil.RLIMIT_CORE)[0] != 0:
                         self.may_dump.add(command)
-            except (FileNotFoundError, ProcessLookupError, PermissionError, psutil.NoSuchProcess):
+            except (ProcessLookupError, psutil.Error):
                 continue  # it has ended meanwhile
-        self.listening |= _listening(inodes)
 
 
 def watch_to_its_end(process: subprocess.Popen[bytes], *, seconds: float) -> Sight:
@@ -59,30 +58,6 @@ def family(pid: int) -> list[int]:
         return []
 
 
-def _sockets(pid: int) -> set[str]:
-    found = set()
-    for handle in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            target = os.readlink(handle)
-        except FileNotFoundError:
-            continue
-        if target.startswith("socket:["):
-            found.add(target[8:-1])
-    return found
-
-
-def _listening(inodes: set[str]) -> set[IPv4Address | IPv6Address]:
-    found = set()
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            row = line.split()
-            if row[3] == "0A" and row[9] in inodes:
-                found.add(_address(row[1].rpartition(":")[0]))
-    return found
-
-
 def _address(text: str) -> IPv4Address | IPv6Address:
-    """The kernel writes words of four bytes, each in the machine's own order."""
-    raw = bytes.fromhex(text)
-    found = ip_address(b"".join(raw[i : i + 4][::-1] for i in range(0, len(raw), 4)))
+    found = ip_address(text)
     return getattr(found, "ipv4_mapped", None) or found

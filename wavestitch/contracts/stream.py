@@ -10,7 +10,17 @@ import json
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+import pydantic
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from wavestitch.contracts.chunk_header import MAX_CHUNKS
@@ -26,13 +36,13 @@ MAX_BATCH_CAP = 1 << 50
 _MOST_RECORDS = 1 << 40
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
-_SIZE = re.compile(r"([0-9]{1,18})\s*(B|KiB|MiB|GiB|TiB)")
+_SIZE = re.compile(r"[0-9]{1,15}\s*(B|KiB|MiB|GiB|TiB)")
 _SPAN = re.compile(r"([0-9]{1,18})\s*(s|m|h|d)")
 _KEY_REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:/[^\x00-\x1f]{1,1023})$"
 _NOT_OF_A_DAG = re.compile(r"[^A-Za-z0-9_.-]")
 _SHOWN_CHARS = 80
 _MOST_PROBLEMS = 8
-_SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_BYTES = TypeAdapter(pydantic.ByteSize)
 _SPANS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -43,8 +53,9 @@ def _show(value: Any) -> str:
 
 
 def _size(value: Any) -> Any:
-    if isinstance(value, str) and (m := _SIZE.fullmatch(value)):
-        return int(m[1]) * _SIZES[m[2]]
+    # pydantic reads more than that: decimal units, fractions, numbers that nobody gave a unit.
+    if isinstance(value, str) and _SIZE.fullmatch(value):
+        return int(_BYTES.validate_python(value))
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise ValueError(f"{_show(value)} is not a size; write a whole number with B, KiB, MiB, GiB or TiB, e.g. 256 MiB")

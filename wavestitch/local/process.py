@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import psutil
+
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.modes import OWN_FOLDER, make_folder
 
@@ -63,7 +65,7 @@ def start_daemon(*, argv: Sequence[str], env: Mapping[str, str], pid_file: Path,
     finally:
         os.close(out)
     # A process that is gone this early is a zombie until it is waited for, so its start time can still be read.
-    daemon = Daemon(pid=pid, started=_stat(pid)[1], log=str(log))
+    daemon = Daemon(pid=pid, started=_start_ticks(pid), log=str(log))
     write_whole(pid_file, json.dumps(asdict(daemon)))
     return daemon
 
@@ -109,11 +111,12 @@ def stop_daemon(pid_file: Path, *, with_signal: signal.Signals, patience: float)
 def session_members(session: int) -> list[int]:
     """The living processes of a session. Its leader's pid is the session's number."""
     members = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            stat = _read_stat(int(entry.name))
-            if stat is not None and int(stat[3]) == session and not _is_dead(stat):
-                members.append(int(entry.name))
+    for pid in psutil.pids():
+        try:
+            if os.getsid(pid) == session and not _is_dead(psutil.Process(pid)):
+                members.append(pid)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue  # it has ended meanwhile
     return members
 
 
@@ -130,29 +133,22 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
 def start_time(pid: int) -> int | None:
     """Clock ticks from boot to the start of this process; None if it is gone, or dead and not yet waited for."""
     _reap(pid)
-    stat = _read_stat(pid)
-    return None if stat is None or _is_dead(stat) else int(stat[19])
-
-
-def _stat(pid: int) -> tuple[str, int]:
-    stat = _read_stat(pid)
-    if stat is None:
-        raise BadInput(f"/proc/{pid}/stat cannot be read; the local stack needs Linux with /proc")
-    return stat[0], int(stat[19])
-
-
-def _read_stat(pid: int) -> list[str] | None:
-    """The fields after the command's name, from the state on: [0] state, [3] session, [17] threads, [19] start time."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+        return None if _is_dead(psutil.Process(pid)) else _start_ticks(pid)
+    except (FileNotFoundError, ProcessLookupError, psutil.NoSuchProcess):
         return None
-    return text[text.rindex(")") + 2 :].split()  # the name itself may hold spaces and parentheses
 
 
-def _is_dead(stat: list[str]) -> bool:
+def _start_ticks(pid: int) -> int:
+    # psutil gives it as a time of the clock, which is set meanwhile: to another process it would be another one.
+    text = Path(f"/proc/{pid}/stat").read_text()
+    return int(text[text.rindex(")") + 2 :].split()[19])  # the name itself may hold spaces and parentheses
+
+
+def _is_dead(process: psutil.Process) -> bool:
     # A killed process looks dead as soon as its first thread is; the others keep its ports and files a moment longer.
-    return stat[0] in {"Z", "X"} and int(stat[17]) <= 1
+    with process.oneshot():
+        return process.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD} and process.num_threads() <= 1
 
 
 def _reap(pid: int) -> None:
