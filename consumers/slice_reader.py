@@ -47,6 +47,7 @@ def read_slice(
     newest_epoch: int | None = None,
     proof: ChunkProof = NO_PROOF,
     on_batch: OnBatch | None = None,
+    on_stored: Callable[[int], None] = lambda _: None,
     careful: bool = False,
 ) -> LandedSlice:
     """Read and land one slice.
@@ -54,11 +55,12 @@ def read_slice(
     `start_epoch`: leader epoch before its start, as it was when that was read; a log that was cut off there and written
     anew is found out by it. `newest_epoch`: the same when the end was planned; a record of a later one was written in
     place of what was planned. `proof`: what every chunk must carry. `careful`: from raw batches, in little memory.
+    `on_stored` hears the bytes that each record brings, and may raise.
     Raises `DataLost`, `Refused`, `Transient` or `Terminal`, and `NeedsCare` where it has to be read carefully; then
     nothing is kept.
     """
     with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
-        sink = _RecordSink(writer, proof)
+        sink = _RecordSink(writer, proof, on_stored)
         try:
             holes = _scan_of(careful)(
                 slice_,
@@ -85,10 +87,11 @@ class NeedsCare(Exception):
 class _RecordSink:
     """Where a message becomes a row."""
 
-    __slots__ = ("_last", "_proof", "_writer")
+    __slots__ = ("_last", "_on_stored", "_proof", "_writer")
 
-    def __init__(self, writer: LandingWriter, proof: ChunkProof) -> None:
+    def __init__(self, writer: LandingWriter, proof: ChunkProof, on_stored: Callable[[int], None]) -> None:
         self._writer = writer
+        self._on_stored = on_stored
         self._proof = proof
         self._last: Any = None
 
@@ -115,18 +118,26 @@ class _RecordSink:
             if not isinstance(error.__cause__, UnicodeDecodeError):
                 raise
             headers, found = None, _UNREADABLE_HEADERS
+        length = len(value) if value is not None else 0
+        self._on_stored(length + len(key or b"") + header_bytes(headers))
         if isinstance(found, Chunk) and value is not None:
             self._writer.add_chunk(offset, timestamp_ms, found, value)
         elif isinstance(found, Rejection):
             self._writer.add_rejection(offset, timestamp_ms, found, key=key, headers=headers, value=value)
-        return len(value) if value is not None else 0
+        return length
 
     def _land_unreadable(self, message: RawMessage) -> int:
         kind, stamp = message.timestamp()
         rejection = Rejection(Reason.UNREADABLE, str(message.unreadable))
         raw = message.value()
+        self._on_stored(len(raw or b""))
         self._writer.add_rejection(message.offset_, stamp if kind else 0, rejection, key=None, headers=None, value=raw)
         return len(raw or b"")
+
+
+def header_bytes(headers: Sequence[tuple[str, bytes | None]] | None) -> int:
+    """Names are ASCII in all but the strangest records."""
+    return sum([len(name) + len(value or b"") for name, value in headers]) if headers else 0
 
 
 def _scan_of(careful: bool) -> Callable[..., list[Interval]]:

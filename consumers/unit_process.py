@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from consumers.byte_budget import ByteBudget
 from consumers.unit_reader import read_unit
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import WavestitchError
@@ -50,13 +51,15 @@ def main() -> int:
         job = jobs.get()
         try:
             plan = plan_from_json(job["plan"])
+            budget = ByteBudget(plan, [job["unit"]], Path(job["folder"]), job["budget"])
             receipt = read_unit(
                 plan=plan,
                 unit=job["unit"],
                 kafka=KafkaSettings(bootstrap=job["bootstrap"], options=job["options"]),
                 folder=Path(job["folder"]),
                 proof=ChunkProof(plan.stream.proof, bytes.fromhex(job["proof_key"])),
-                progress=lambda records, size: say(progress=[records, size]),
+                progress=lambda records, size: say(progress=[records, size], stored=budget.stored),  # noqa: B023
+                budget=budget,
                 careful=job["careful"],
             )
         except MemoryError:

@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from consumers.byte_budget import budget_of
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import Terminal, Transient, error_from_json
 from wavestitch.contracts.plan import Plan
@@ -106,7 +107,9 @@ class UnitProcesses:
             # Looked up here: a child has neither our environment nor, perhaps, the right to the file.
             "proof_key": proof_of(plan.stream).key.hex(),
         }
-        waiting = [{**job, "unit": unit, "careful": False} for unit in units]
+        budget = budget_of(plan, units, folder)
+        stored: dict[int, tuple[int, int]] = {}
+        waiting = [{**job, "unit": unit, "careful": False, "budget": budget.allowed} for unit in units]
         receipts = dict[int, Receipt]()
         try:
             while waiting or self._reading:
@@ -118,7 +121,10 @@ class UnitProcesses:
                     continue
                 child.spoke = True
                 if "progress" in words:
-                    on_progress(child.unit, *words["progress"])
+                    records, size = words["progress"]
+                    stored[child.unit] = records, words["stored"]
+                    budget.see(stored)
+                    on_progress(child.unit, records, size)
                 elif "receipt" in words:
                     receipts[child.unit] = receipt_from_json(words["receipt"])
                     self._reading.remove(child)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from consumers.byte_budget import ByteBudget, budget_of
 from consumers.failed_reading import check_topic
 from consumers.log_view import KafkaLog
 from consumers.range_scan import Source
@@ -67,17 +68,19 @@ def read_unit(
     proof: ChunkProof | None = None,
     clock: Callable[[], float] = time.monotonic,
     careful: bool = False,
+    budget: ByteBudget | None = None,
 ) -> Receipt:
     """Read and land the slices of one unit into `folder` (made where missing). The receipt is not written.
 
     `proof`: what chunks must carry, where the key is looked up already; else it is looked up here.
-    `careful`: all from raw batches, after an attempt that ended for want of memory.
+    `careful`: all from raw batches, after an attempt that ended for want of memory. `budget`: else the unit's share.
     """
     if not 0 <= unit < len(plan.units):
         raise BadInput(f"plan {plan.plan_id[:16]} has units 0 to {len(plan.units) - 1}; unit {unit} is not one of them")
     began = clock()
     proof = proof_of(plan.stream) if proof is None else proof
     make_folder(folder)
+    budget = budget_of(plan, [unit], folder) if budget is None else budget
     source = Source(
         stream=plan.stream.name,
         topic=plan.stream.topic,
@@ -103,10 +106,13 @@ def read_unit(
             newest_epoch=_newest_epoch(plan, slice_),
             proof=proof,
             on_batch=meter.add,
+            on_stored=budget.add,
         )
+        before = budget.records, budget.stored
         try:
             landed = read(careful=careful)
         except NeedsCare:
+            budget.forget(*before)
             landed = read(careful=True)
         slices.append(replace(landed, seconds=round(clock() - slice_began, 3)))
     meter.close()

@@ -13,6 +13,8 @@ from wavestitch.contracts.offset_range import Unit
 from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.versioned import Versioned
 
+RECORD_HEADERS = 256
+"""What a chunk's record brings beside value and metadata, and its rows take."""
 _FILL = 0.8
 """Of the budget: records differ, and a reader that stops has read for nothing."""
 

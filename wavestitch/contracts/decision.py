@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
+from wavestitch.contracts.batch_size import RECORD_HEADERS
 from wavestitch.contracts.chunk_header import Metadata, parse_metadata
 from wavestitch.contracts.errors import Terminal, Unbalanced
 from wavestitch.contracts.held import HeldChunk, PublishedWaveform, open_deadlines
@@ -311,7 +312,8 @@ def _next_head(plan: Plan, evidence: Evidence, head: Head) -> Head:
     watermark = advance_watermark(
         positions, previous_ms=head.watermark_ms, clock_ms=plan.clock_ms, idle_ms=plan.stream.idle * 1000
     )
-    sizes = [c.length for c in evidence.chunks]
+    # As readers count them: metadata come with each chunk, the id as its key or in a header.
+    sizes = [c.length + len(c.meta or "") + RECORD_HEADERS for c in evidence.chunks]
     return head.next(
         kind=kind,
         plan_id=plan.plan_id,

@@ -1,0 +1,72 @@
+"""What readers may store of a batch, counted while they read: value, key and headers of every record (I5).
+
+A reader that stops leaves what it had seen in the plan's folder, so that the next plan covers less; nothing of its
+batch is published. One record always fits: else a stream with a large one would never get on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.plan import Plan
+from wavestitch.write_once import write_digested
+
+RECORD_OVERHEAD = 64
+"""Of a record's row in the landing and in the index, beside what the record brings."""
+
+
+@dataclass(slots=True)
+class ByteBudget:
+    """Of some units of a plan, read side by side or one after another. `allowed`: bytes for all of them together."""
+
+    plan: Plan
+    units: Sequence[int]
+    folder: Path
+    allowed: int
+    records: int = 0
+    stored: int = 0
+
+    def add(self, stored: int) -> None:
+        """A record that is stored. Raises `Refused` where the budget is spent."""
+        self.records += 1
+        self.stored += stored + RECORD_OVERHEAD
+        if self.stored > self.allowed and self.records > 1:
+            raise self._spent()
+
+    def see(self, by_unit: Mapping[int, tuple[int, int]]) -> None:
+        """Records and bytes of each unit, as their readers say. Raises `Refused` where the budget is spent."""
+        self.records, self.stored = (sum(n) for n in zip(*by_unit.values(), strict=True))
+        if self.stored > self.allowed and self.records > 1:
+            raise self._spent()
+
+    def forget(self, records: int, stored: int) -> None:
+        """Go back to these counts: a slice is read anew."""
+        self.records, self.stored = records, stored
+
+    def _spent(self) -> Refused:
+        plan = self.plan
+        offsets = sum(s.size for unit in self.units for s in plan.units[unit])
+        positions = {p: at.next_offset for p, at in plan.positions.items()}
+        seen = ReaderStop(plan.plan_id, self.units[0], self.records, offsets, self.stored, plan.records, positions)
+        text = READER_STOP.text(seen).encode()
+        write_digested(self.folder, lambda digest: f"reader-stopped-{digest}.json", lambda file: file.write(text))
+        return Refused(
+            f"batch {plan.plan_id[:16]} of stream {plan.stream.name}: after {self.records} of {offsets} offsets its "
+            f"records take {self.stored} bytes, allowed are {self.allowed} (limits.max_batch_bytes; an average of "
+            f"{plan.mean_record_bytes:.0f} bytes a record was expected, and {seen.mean:.0f} came). Nothing was "
+            "published; plan again: the next batch covers less by itself",
+            plan_id=plan.plan_id,
+            bytes=self.stored,
+            allowed=self.allowed,
+        )
+
+
+def budget_of(plan: Plan, units: Sequence[int], folder: Path) -> ByteBudget:
+    """The whole batch's where all its units are read together; else the shares of those that are."""
+    whole = set(units) == set(range(len(plan.units)))
+    allowed = plan.stream.limits.max_batch_bytes if whole else sum(plan.budget(unit) for unit in units)
+    return ByteBudget(plan, tuple(units), folder, allowed)
