@@ -16,22 +16,20 @@ from typing import Any
 from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, get_current_context, task
 
 from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.maintenance import STAGES
 from wavestitch.settings import load_settings, stream_names
 
-DOC = """# Maintain
+_STAGES = "\n".join(f"- **{stage.name}**: {stage.explains}" for stage in STAGES)
+DOC = f"""# Maintain
 
 Lets go of what nobody needs any more, stream by stream, in this order:
 
-- **landing**: what committed batches have read; folders of batches that ended long ago
-- **docs**: old Data Docs
-- **held**: held rows whose waveform every retained snapshot has
-- **compact**: small files are put together, by Spark; every row is compared with what it was before
-- **snapshots**: old ones; never the newest head, nor one that a batch under way stands on
-- **orphans**: files that no snapshot names and no batch has staged
+{_STAGES}
 
 It runs every night and applies. Triggered by hand it is a *dry run*: the result of each task shows what would go.
 Choose *apply* to do it. Nothing of a batch that is under way is touched, of a stopped one neither. How long things stay
 is set in `wavestitch.toml`, section `[maintain]`. A run at the same moment as a batch is harmless: the batch wins.
+A stage that fails does not keep the others from running; the task fails at the end.
 """
 DRY_RUN, APPLY = "dry run", "apply"
 
@@ -42,7 +40,7 @@ log = logging.getLogger(__name__)
 def maintain(stream: str) -> dict[str, Any]:
     """**Maintains one stream**: shows what may go, and lets it go on schedule or where `apply` was chosen."""
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
-    from wavestitch.maintain.run import maintain_stream  # noqa: PLC0415
+    from wavestitch.maintain.run import maintain_stream, raise_failures  # noqa: PLC0415
 
     class Logged:
         """What happens, in the task's log."""
@@ -63,6 +61,7 @@ def maintain(stream: str) -> dict[str, Any]:
         log.info("%s: %s %s %s", action.action, action.count, action.unit, "went" if apply else "would go")
         for line in action.kept:
             log.info("%s: kept: %s", action.action, harmless(line))
+    raise_failures([report])
     # Without tuples: XCom would wrap them.
     return dict(json.loads(json.dumps(asdict(report))))
 

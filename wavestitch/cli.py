@@ -38,6 +38,7 @@ from wavestitch.contracts.errors import (
     WavestitchError,
 )
 from wavestitch.contracts.held import held_states
+from wavestitch.contracts.maintenance import STAGES
 from wavestitch.settings import load_settings, stream_names
 
 app = typer.Typer(
@@ -271,12 +272,12 @@ def rewind(
 def maintain(
     stream: Annotated[str | None, typer.Argument(help="A stream; none: all that are declared")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a dry run")] = False,
-    only: Annotated[str, typer.Option(help="Some of landing,docs,held,compact,snapshots,orphans")] = "",
+    only: Annotated[str, typer.Option(help=f"Some of {','.join(s.name for s in STAGES)}")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Let go of what nobody needs any more: landing, small files, snapshots, orphans. A dry run by default."""
     from wavestitch import console_maintain  # noqa: PLC0415
-    from wavestitch.maintain.run import maintain_stream  # noqa: PLC0415
+    from wavestitch.maintain.run import maintain_stream, raise_failures  # noqa: PLC0415
 
     deployment = Deployment()
     chosen = [a.strip() for a in only.split(",") if a.strip()]
@@ -294,6 +295,7 @@ def maintain(
     _show([asdict(r) for r in found], as_json, lambda: console_maintain.show_maintenance(found))
     if failed:
         raise failed[0]
+    raise_failures(found)
 
 
 @app.command()

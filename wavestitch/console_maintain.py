@@ -35,7 +35,7 @@ def _show_actions(report: MaintenanceReport) -> None:
         facts = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in a.facts.items() if n)
         for line in [*a.kept, *([facts] if facts else [])]:
             out.print(f"  {a.action}: {line}", highlight=False, style="dim")
-    for line in report.remarks:
+    for line in [*report.remarks, *(f"{f.stage} failed: {f.message}" for f in report.failures)]:
         out.print(f"  {line}", highlight=False)
 
 

@@ -7,10 +7,11 @@ exists. So a retried, a speculated and a stale writer are all harmless.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ class DigestingFile:
         self.closed = False
         self._hash = xxhash.xxh3_128()
         self._fd = open_new(self.path, os.O_RDWR | os.O_EXCL)
+        _hold(self._fd)
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -168,11 +170,20 @@ def scratch_file(folder: Path) -> Iterator[Path]:
     make_folder(folder)
     path = folder / f".{uuid.uuid4().hex}.tmp"
     # Made here, so that whoever writes it leaves its mode: for its owner and group, whatever else others may read.
-    os.close(open_new(path, os.O_WRONLY | os.O_EXCL))
+    handle = open_new(path, os.O_WRONLY | os.O_EXCL)
     try:
+        _hold(handle)
         yield path
     finally:
+        os.close(handle)
         path.unlink(missing_ok=True)
+
+
+def _hold(handle: int) -> None:
+    """As long as it is open: maintenance takes away what is old and not held. Where a file system knows no locks, the
+    age alone protects what is being written."""
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def place_once(scratch: Path, target: Path) -> bool:

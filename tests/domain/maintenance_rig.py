@@ -15,7 +15,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.position import Head, Position
 from wavestitch.contracts.stream import Stream
-from wavestitch.maintain.run import maintain_stream
+from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.settings import MaintainLimits, load_settings
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -106,9 +106,11 @@ class Rig:
         return made
 
     def maintain(self, *only: str, apply: bool = True, now_ms: int | None = None, **changes: Any) -> MaintenanceReport:
-        return maintain_stream(
+        report = maintain_stream(
             self.deployment, STREAM, apply=apply, only=only, limits=limits(**changes), compact=no_spark, now_ms=now_ms
         )
+        raise_failures([report])
+        return report
 
     def ids(self) -> list[str]:
         table = self.tables.waveforms()

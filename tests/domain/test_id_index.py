@@ -196,7 +196,9 @@ def test_what_no_snapshot_names_is_forgotten_and_the_rest_is_not(tables, index, 
     count = "SELECT sum(length(body)) / 12 FROM bucket"
     with sqlite3.connect(store_file(tmp_path)) as db:
         assert db.execute(count).fetchone() == (20 * 50 + 15 * 49,)
-    index.prune(tables.waveforms())
+    assert index.prune(tables.waveforms(), apply=False) == 15
+    assert index.prune(tables.waveforms()) == 15
+    assert index.prune(tables.waveforms()) == 0
     with sqlite3.connect(store_file(tmp_path)) as db:
         assert db.execute(count).fetchone() == (20 * 50 - 15,)
     opened.clear()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.conftest import ROOT
-from tests.deployment_rig import STREAM, DeploymentRig
+from tests.deployment_rig import CACHE, STREAM, DeploymentRig
 from tests.faults.in_process import run_here
 from tests.soak.producing import Production, digest_of
 from tests.soak.sampling import take_sample
@@ -176,7 +176,7 @@ class Endurance:
             STREAM,
             apply=True,
             limits=LIMITS,
-            compact=compact_locally(self.whole.deployment, say=lambda _: None),
+            compact=compact_locally(self.whole.deployment, say=lambda _: None, jars=CACHE),
         )
         self.events["maintenance runs"] += 1
         for action in report.actions:

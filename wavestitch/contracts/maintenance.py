@@ -12,6 +12,33 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
 
 
+class Stage(NamedTuple):
+    """A part of a maintenance run. `explains`: what it lets go of. `forgets`: what goes cannot be gone back to; not run
+    once bytes were found altered, since that may be the only good copy."""
+
+    name: str
+    explains: str
+    forgets: bool = True
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("landing", "landed payload of committed batches whose offsets stand; folders of batches that ended long ago"),
+    Stage("docs", "old Data Docs"),
+    Stage("leftovers", "what killed processes left in the making, and nobody holds any more"),
+    Stage("held", "held rows whose waveform every retained snapshot has"),
+    Stage(
+        "compact",
+        "small files are put together, by Spark; every row is compared with what it was before",
+        forgets=False,
+    ),
+    Stage("snapshots", "old ones; never the newest head, nor one that a batch under way stands on"),
+    Stage("orphans", "files that no snapshot names and no batch has staged"),
+    Stage("index", "what this host's index of ids knows of files that no snapshot names", forgets=False),
+)
+"""In this order: what no batch needs goes first, then the tables are put in order, then snapshots, then what nothing
+names any more. Preview, run and documentation walk this one list."""
+
+
 class BatchState(StrEnum):
     """Where the batch of a plan stands. Only `UNDER_WAY` and `UNREADABLE` ones can still commit, for all we know."""
 
@@ -114,6 +141,16 @@ class ActionReport:
 
 
 @dataclass(frozen=True, slots=True)
+class StageFailure:
+    """A stage that did not go through. `altered`: since bytes are not what was written."""
+
+    stage: str
+    message: str
+    terminal: bool = True
+    altered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MaintenanceReport:
     """One stream's maintenance. Without `applied` nothing was changed and `after` is what was before. `remarks`: what
     others have changed about the tables."""
@@ -124,3 +161,4 @@ class MaintenanceReport:
     after: Footprint
     actions: tuple[ActionReport, ...]
     remarks: tuple[str, ...] = ()
+    failures: tuple[StageFailure, ...] = ()

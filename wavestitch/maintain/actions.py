@@ -6,7 +6,7 @@ Each can be stopped anywhere and run again. None touches what a batch under way 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from wavestitch.batch.committed import repair_history
@@ -177,6 +177,11 @@ def remove_orphans(run: MaintenanceRun) -> ActionReport:
     )
 
 
+def prune_index(run: MaintenanceRun) -> ActionReport:
+    """Files that the index of this host knows and no retained snapshot names any more."""
+    return ActionReport("index", "files", run.tables.prune_index(apply=run.apply), None)
+
+
 def _projected_plans(run: MaintenanceRun, batches: Batches) -> tuple[set[str], list[str]]:
     """Committed plans whose offsets stand: the group carries our tag, of their head or of a later one."""
     done = batches.in_state(BatchState.COMMITTED)
@@ -211,12 +216,3 @@ def _published_in_every_snapshot(
     shrinking = [s for s in main if s.summary is None or s.summary.operation.value not in _GROWS_ONLY]
     looked = {s.snapshot_id for s in [*main[-1:], *shrinking, *aside]}
     return [find_published(table, ids, snapshot_id=s) for s in sorted(looked)]
-
-
-ACTIONS: dict[str, Callable[[MaintenanceRun], ActionReport]] = {
-    "landing": clear_landing,
-    "docs": clear_docs,
-    "held": delete_held,
-    "snapshots": expire,
-    "orphans": remove_orphans,
-}

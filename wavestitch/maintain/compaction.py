@@ -7,7 +7,6 @@ commits win against it. The old files stay until their snapshots expire.
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from wavestitch.contracts.compaction import CompactionJob, compacted_from_json
 from wavestitch.contracts.maintenance import ActionReport, TableState
 from wavestitch.local.jars import SPARK_TABLES, cached_jars
 from wavestitch.local.java import find_java
+from wavestitch.maintain.leftovers import job_folder
 from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun
 from wavestitch.maintain.what_goes import files_to_compact, smallest_good
 from wavestitch.tables.replacement_proof import prove_replacements
@@ -67,8 +67,8 @@ def _options(target: int, small_files: int) -> dict[str, str]:
 def _rewrite(run: MaintenanceRun, states: list[TableState], work: dict[str, dict[str, str]]) -> dict[str, int]:
     before = {s.name: s.main[0].snapshot_id if s.main else None for s in states}
     known = {s.name: _names(run, s.name) for s in states}
-    with tempfile.TemporaryDirectory(prefix="wavestitch-compact-") as folder:
-        job = Path(folder) / f"{secrets.token_hex(8)}.json"
+    with job_folder(run.deployment.settings.cache) as folder:
+        job = folder / f"{secrets.token_hex(8)}.json"
         job.write_text(CompactionJob(run.deployment.settings.tables.catalog, work).to_json(), encoding="utf-8")
         result = job.with_name(f"{job.stem}-result.json")
         run.say(f"Spark puts small files of {', '.join(sorted(work))} together")
@@ -97,15 +97,15 @@ def _names(run: MaintenanceRun, name: str) -> set[str]:
     return {local_path(f) for f in named_files(table)} if table is not None else set()
 
 
-def compact_locally(deployment: Deployment, *, say: Callable[[str], None]) -> Compact:
-    """The compaction app through spark-submit, on the master of the settings."""
-    spark = deployment.settings.spark
+def compact_locally(deployment: Deployment, *, say: Callable[[str], None], jars: Path | None = None) -> Compact:
+    """The compaction app through spark-submit, on the master of the settings. `jars`: the folder that Iceberg's are
+    fetched to once; the settings' cache unless given."""
+    spark, cache = deployment.settings.spark, jars or deployment.settings.cache
 
     def submit(job: Path, result: Path) -> None:
         conf = dict(deployment.spark_conf)
         if f"spark.sql.catalog.{deployment.settings.tables.catalog}" not in conf:  # otherwise described by hand
             conf = {**spark_catalog_conf(deployment.catalog_settings()), **conf}
-        cache = deployment.settings.cache
         java_home = spark.java_home or find_java(cache)
         if _JARS not in conf:
             folder = cached_jars(SPARK_TABLES, cache_dir=cache, java_home=java_home, say=say)

@@ -1,32 +1,26 @@
-"""One run of maintenance over a stream: its actions in order, and what was there before and after.
+"""One run of maintenance over a stream: its stages in order, and what was there before and after.
 
-In this order: what no batch needs goes first, then the tables are put in order, then snapshots, then files that nothing
-names any more. An action that fails ends the run, and what it may have let go of was nothing that anybody needs.
+A stage that fails does not keep the others from running: a broker that is away must not fill the disk. All failures are
+reported at the end. Only where bytes were found altered nothing more is let go of.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterable
 
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import Silent, Watcher
-from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.maintenance import ActionReport, MaintenanceReport
-from wavestitch.maintain.actions import ACTIONS
-from wavestitch.maintain.compaction import compact_locally, compact_tables
+from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal, Transient, WavestitchError
+from wavestitch.contracts.maintenance import STAGES, ActionReport, MaintenanceReport, StageFailure
+from wavestitch.maintain.compaction import compact_locally
 from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun, footprint
+from wavestitch.maintain.stages import NAMES, carry_out
 from wavestitch.settings import MaintainLimits
 
-_STEPS: dict[str, Callable[[MaintenanceRun], ActionReport]] = {
-    "landing": ACTIONS["landing"],
-    "docs": ACTIONS["docs"],
-    "held": ACTIONS["held"],
-    "compact": compact_tables,
-    "snapshots": ACTIONS["snapshots"],
-    "orphans": ACTIONS["orphans"],
-}
-NAMES = tuple(_STEPS)
+_NOT_RUN = "not run, since what is there was found altered"
+log = logging.getLogger(__name__)
 
 
 def maintain_stream(
@@ -57,10 +51,38 @@ def maintain_stream(
     )
     watch.begin(f"look at {stream}")
     before = footprint(run)
-    reports = []
-    for name, action in _STEPS.items():
-        if not only or name in only:
-            watch.begin(name)
-            reports.append(action(run))
+    reports: list[ActionReport] = []
+    failures: list[StageFailure] = []
+    for stage in STAGES:
+        if only and stage.name not in only:
+            continue
+        if stage.forgets and any(f.altered for f in failures):
+            failures.append(StageFailure(stage.name, _NOT_RUN))
+            continue
+        watch.begin(stage.name)
+        try:
+            reports.append(carry_out(stage.name, run))
+        except Exception as error:
+            failures.append(_failure(stage.name, error))
+            watch.say(f"{stage.name} failed: {failures[-1].message}")
     remarks = tuple(run.tables.remarks())
-    return MaintenanceReport(stream, apply, before, footprint(run) if apply else before, tuple(reports), remarks)
+    after = footprint(run) if apply else before
+    return MaintenanceReport(stream, apply, before, after, tuple(reports), remarks, tuple(failures))
+
+
+def raise_failures(reports: Iterable[MaintenanceReport]) -> None:
+    """What failed in these runs, as one error; the one that somebody has to do something about counts."""
+    found = [(r.stream, f) for r in reports for f in r.failures]
+    if not found:
+        return
+    kind = Terminal if any(f.terminal for _, f in found) else Transient
+    sentences = "; ".join(f"{f.stage} of {stream}: {f.message}" for stream, f in found)
+    raise kind(f"{len(found)} parts of maintenance did not go through, all others did: {sentences}")
+
+
+def _failure(stage: str, error: Exception) -> StageFailure:
+    if not isinstance(error, WavestitchError):
+        log.error("maintenance: %s failed", stage, exc_info=error)
+    message = error.message if isinstance(error, WavestitchError) else f"{type(error).__name__}: {error}"
+    terminal = not isinstance(error, Transient | StateUnknown | OSError)
+    return StageFailure(stage, message, terminal=terminal, altered=isinstance(error, Altered))

@@ -7,11 +7,11 @@ its name; what our own mistakes raise (a wrong type, a missing key) stays what i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pyarrow as pa
 from pydantic import ValidationError as InvalidModel
 from pyiceberg import exceptions as iceberg
-from requests import exceptions as http
 from sqlalchemy import exc as sql
 
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Transient, WavestitchError
@@ -57,7 +57,7 @@ def _file(name: str, why: str) -> WavestitchError:
     return Transient(f"{name}: a file could not be read or written ({why}); try again")
 
 
-MEANINGS: dict[type[Exception], _Meaning] = {
+_MEANINGS: dict[type[Exception], _Meaning] = {
     iceberg.TableAlreadyExistsError: _there,
     iceberg.ViewAlreadyExistsError: _there,
     iceberg.NamespaceAlreadyExistsError: _there,
@@ -92,11 +92,6 @@ MEANINGS: dict[type[Exception], _Meaning] = {
     sql.ArgumentError: _settings,
     sql.NoSuchModuleError: _settings,
     sql.SQLAlchemyError: _away,
-    http.InvalidURL: _settings,
-    http.MissingSchema: _settings,
-    http.InvalidSchema: _settings,
-    http.SSLError: _settings,
-    http.RequestException: _away,
     InvalidModel: _unreadable,
     pa.ArrowException: _unreadable,
     FileNotFoundError: _gone,
@@ -106,7 +101,17 @@ MEANINGS: dict[type[Exception], _Meaning] = {
     ImportError: _settings,
     ValueError: _unreadable,
 }
-"""By class; of an error's classes the most special one that stands here counts."""
+
+
+@cache
+def meanings() -> dict[type[Exception], _Meaning]:
+    """By class; of an error's classes the most special one that stands here counts."""
+    from requests import exceptions as http  # noqa: PLC0415 - a SQL catalog does without; a sixth of a second
+
+    set_up: dict[type[Exception], _Meaning] = dict.fromkeys(
+        (http.InvalidURL, http.MissingSchema, http.InvalidSchema, http.SSLError), _settings
+    )
+    return {**_MEANINGS, http.RequestException: _away, **set_up}
 
 
 def meaning_of(error: Exception, *, name: str) -> WavestitchError | None:
@@ -114,8 +119,8 @@ def meaning_of(error: Exception, *, name: str) -> WavestitchError | None:
     if isinstance(error, WavestitchError):
         return error
     for kind in type(error).__mro__:
-        if kind in MEANINGS:
-            return MEANINGS[kind](name, brief(error))
+        if kind in meanings():
+            return meanings()[kind](name, brief(error))
     if type(error).__module__ == "builtins":
         return None
     return Terminal(f"{name}: {brief(error)}")

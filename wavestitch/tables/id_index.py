@@ -68,16 +68,19 @@ class IdIndex:
             return [FileWithIds(t, by_path[t.file.file_path]) for t in tasks]
         return [FileWithIds(FileScanTask(n.data_file()), named[n]) for n in sorted(named)]
 
-    def prune(self, table: Table, *, column: str = "waveform_id") -> None:
-        """Forget the files that no retained snapshot names any more."""
+    def prune(self, table: Table, *, apply: bool = True, column: str = "waveform_id") -> int:
+        """How many files are known that no retained snapshot names any more, and with `apply` forgotten."""
         path, identity = self._store_of(table, column)
+        if not path.exists():
+            return 0
         named = {_part(m) for s in table.metadata.snapshots for m in _manifests(table, s.snapshot_id)}
         try:
-            if path.exists():
-                with _usable(path), open_store(path, identity, write=True) as store:
-                    store.forget_all_but(named)
-        except Damaged:
+            with _usable(path), open_store(path, identity, write=apply) as store:
+                return store.forget_all_but(named) if apply else store.count_all_but(named)
+        except Damaged as error:
+            log.warning("the index of ids %s is removed: %s", path, error)
             _remove(path)
+            return 0
 
     def _find(self, table: Table, ids: Collection[str], *, column: str, snapshot_id: int | None) -> dict[str, set[str]]:
         """Names of files with ids. What is damaged is removed, and the loop goes round with a new one."""

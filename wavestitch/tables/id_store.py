@@ -115,19 +115,29 @@ class IdStore:
             rows.append((part, body + self._digest(b"part", part.encode(), body)))
         self._db.executemany("INSERT OR REPLACE INTO part VALUES (?, ?)", rows)
 
-    def forget_all_but(self, parts: Collection[str]) -> None:
-        """Keep these parts of the table, and their files."""
-        kept = self.known_parts(parts)
-        files = np.unique(np.concatenate([*kept.values(), np.empty(0, "<u4")]))
-        rest = {}
-        for number, body in self._bodies(range(_BUCKETS)).items():
-            entries = np.frombuffer(body, _ENTRY)
-            rest[number] = entries[np.isin(entries["file"], files)].tobytes()
-        self._write(rest)
-        gone = [(n,) for (n,) in self._db.execute("SELECT number FROM file") if n not in set(files.tolist())]
-        self._db.executemany("DELETE FROM file WHERE number = ?", gone)
-        others = [(n,) for (n,) in self._db.execute("SELECT name FROM part") if n not in kept]
+    def count_all_but(self, parts: Collection[str]) -> int:
+        """How many files are in none of these parts of the table."""
+        kept = self._files_in(parts)
+        return sum(n not in kept for (n,) in self._db.execute("SELECT number FROM file")) if self._made else 0
+
+    def forget_all_but(self, parts: Collection[str]) -> int:
+        """Keep these parts of the table and their files; how many files went."""
+        kept = self._files_in(parts)
+        gone = [(n,) for (n,) in self._db.execute("SELECT number FROM file") if n not in kept]
+        if gone:
+            stay = np.array(sorted(kept), "<u4")
+            rest = {}
+            for number, body in self._bodies(range(_BUCKETS)).items():
+                entries = np.frombuffer(body, _ENTRY)
+                rest[number] = entries[np.isin(entries["file"], stay)].tobytes()
+            self._write(rest)
+            self._db.executemany("DELETE FROM file WHERE number = ?", gone)
+        others = [(n,) for (n,) in self._db.execute("SELECT name FROM part") if n not in parts]
         self._db.executemany("DELETE FROM part WHERE name = ?", others)
+        return len(gone)
+
+    def _files_in(self, parts: Collection[str]) -> set[int]:
+        return {n for numbers in self.known_parts(parts).values() for n in numbers.tolist()}
 
     # the root, and proving
 

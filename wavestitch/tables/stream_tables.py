@@ -48,6 +48,14 @@ class StreamTables:
         """The published table as it is now, for readers; None before the first commit."""
         return self._waveforms.load()
 
+    def prune_index(self, *, apply: bool) -> int:
+        """How many files the index of ids knows that no retained snapshot names, and with `apply` forgets."""
+        if self._id_index is None:
+            return 0
+        return sum(
+            self._id_index.prune(table, apply=apply) for stored in self.stored() if (table := stored.load()) is not None
+        )
+
     def remarks(self) -> list[str]:
         """What others have changed about the three tables, a sentence each. None of it is obeyed."""
         return [said for stored in self.stored() for said in stored.changed_properties()]
