@@ -9,7 +9,7 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check faults soak hostile bench bench-quick lock lock-jars clean runtime dev
+.PHONY: help demo up down test check faults soak hostile bench bench-quick lock sbom lock-jars clean runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,11 +26,12 @@ down: runtime ## Stop what `make up` started; data stay
 test: dev ## Run all tests (they start real Kafka brokers), WORKERS=2 at a time
 	$(PYTHON) -m pytest -n $(or $(WORKERS),2) --no-loadscope-reorder
 
-check: dev ## Lint, formatting, types, and the direction of imports
+check: dev ## Lint, formatting, types, the direction of imports, and the shell scripts
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	.venv/bin/shellcheck scripts/*.sh .ci/run
 
 faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped
 	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))
@@ -52,6 +53,9 @@ lock: ## Resolve requirements/*.in anew and pin the result by hash
 	$(UV) $(COMPILE) requirements/dev.in -o requirements/dev.txt
 	sed -i.old '/^--find-links/d' requirements/runtime.txt requirements/dev.txt
 	rm -f requirements/runtime.txt.old requirements/dev.txt.old
+
+sbom: runtime ## Write the bill of materials (CycloneDX) of what is locked: sbom.json
+	$(PYTHON) scripts/sbom.py >sbom.json
 
 lock-jars: runtime ## Fetch the jars anew and write down their digests
 	$(PYTHON) scripts/pin_jars.py
