@@ -63,7 +63,7 @@ def scan_carefully(
             for batch, (head, aborted) in zip(got.batches, told_apart(heads, got.aborted), strict=True):
                 if head.control is None and not aborted:
                     records = size = 0
-                    for message in _records(batch, slice_, offset):
+                    for message in records_of(batch, slice_, offset):
                         holes.add(message.offset_)
                         size += take(message, message.offset_)
                         records += 1
@@ -73,7 +73,7 @@ def scan_carefully(
     return holes.close(slice_.end)
 
 
-def _records(batch: RawBatch, slice_: OffsetRange, start: int) -> Iterator[RawMessage]:
+def records_of(batch: RawBatch, slice_: OffsetRange, start: int) -> Iterator[RawMessage]:
     """The records of a batch that lie in the slice, from `start` on."""
     reader = inflated(batch.codec, batch.body)
     seen = start - 1

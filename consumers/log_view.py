@@ -11,17 +11,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from consumers.group_state import commit_group, committed_offsets, live_members
-from consumers.record_probe import probe_records
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
 from wavestitch.kafka.client_settings import KafkaSettings, admin_config, consumer_config
 from wavestitch.kafka.kafka_errors import is_refused_login, kafka_error, translate
 
+_NO_ID = Uuid(0, 0)
+"""What the client makes of it that a broker gives none."""
 _NO_RECORD = -1
 """Kafka's answer where no record is as late as the time that was asked for."""
 _LOOK_SECONDS = 0.25
@@ -36,6 +37,10 @@ class KafkaLog:
         self._complaint: tuple[float, KafkaError] | None = None
         self._bootstrap = settings.bootstrap
         self._settings = settings
+        if settings.protocol == "sasl_plaintext":
+            from wavestitch.kafka.raw_log import check_listeners  # noqa: PLC0415 - for logins in the clear alone
+
+            check_listeners(settings, deadline=deadline)
         self._admin = AdminClient(admin_config(settings, on_error=self._remember))
 
     def topic(self, name: str) -> TopicView:
@@ -50,15 +55,17 @@ class KafkaLog:
                     topic=name,
                 ) from None
             raise self._error(raised, doing) from raised
+        topic_id = _identity(found.topic_id, name, self._bootstrap)
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         configs = self._admin.describe_configs([resource], request_timeout=self._deadline)
         options = self._result(configs[resource], f"reading the configuration of topic {name}")
         return TopicView(
             name=name,
-            topic_id=str(found.topic_id),
+            topic_id=topic_id,
             partitions=tuple(sorted(p.id for p in found.partitions)),
             compacted="compact" in options["cleanup.policy"].value,
             max_message_bytes=int(options["max.message.bytes"].value),
+            compression=options["compression.type"].value,
         )
 
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
@@ -78,6 +85,8 @@ class KafkaLog:
         return {p: f.offset if f.offset >= 0 else ends[p].stable_end for p, f in found.items()}
 
     def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
+        from consumers.record_probe import probe_records  # noqa: PLC0415 - kafka-python takes half a second to import
+
         return probe_records(self._settings, topic, starts)
 
     def members(self, group: str) -> Sequence[str]:
@@ -182,3 +191,14 @@ class KafkaLog:
 
 def _epoch(value: int | None) -> int | None:
     return value if value is not None and value >= 0 else None
+
+
+def _identity(topic_id: Any, topic: str, bootstrap: str) -> str:
+    if topic_id is None or str(topic_id) == str(_NO_ID):
+        raise Refused(
+            f"the broker at {bootstrap} gives topic {topic} no topic id: a topic that was deleted and made again could "
+            "not be told from it, and an offset could mean two records; use brokers of version 2.8 or later, with an "
+            "inter-broker protocol from 2.8 on",
+            topic=topic,
+        )
+    return str(topic_id)

@@ -1,6 +1,7 @@
 """How large a topic's records are: a few of each partition are looked at before a stream's first batch is planned.
 
-Decides nothing and proves nothing: what it does not learn, the reader's budget keeps. Never joins a group.
+Decides nothing and proves nothing: what it does not learn, the reader's budget keeps. Reads raw batches, so that a
+batch which blows up costs no more than the records that are looked at.
 """
 
 from __future__ import annotations
@@ -8,70 +9,49 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from itertools import islice
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-
+from consumers.careful_scan import records_of
+from consumers.raw_message import RawMessage
+from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Probe
-from wavestitch.kafka.client_settings import KafkaSettings, consumer_config
-from wavestitch.kafka.kafka_errors import is_passing
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.raw_log import OutOfRange, RawLog
 
 _RECORDS = 5
 _PARTITIONS = 16
 _SECONDS = 3.0
-_FETCH_BYTES = 1 << 20
+_FETCH_BYTES = 64 << 10
 """A batch of the broker's that is larger comes all the same, alone."""
+_FAR = 1 << 62
+_CONTROL = 0x20
 
 
 def probe_records(settings: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Probe:
     """Up to five records of each of up to sixteen partitions; fewer where they take too long or may not be read."""
-    chosen = sorted(starts)[:: max(1, -(-len(starts) // _PARTITIONS))]
-    config = consumer_config(settings, group="wavestitch-probe", isolation="read_committed")
-    # Small fetches and a small queue: of a partition that holds gigabytes a few records are wanted.
-    consumer = Consumer(
-        {
-            **config,
-            "max.partition.fetch.bytes": _FETCH_BYTES,
-            "fetch.max.bytes": max(_FETCH_BYTES, int(config.get("message.max.bytes", _FETCH_BYTES))),
-            "queued.max.messages.kbytes": _FETCH_BYTES >> 10,
-        }
+    sizes: list[int] = []
+    until = time.monotonic() + _SECONDS
+    with RawLog(settings, topic, deadline=_SECONDS) as raw, suppress(WavestitchError, OutOfRange):
+        for p in sorted(starts)[:: max(1, -(-len(starts) // _PARTITIONS))]:
+            if time.monotonic() > until:
+                break
+            sizes += _look(raw, OffsetRange(p, starts[p], _FAR))
+    return Probe(len(sizes), sum(sizes))
+
+
+def _look(raw: RawLog, slice_: OffsetRange) -> list[int]:
+    found = raw.fetch(slice_.partition, slice_.start, most_bytes=_FETCH_BYTES)
+    records = (
+        record
+        for batch in found.batches
+        if not batch.attributes & _CONTROL
+        for record in records_of(batch, slice_, slice_.start)
     )
-    sizes: dict[int, list[int]] = {p: [] for p in chosen}
-    with suppress(KafkaException):
-        consumer.assign([TopicPartition(topic, p, starts[p]) for p in chosen])
-        _look(consumer, topic, sizes)
-    consumer.close()
-    found = [size for some in sizes.values() for size in some]
-    return Probe(len(found), sum(found))
+    return [_stored(record) for record in islice(records, _RECORDS)]
 
 
-def _look(consumer: Any, topic: str, sizes: dict[int, list[int]]) -> None:
-    waiting = set(sizes)
-    deadline = time.monotonic() + _SECONDS
-    while waiting and time.monotonic() < deadline:
-        for message in consumer.consume(_RECORDS * len(waiting), 0.2):
-            p = message.partition()
-            error = message.error()
-            if error is not None:
-                if error.code() == KafkaError._PARTITION_EOF:
-                    waiting.discard(p)
-                elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED and not is_passing(error):
-                    return  # no right to read it, say
-                continue
-            if p in waiting:
-                sizes[p].append(_stored(message))
-                if len(sizes[p]) >= _RECORDS:
-                    waiting.discard(p)
-                    consumer.pause([TopicPartition(topic, p)])
-
-
-def _stored(message: Any) -> int:
-    try:
-        headers = message.headers() or ()
-    except UnicodeDecodeError:  # a header's name that is no text
-        headers = ()
-    return (
-        len(message.key() or b"")
-        + len(message.value() or b"")
-        + sum(len(name.encode(errors="replace")) + len(value or b"") for name, value in headers)
-    )
+def _stored(record: RawMessage) -> int:
+    """Key, headers and value, as a reader counts them."""
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers_)
+    return len(record.key_ or b"") + len(record.value_ or b"") + headers

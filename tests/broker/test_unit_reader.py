@@ -94,7 +94,7 @@ def test_children_die_with_their_parent(rig: Rig, topic_factory: Any, tmp_path: 
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path) as parent:
         wait_for(lambda: len(readers_of(tmp_path)) == 2)
         parent.kill()
-    wait_for(lambda: not readers_of(tmp_path), 5)
+    wait_for(lambda: not readers_of(tmp_path), 20)
 
 
 def test_a_child_that_is_killed_is_a_transient_error_and_ends_the_others(

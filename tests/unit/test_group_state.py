@@ -6,9 +6,11 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition, Uuid
 
 from consumers.group_state import committed_offsets
+from consumers.log_view import _identity
+from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.position import GroupOffset
 
 MOVING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE)
@@ -47,6 +49,13 @@ def test_the_whole_deadline_is_waited_for_a_coordinator_that_never_settles_and_n
         ask(client, 0.8)
     assert 0.8 <= time.monotonic() - began < 5
     assert client.asked <= 12
+
+
+@pytest.mark.parametrize("given", [None, Uuid(0, 0)])
+def test_a_broker_that_gives_no_topic_ids_is_refused_by_name(given: Uuid | None) -> None:
+    with pytest.raises(Refused, match=r"gives topic waves no topic id: .* use brokers of version 2\.8 or later"):
+        _identity(given, "waves", "k:9092")
+    assert _identity(Uuid(1, 2), "waves", "k:9092") == str(Uuid(1, 2))
 
 
 def test_another_error_is_raised_at_once() -> None:

@@ -18,13 +18,15 @@ from wavestitch.contracts.position import GroupOffset, Head, Position
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """What the broker says about a topic. `max_message_bytes`: the broker's limit for one record batch."""
+    """What the broker says about a topic. `max_message_bytes`: the broker's limit for one record batch. `compression`:
+    with `producer` whoever writes chooses, and a batch of a few kilobytes may hold gigabytes."""
 
     name: str
     topic_id: str
     partitions: tuple[int, ...]
     compacted: bool
     max_message_bytes: int
+    compression: str = "producer"
 
 
 class PartitionEnds(NamedTuple):
