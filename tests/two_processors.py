@@ -55,7 +55,7 @@ _STOP_SECONDS = 90
 """What a worker has started may take so long to stop."""
 
 
-class BothProcessors(LoadScopeScheduling):  # type: ignore[misc]
+class BothProcessors(LoadScopeScheduling):
     """Deals out files, or what the lists above say instead, in the order in which they were collected."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -29,7 +30,7 @@ class Starter:
     java_home: Path
     jars: Path
 
-    def __call__(self, folder: Path, **more: object) -> Broker:
+    def __call__(self, folder: Path, **more: Any) -> Broker:
         return start_broker(folder=folder, java_home=self.java_home, jars=self.jars, **more)
 
 

@@ -216,7 +216,7 @@ def test_markers_side_by_side_are_proven_however_many_and_wherever_slices_are_cu
 def test_a_stream_of_small_transactions_is_proven_by_few_fetches(rig: Rig, topic_factory: Any) -> None:
     topic = topic_factory()
     sender = rig.sender(topic, transactional=True, value_bytes=1000)
-    sent = [v for n in range(60) for v in (sender.commit(3) if n % 3 else sender.abort(3) or [])]
+    sent = [v for n in range(60) for v in (sender.commit(3) if n % 3 else sender.abort(3) or [])]  # type: ignore[func-returns-value]
     end = rig.settled_end(topic)
     assert end == 240
     assert payloads(rig.read(rig.plan(topic, [[(0, 0, end)]]))) == sent

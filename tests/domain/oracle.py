@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
     id: str
     seq: int
-    count: int | None
+    count: int | None  # type: ignore[assignment]
     meta: bytes
     digest: str | None
     value: bytes
@@ -139,7 +139,7 @@ def truths(sent: Iterable[Sent]) -> dict[str, Truth]:
     """Every waveform that has a valid chunk among these records."""
     found: dict[str, list[Piece]] = {}
     for record in sent:
-        piece = piece_of(record)
+        piece = piece_of(record)  # type: ignore[arg-type]
         if piece is not None:
             found.setdefault(piece.id, []).append(piece)
     return {i: Truth(tuple(pieces)) for i, pieces in found.items()}

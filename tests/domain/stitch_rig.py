@@ -49,7 +49,7 @@ class Landed:
             "piece",
         )
         return [
-            ChunkFacts(*(r.get(n) for n in names), r.get("reason"), None, file=first_file + n, row=i)
+            ChunkFacts(*(r.get(n) for n in names), r.get("reason"), None, file=first_file + n, row=i)  # type: ignore[call-arg, misc]
             for n, rows in enumerate(self.rows)
             for i, r in enumerate(rows)
         ]
@@ -77,7 +77,8 @@ def make_job(
     folder: Path, corpora: Sequence[Landed], *, codec: Codec = "none", task_bytes: int = 1 << 30, tasks: int = 1
 ) -> StitchJob:
     """One job over all corpora, their files numbered through."""
-    facts, files = [], []
+    facts: list[ChunkFacts] = []
+    files: list[Any] = []
     for landed in corpora:
         facts += landed.facts(first_file=len(files))
         files += [str(p) for p in landed.files]

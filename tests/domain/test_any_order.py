@@ -16,7 +16,7 @@ from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from tests.memory.sight import look_around
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.contracts.stream import Reading, Stream
+from wavestitch.contracts.stream import Limits, Reading, Stream
 
 CLOCK_MS = 1_700_000_000_000
 
@@ -75,7 +75,7 @@ def carry(sent: list[Sending], *, partitions: int, workers: int, most: int = 100
         topic="waves",
         group="waves-batches",
         reading=Reading(workers=workers, min_slice=1),
-        limits={"max_batch_records": most},
+        limits=Limits(max_batch_records=most),
     )
     for one in [*sent, None]:
         if one is not None:

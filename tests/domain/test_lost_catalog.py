@@ -180,6 +180,6 @@ def test_a_plan_beside_a_batch_that_commits_meanwhile_is_not_refused(bench: Benc
             ingest(bench)
         return real(*args)  # type: ignore[arg-type]
 
-    bench.log.group_offsets = slow  # type: ignore[method-assign]
+    bench.log.group_offsets = slow  # type: ignore[assignment, method-assign]
     ingest(bench)
     assert published(bench) == {"a", "b", "c"}

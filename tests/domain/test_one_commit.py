@@ -48,7 +48,7 @@ def tables(settings: CatalogSettings) -> StreamTables:
 def set_properties(settings: CatalogSettings, name: str, **properties: str) -> None:
     """As any other program does that may alter the table."""
     with open_catalog(settings).load_table(name).transaction() as change:
-        change.set_properties(**properties)
+        change.set_properties(**properties)  # type: ignore[arg-type]
 
 
 def metadata_files(tmp_path: Path) -> set[Path]:

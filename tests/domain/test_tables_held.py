@@ -127,7 +127,7 @@ class TestHeld:
 class TestHistory:
     def test_rows_come_back_newest_first_and_once(self, tables):
         rows = [
-            BatchRow("p", f"d{n}", n, 1, "ingest", "ecg", 1_767_614_400_000 + n, [[0, 1, 2]], {"read": n})
+            BatchRow("p", f"d{n}", n, 1, "ingest", "ecg", 1_767_614_400_000 + n, [[0, 1, 2]], {"read": n})  # type: ignore[arg-type]
             for n in range(4)
         ]
         tables.append_batches(rows[:2])

@@ -71,7 +71,12 @@ def read_here(
         ticks = itertools.count()
         receipts.append(
             read_unit(
-                plan=plan, unit=unit, kafka=kafka, folder=folder, progress=tell, clock=lambda t=ticks: float(next(t))
+                plan=plan,
+                unit=unit,
+                kafka=kafka,
+                folder=folder,
+                progress=tell,
+                clock=lambda t=ticks: float(next(t)),  # type: ignore[misc]
             )
         )
     return receipts

@@ -88,7 +88,7 @@ def die_around_the_commit(point: str, die: Callable[[], Any]) -> None:
                 commit(self, *args)
             return die()
 
-        StreamTables.commit = killed_commit  # type: ignore[method-assign]
+        StreamTables.commit = killed_commit  # type: ignore[assignment, method-assign]
 
 
 def run_killed(config: Path, point: str, *, seconds: float) -> None:

@@ -49,7 +49,7 @@ AUDIT = dict.fromkeys(
 
 
 def produced(offset: int, letter: Any, seen: str = "committed") -> Produced:
-    return Produced(T, 0, offset, NOW, *letter, seen)
+    return Produced(T, 0, offset, NOW, *letter, seen)  # type: ignore[call-arg]
 
 
 def proof_of(letter: Any) -> str:

@@ -77,13 +77,13 @@ class Witness:
         self.history.append(Planned(under_way(), *facts, stands, ranges))
 
     def _read(self, plan_id: str, wanted: Any, offsets: list[int]) -> None:
-        self.history.append(Read(under_way(), plan_id, self._log.topic_id, *wanted, tuple(offsets)))
+        self.history.append(Read(under_way(), plan_id, self._log.topic_id, *wanted, tuple(offsets)))  # type: ignore[call-arg]
 
     def _held(self, row: StoredHeld) -> None:
         held = row.held
         chunk = held.chunk
         facts = (chunk.waveform_id, chunk.seq, chunk.length, chunk.piece.hex(), chunk.reason is None)
-        self.history.append(Held(under_way(), *chunk.coordinate, *facts, held.reason.value, held.decision, row.payload))
+        self.history.append(Held(under_way(), *chunk.coordinate, *facts, held.reason.value, held.decision, row.payload))  # type: ignore[arg-type]
 
     def _committed(self, head: Any, rows: list[PublishedRow]) -> None:
         for row in rows:

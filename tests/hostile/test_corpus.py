@@ -18,7 +18,7 @@ BY_OPERATORS = {Reason.PARKED}
 
 def test_there_are_at_least_150_distinct_kinds_of_records_and_200_of_all() -> None:
     assert len({k.records for k in record_kinds()}) == len(record_kinds()) >= 150
-    names = [k.name for k in (*record_kinds(), *file_kinds(), *yaml_kinds())]
+    names = [k.name for k in (*record_kinds(), *file_kinds(), *yaml_kinds())]  # type: ignore[attr-defined]
     assert [n for n, count in Counter(names).items() if count > 1] == []
     assert len(names) >= 200
 

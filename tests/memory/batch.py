@@ -261,8 +261,8 @@ def facts_of(record: Record, file: int, row: int) -> ChunkFacts:
     found = parse_chunk(record.key, record.headers, record.value)
     place = (record.partition, record.offset, record.timestamp_ms)
     if isinstance(found, Chunk):
-        return ChunkFacts(*place, *found, reason=None, evidence=None, file=file, row=row)
+        return ChunkFacts(*place, *found, reason=None, evidence=None, file=file, row=row)  # type: ignore[arg-type]
     value = record.value or b""
     claims = (found.waveform_id, found.seq, None, zlib.crc32(value), len(value), None, None)
     piece = record_digest(record.key, record.headers, record.value)
-    return ChunkFacts(*place, *claims, piece, reason=found.reason, evidence=found.evidence, file=file, row=row)
+    return ChunkFacts(*place, *claims, piece, reason=found.reason, evidence=found.evidence, file=file, row=row)  # type: ignore[arg-type]

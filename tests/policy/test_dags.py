@@ -114,7 +114,7 @@ def test_what_cannot_help_is_not_tried_again_and_what_can_is(dags: dict[str, Any
     from airflow.sdk import RetryAction  # noqa: PLC0415
 
     wanted = dict.fromkeys(errors.Terminal.__subclasses__(), RetryAction.FAIL)
-    wanted |= {errors.Transient: RetryAction.RETRY, errors.StateUnknown: RetryAction.RETRY}
+    wanted |= {errors.Transient: RetryAction.RETRY, errors.StateUnknown: RetryAction.RETRY}  # type: ignore[dict-item]
     for task in dags["ingest_ecg"].tasks:
         assert task.retries == 2
         assert task.retry_policy is not None, f"DAG ingest_ecg, task {task.task_id}: no retry_policy (default_args)"

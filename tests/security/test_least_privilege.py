@@ -139,7 +139,7 @@ def test_a_rewind_by_somebody_who_may_not_move_the_group_is_in_force_and_says_so
     assert group == before[1]
     JOBS["planner"](prepared.secure.enter("planner"), prepared.plan_id)
     shown = {parse_tag(at.metadata) for at in prepared.secure.stands()[1].values()}
-    assert shown == {(head.generation, head.sequence)}
+    assert {(tag.generation, tag.sequence) for tag in shown} == {(head.generation, head.sequence)}
 
 
 def _beyond(admin: AdminClient, topic: str) -> dict[str, Callable[[], Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,8 @@ def test_a_permission_that_is_revoked_while_a_unit_is_read_ends_it_and_nothing_i
     send_chunks(cut(big, 512 << 10), topic=secure.whole.topic, settings=owner.producer_settings())
     planned = make_plan(DeploymentEdges(owner, STREAM))
     edges = DeploymentEdges(reader, STREAM, read=read_here)
-    before, revoked = secure.stands(), []
+    before = secure.stands()
+    revoked: list[Any] = []
 
     def revoke(records: int, size: int) -> None:
         if not revoked:

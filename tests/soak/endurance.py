@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tests.conftest import ROOT
@@ -79,7 +80,7 @@ class Endurance:
                 self.sample()
                 due = now + self.sample_seconds
             number += 1
-            self.guarded(f"round {number}", lambda n=number: self.round(n))
+            self.guarded(f"round {number}", partial(self.round, number))
         self.whole.send(self.production.rest())
         self.guarded("the last batches", self.drain)
         self.guarded("the last maintenance", self.maintain)

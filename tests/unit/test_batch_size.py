@@ -105,7 +105,7 @@ def test_what_a_stopped_reader_saw_teaches_the_next_plan_from_the_same_place_onl
 def test_a_plan_whose_reader_never_gets_through_is_halved_until_it_does() -> None:
     log, tables = filled(600, 1000), MemoryTables(MemoryFiles())
     stops: list[ReaderStop] = []
-    sizes = []
+    sizes: list[int] = []
     while not sizes or sizes[-1] > 1:
         plan = planned(log, tables, stops=stops)
         sizes.append(plan.records)

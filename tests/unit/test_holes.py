@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     from within a batch."""
 
     kind: str
-    count: int
+    count: int  # type: ignore[assignment]
 
 
 class Log:

@@ -25,7 +25,7 @@ def test_a_verdict_is_read_back_as_it_was_written(verdict: Verdict) -> None:
 
 
 def test_the_same_verdict_is_always_the_same_text() -> None:
-    reordered = {w: FULL.failed[w] for w in reversed(FULL.failed)}
+    reordered = {w: FULL.failed[w] for w in reversed(list(FULL.failed))}
     assert Verdict(reordered, FULL.closed, FULL.reported, 7, 4, FULL.docs).to_json() == FULL.to_json()
 
 
