@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_settings import EnvSettingsSource, SettingsError
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.redaction import is_secret, secret_inside, shown_address, shown_section
@@ -23,6 +24,7 @@ CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
 _PREFIX = "WAVESTITCH_"
 _PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
 _FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("spark", "conf"))
+_TABLES = ("kafka", "tables", "spark", "maintain")
 _ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse"), ("spark", "master"))
 
 
@@ -151,9 +153,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         found = tomllib.loads(path.read_text()) if path else {}
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise BadInput(f"{path} cannot be read as TOML: {error}") from None
-    for name, value in env.items():
-        if name.startswith(_PREFIX) and name != CONFIG_VARIABLE:
-            _override(found, name.removeprefix(_PREFIX).lower().split("__"), value)
+    _lay_over(found, _Overrides(env).checked())
     where = str(path) if path else "the environment (no wavestitch.toml found; `wavestitch up` makes one)"
     try:
         return Settings.model_validate(found)
@@ -221,10 +221,31 @@ def _config_path(env: Mapping[str, str]) -> Path | None:
     return next((p for p in _PLACES if p.is_file()), None)
 
 
-def _override(found: dict[str, Any], path: list[str], value: str) -> None:
-    for part in path[:-1]:
-        inner = found.setdefault(part, {})
-        if not isinstance(inner, dict):
-            raise BadInput(f"{_PREFIX}{'__'.join(path).upper()} does not name a setting; see docs/settings.md")
-        found = inner
-    found[path[-1]] = value
+class _Overrides(EnvSettingsSource):
+    """What the environment says of the settings; of a list or a table, JSON or one entry a variable."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._given = {name: value for name, value in environment.items() if name != CONFIG_VARIABLE}
+        super().__init__(Settings, env_prefix=_PREFIX, env_nested_delimiter="__", case_sensitive=False)  # type: ignore[arg-type]  # any model will do
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return {name.lower(): value for name, value in self._given.items()}
+
+    def checked(self) -> dict[str, Any]:
+        for name in self._given:
+            if name.startswith(_PREFIX):
+                section, *inner = name.removeprefix(_PREFIX).lower().split("__")
+                if section not in Settings.model_fields or (inner and section not in _TABLES):
+                    raise BadInput(f"{name} does not name a setting; see docs/settings.md")
+        try:
+            return self()
+        except SettingsError as error:
+            raise BadInput(f"the environment: {error}; see docs/settings.md") from None
+
+
+def _lay_over(found: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, dict) and isinstance(found.get(key), dict):
+            _lay_over(found[key], value)
+        else:
+            found[key] = value

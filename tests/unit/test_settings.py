@@ -37,6 +37,32 @@ def test_the_environment_overrides_the_file(config: Path) -> None:
     assert load(config, WAVESTITCH_KAFKA__BOOTSTRAP="h:2", WAVESTITCH_CODEC="none").kafka.bootstrap == "h:2"
 
 
+def test_an_override_names_one_entry_of_a_table_or_is_json(config: Path) -> None:
+    found = load(
+        config,
+        WAVESTITCH_MAINTAIN__STREAMS__ECG__DATA_DOCS="3 d",
+        WAVESTITCH_SPARK__ENVIRONMENT='["AWS_PROFILE"]',
+        **{"WAVESTITCH_KAFKA__OPTIONS__SASL.USERNAME": "ada"},
+    )
+    assert found.maintain.of("ecg").data_docs == 3 * 86400
+    assert found.spark.environment == ("AWS_PROFILE",)
+    assert found.kafka.options == {"sasl.password": "env:CANARY", "sasl.username": "ada"}
+
+
+@pytest.mark.parametrize(
+    "name", ["WAVESTITCH_LANDINGS", "WAVESTITCH_LANDING__X", "WAVESTITCH_", "WAVESTITCH_KAFKAS__BOOTSTRAP"]
+)
+def test_an_override_of_what_is_no_setting_is_refused_by_name(config: Path, name: str) -> None:
+    with pytest.raises(BadInput, match=rf"{name} does not name a setting"):
+        load(config, **{name: "x"})
+
+
+def test_an_override_that_cannot_be_read_is_refused_without_its_value(config: Path) -> None:
+    with pytest.raises(BadInput, match="the environment: ") as refused:
+        load(config, WAVESTITCH_SPARK__ENVIRONMENT="[hunter2")
+    assert "hunter2" not in refused.value.message
+
+
 def test_an_unknown_key_is_refused_by_name(config: Path) -> None:
     config.write_text(TEXT + "[spark]\nmastre = 'x'\n")
     with pytest.raises(BadInput, match=r"spark\.mastre"):
