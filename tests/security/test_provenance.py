@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import unicodedata
 from pathlib import Path
 
@@ -39,3 +41,14 @@ def test_no_text_of_ours_hides_what_it_says() -> None:
             for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
                 hidden = [c for c in line if unicodedata.category(c) in ("Cf", "Co", "Cn") and c != "\u00ad"]
                 assert not hidden, f"{path.relative_to(ROOT)}:{number} holds {hidden!r}"
+
+
+def test_what_installs_the_rest_is_the_pinned_one_even_where_another_is_on_path(tmp_path: Path) -> None:
+    (tmp_path / "uv").write_text("#!/bin/sh\necho another uv\n")
+    (tmp_path / "uv").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    argv = [str(ROOT / "scripts" / "uv.sh"), "--version"]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=300, check=True)
+    pinned = re.search(r"^uv==(\S+)", (ROOT / "requirements" / "uv.txt").read_text(), re.MULTILINE)
+    assert pinned is not None
+    assert done.stdout.startswith(f"uv {pinned[1]}")
