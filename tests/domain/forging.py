@@ -8,6 +8,8 @@ from pathlib import Path
 
 import xxhash
 
+from tests.domain.producing import Letter
+
 _M64, _M32 = (1 << 64) - 1, (1 << 32) - 1
 _TABLE = [0] * 256
 for _i in range(256):
@@ -30,6 +32,16 @@ def same_crc(body: bytes, *, prefix: bytes, target: int) -> bytes:
         tail += bytes([byte])
         now = (now >> 8) ^ _TABLE[(now ^ byte) & 0xFF]
     return body + tail
+
+
+def forged(one: Letter) -> Letter:
+    """Another value with the same headers, which fit it, too; where it is long enough for that."""
+    h = dict(one.headers)
+    said = (one.key or h["ws-id"] or b"", h["ws-seq"] or b"", h.get("ws-count") or b"", h["ws-meta"] or b"", b"")
+    value = one.value or b""
+    body = bytes(b ^ 0xFF for b in value[:-4])
+    target = int(h["ws-crc"] or b"", 16)
+    return one._replace(value=same_crc(body, prefix=b"\0".join(said), target=target) if body else value)
 
 
 def same_crc_and_xxh3(true: bytes, wish: bytes, *, prefix: bytes) -> bytes:

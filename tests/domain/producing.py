@@ -26,6 +26,7 @@ class Lie(StrEnum):
     NO_VALUE = "no value"
     NO_HEADERS = "no headers"
     BEYOND_COUNT = "sequence beyond the count"
+    OTHER_COUNT = "another count"
     HUGE_SEQUENCE = "huge sequence"
     FOREIGN_VERSION = "foreign version"
     HALF_A_SAMPLE = "half a sample"
@@ -105,6 +106,9 @@ def lied(about: Letter, lie: Lie) -> Letter:
             return Letter(key, (), value)
         case Lie.BEYOND_COUNT:
             claims["ws-count"] = b"0"
+        case Lie.OTHER_COUNT:
+            whole = b"%d" % (int(claims["ws-seq"] or b"") + 1)
+            claims["ws-count"] = whole if claims.get("ws-count") != whole else whole + b"0"
         case Lie.HUGE_SEQUENCE:
             claims["ws-seq"] = b"9" * 30
         case Lie.FOREIGN_VERSION:

@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from typing import Any
 
+from tests.domain.forging import forged
 from tests.domain.producing import Letter, Lie, cut, letter, lied, metadata
 from tests.histories.history import GateSays, History
 from tests.memory.batch import Bench
@@ -45,6 +46,12 @@ class Producing:
         """A new waveform: in one partition or scattered, in order or not, some chunks late."""
         self.ops["waveform"] += 1
         letters = self.new_waveform(self.random.randint(1, 4))
+        if self.random.random() < 0.15:
+            self.ops["count taught later"] += 1
+            self.late.append(letters[-1])
+            letters[-1] = self.without_count(letters[-1])
+            if len(letters) > 1:
+                self.late.append(letters.pop(0))
         if self.random.random() < 0.4:
             self.random.shuffle(letters)
         to = self.a_partition()[0] if self.random.random() < 0.6 else None
@@ -71,6 +78,12 @@ class Producing:
         self.waves.append(letters)
         return list(letters)
 
+    def without_count(self, one: Letter) -> Letter:
+        """The same chunk of a recording that does not know yet how long it will be."""
+        h = dict(one.headers)
+        raw_id, seq, meta = one.key or h["ws-id"] or b"", int(h["ws-seq"] or b""), h["ws-meta"] or b""
+        return letter(raw_id.decode(), seq, one.value or b"", meta=meta, count=None, keyed=one.key is not None)
+
     def send_late(self) -> None:
         if self.late:
             self.ops["late chunk"] += 1
@@ -96,7 +109,11 @@ class Producing:
         known = self.waves[number]
         meta, seq = dict(known[0].headers)["ws-meta"] or b"", self.random.randrange(4)
         value, count = known[min(seq, len(known) - 1)].value or b"", None
-        match self.random.randrange(3):
+        match self.random.randrange(4):
+            case 3:
+                self.ops["forged chunk"] += 1
+                self.send(forged(known[min(seq, len(known) - 1)]))
+                return
             case 0:
                 value = b"\xff\xfe" + value[2:]
             case 1:

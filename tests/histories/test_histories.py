@@ -21,7 +21,19 @@ ACTS = (
     *("ingest", "ingest again", "backfill", "backfill again", "manual", "rewind", "quiet ingest"),
     *("kill before", "kill after", "fail before", "fail after", "conflict"),
     *("transaction committed", "transaction aborted", "late chunk", "repeated chunk", "bad record"),
-    *("conflicting chunk", "reset", "expiry", "retention", "partition", "snapshots", "member", "compacted"),
+    *(
+        "conflicting chunk",
+        "forged chunk",
+        "count taught later",
+        "reset",
+        "expiry",
+        "retention",
+        "partition",
+        "snapshots",
+        "member",
+        "compacted",
+    ),
+    *("forged chunk", "count taught later"),
     *("recreated", "reader: empty", "reader: stale end", "reader: jump"),
 )
 ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Transient", "StateUnknown")
