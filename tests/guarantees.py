@@ -20,7 +20,7 @@ FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "repo
 
 @dataclass(frozen=True)
 class HeldRow:
-    """A row of the held table. `valid`: the record is a chunk. `payload` None: an earlier row has it."""
+    """A row of the held table. `valid`: the record is a chunk. `stored`: it has the payload, or an earlier row does."""
 
     coordinate: Coordinate
     id: str | None
@@ -31,6 +31,12 @@ class HeldRow:
     decision: str
     sequence: int
     payload: bytes | None
+    stored: bool = True
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The place, and what lay there: a place that was used again has two."""
+        return self.coordinate, self.id, self.piece
 
 
 @dataclass(frozen=True)
@@ -48,15 +54,14 @@ class Row:
 class Sight:
     """A stream as seen from outside.
 
-    `records`: all that were ever committed to the log (with `coordinate`). `heads`: all that ever were, oldest first;
-    `remembered`: the decisions that heads still there, or the history, name. `plans`: by id. `topic_id`: of the topic
-    as it is today.
+    `records`: all that were ever committed to the log (with `coordinate`). `heads`: all that ever were, oldest first.
+    `held`: the rows of the held snapshot that the newest head names. `plans`: by id. `topic_id`: of the topic as it is
+    today.
     """
 
     records: Sequence[Any]
     topic_id: str
     heads: Sequence[Any]
-    remembered: frozenset[str]
     group: Mapping[int, tuple[int, str]]
     published: Sequence[Row]
     held: Sequence[HeldRow]
@@ -66,14 +71,12 @@ class Sight:
 
 
 def effective(held: Iterable[HeldRow], committed: frozenset[str], published: Iterable[Row]) -> list[HeldRow]:
-    """The rows that count: of committed decisions, the newest of a coordinate, not published with the same piece."""
+    """The rows that count: of committed decisions, the newest of a place and piece, not published with the piece."""
     there = {(w.id, seq, length, piece) for w in published for seq, (_, length, piece) in enumerate(w.chunks)}
-    newest: dict[Coordinate, HeldRow] = {}
+    newest: dict[tuple[Any, ...], HeldRow] = {}
     for row in held:
-        if row.decision in committed and (
-            row.coordinate not in newest or newest[row.coordinate].sequence < row.sequence
-        ):
-            newest[row.coordinate] = row
+        if row.decision in committed and (row.key not in newest or newest[row.key].sequence < row.sequence):
+            newest[row.key] = row
     return [r for r in newest.values() if not (r.valid and (r.id, *r.piece) in there)]
 
 
@@ -91,9 +94,14 @@ class NoLoss:
     """I1: each chunk that a head has passed is published, a repeat of what is, or held with its payload."""
 
     def check(self, sight: Sight) -> None:
-        counted = effective(sight.held, sight.remembered, sight.published)
-        payloads = {r.coordinate: r.payload for r in sight.held if r.payload is not None}
-        held_at = {r.coordinate: r for r in counted}
+        committed = frozenset(h.decision for h in sight.heads)
+        strange = {r.decision for r in sight.held} - committed
+        assert not strange, f"I1: rows of decisions that were never committed count as held: {sorted(strange)}"
+        counted = effective(sight.held, committed, sight.published)
+        payloads = {r.key: r.payload for r in sight.held if r.stored}
+        held_at: dict[Coordinate, list[HeldRow]] = {}
+        for r in counted:
+            held_at.setdefault(r.coordinate, []).append(r)
         kept = {(r.id, *r.piece) for r in counted if r.valid}
         kept |= {(w.id, seq, length, piece) for w in sight.published for seq, (_, length, piece) in enumerate(w.chunks)}
         gone = GivenUp(sight.heads)
@@ -102,14 +110,14 @@ class NoLoss:
             topic_id, partition, offset = record.coordinate
             if offset >= far.get(topic_id, {}).get(partition, 0) or record.coordinate in gone:
                 continue
-            row, piece = held_at.get(record.coordinate), piece_of(record)
-            if row is not None:
-                assert payloads.get(record.coordinate) == record.value, (
-                    f"I1: {record.coordinate} is held without its bytes"
-                )
-            elif piece is None:
+            rows, piece = held_at.get(record.coordinate, []), piece_of(record)
+            if any(r.key in payloads and payloads[r.key] == record.value for r in rows):
+                continue
+            if rows and (piece is None or (piece.id, piece.seq) in {(r.id, r.piece[0]) for r in rows}):
+                raise AssertionError(f"I1: {record.coordinate} is held without its bytes")
+            if piece is None:
                 raise AssertionError(f"I1: what is no chunk at {record.coordinate} is not held")
-            elif piece.same not in kept:
+            if piece.same not in kept:
                 raise AssertionError(
                     f"I1: chunk {piece.id}/{piece.seq} at {record.coordinate} is neither published nor held"
                 )
@@ -218,7 +226,8 @@ class Fenced:
         now = {p: at.next_offset for p, at in head.positions.items()}
         if head.kind != "ingest":
             assert was == now, f"I7: a {head.kind} moved the positions from {was} to {now}"
-            assert not [r for r in sight.held if r.decision == head.decision], f"I7: a {head.kind} holds chunks"
+            holds = [r for r in sight.held if r.decision == head.decision]
+            assert not holds or head.kind == "held", f"I7: a {head.kind} holds chunks"
             return
         reach = {r.partition: (r.start, r.end) for r in plan.ranges}
         for p, end in now.items():
@@ -279,6 +288,8 @@ def _carried(sight: Sight, sequence: int, touched: set[str]) -> int:
         alive = bool(waiting) and max(r.time_ms for r in waiting) + sight.allowed_lateness_ms >= watermark
         if not alive and waveform_id not in touched:
             continue
-        settled = waveform_id in {w.id for w in published} or "conflict" in {r.reason for r in rows}
-        total += len(waiting) if settled else len(rows)
+        reasons = {r.reason for r in rows}
+        blocked = bool(reasons & {"conflict", "parked"}) or reasons == {"discarded"}
+        settled = waveform_id in {w.id for w in published} or blocked
+        total += len(waiting) if settled else sum(r.reason != "discarded" for r in rows)
     return total

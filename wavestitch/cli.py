@@ -26,7 +26,7 @@ from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, planned_to_json, run_batch
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
-from wavestitch.batch.stream_state import load_state
+from wavestitch.cli_held import held
 from wavestitch.contracts.errors import (
     BadInput,
     DataLost,
@@ -37,7 +37,6 @@ from wavestitch.contracts.errors import (
     Transient,
     WavestitchError,
 )
-from wavestitch.contracts.held import held_states
 from wavestitch.contracts.maintenance import STAGES
 from wavestitch.settings import load_settings, stream_names
 
@@ -221,20 +220,7 @@ def show(batch: Annotated[str, typer.Argument(help="A plan id, or its beginning"
     _show(asdict(found[0]), as_json, lambda: console.show_batch(found[0]))
 
 
-@app.command()
-def held(stream: StreamName, as_json: AsJson = False) -> None:
-    """What is not published: open and quarantined chunks, with their reasons."""
-    deployment = Deployment()
-    definition = deployment.stream(stream)
-    now = load_state(deployment.tables(stream), topic_id="")
-    states = held_states(
-        now.held, watermark_ms=now.head.watermark_ms, allowed_lateness_ms=definition.allowed_lateness * 1000
-    )
-    rows = [
-        {**h.chunk._asdict(), "state": states[i], "why": h.evidence, "decision": h.decision}
-        for i, h in enumerate(now.held)
-    ]
-    _show(rows, as_json, lambda: console.show_held(now.held, states))
+app.command()(held)
 
 
 @app.command()

@@ -67,6 +67,8 @@ class MaintainLimits(_Section):
     given_up_batches: Seconds = 7 * 86400
     """The folder of a batch that was abandoned or fenced, since anything in it last changed."""
     data_docs: Seconds = 90 * 86400
+    junk: Seconds = 30 * 86400
+    """A record that is no chunk, since it was held. Chunks of waveforms never go by age."""
     snapshot_age: Seconds = 7 * 86400
     """A snapshot, since its successor came."""
     most_snapshots: int = Field(default=100, ge=1)

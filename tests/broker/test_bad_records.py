@@ -119,7 +119,7 @@ def held(
         found.setdefault((h.reason, h.chunk.waveform_id or ""), []).append(h.evidence)
     # Nothing is lost: every held record has its bytes.
     rows = whole.deployment.tables(STREAM).held_payloads(
-        [h.chunk.coordinate for h in now.held], whole.folder / "held.arrow"
+        now.head.held, [h.chunk.key for h in now.held], whole.folder / "held.arrow"
     )
     assert len(rows) == len(now.held)
     return found

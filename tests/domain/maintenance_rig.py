@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.domain.table_rows import first_head, published_row, stage
+from tests.domain.table_rows import first_head, hold, published_row, stage
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import Plan
 from wavestitch.contracts.batch_row import describe_head
 from wavestitch.contracts.maintenance import MaintenanceReport
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.position import Head, Position
 from wavestitch.contracts.stream import Stream
 from wavestitch.maintain.run import maintain_stream, raise_failures
@@ -29,6 +30,7 @@ def limits(**changes: Any) -> MaintainLimits:
         "finished_batches": 0,
         "given_up_batches": 0,
         "data_docs": 0,
+        "junk": 0,
         "snapshot_age": 0,
         "most_snapshots": 1,
         "least_snapshots": 1,
@@ -71,6 +73,14 @@ class Rig:
         values = {"decision": f"d{self.number}", **head}
         new = first_head(**values) if base is None else base.next(**values)
         made = self.tables.commit(base, new, files if ids else [])
+        if recorded:
+            self.record(made)
+        return made
+
+    def hold(self, rows: list[HeldRow], *, decision: str, sequence: int, recorded: bool = True) -> Head:
+        """One more head, which names these rows beside what is held."""
+        self.number += 1
+        made = hold(self.tables, rows, decision=decision)
         if recorded:
             self.record(made)
         return made

@@ -47,7 +47,7 @@ mostly_far = st.sampled_from(
         "end",
         "end",
         "end",
-        "tables.append_held",
+        "tables.stage_held",
         "tables.append_batches",
         "log.commit_group",
         "log.read",

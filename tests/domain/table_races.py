@@ -8,7 +8,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from tests.domain.table_rows import first_head, held_rows, published_row, stage, write_landing
+from tests.domain.table_rows import first_head, held_rows, published_row, stage, stage_held, write_landing
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.stream_tables import StreamTables
@@ -58,10 +58,10 @@ def commit_on_the_same_head(
     return outcomes
 
 
-def append_the_same_and_more(
+def stage_the_same_and_more(
     settings: CatalogSettings, folder: Path, number: int, barrier: Barrier, rounds: int
 ) -> list[str]:
-    """Each round: rows that all processes append, under the same decision, and rows of this process alone."""
+    """Each round: rows that all processes stage, under the same decision, and rows of this process alone."""
     tables = StreamTables(settings, "race")
     for n in range(rounds):
         landed = [(0, 10 * n + i, b"%d" % i) for i in range(4)]
@@ -69,9 +69,11 @@ def append_the_same_and_more(
         shared_file = write_landing(folder / f"shared-{n}-{number}.arrow", landed)
         own_file = write_landing(folder / f"own-{n}-{number}.arrow", own)
         barrier.wait()
-        tables.append_held("plan", held_rows(shared_file, landed, decision=f"shared-{n}"))
-        tables.append_held("plan", held_rows(own_file, own, decision=f"own-{n}-{number}"))
-    return ["appended"] * rounds
+        base = tables.head()
+        assert base is not None
+        stage_held(tables, base, held_rows(shared_file, landed, decision=f"shared-{n}"))
+        stage_held(tables, base, held_rows(own_file, own, decision=f"own-{n}-{number}"))
+    return ["staged"] * rounds
 
 
 def _run(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.held import HeldChunk
-from wavestitch.contracts.ports import HeldRow, StagedFile
+from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
+from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.ports import HeldRow, HeldStaging, StagedFile
 from wavestitch.contracts.position import Head, HeadKind, Position
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING, PUBLISHED
+from wavestitch.tables.stream_tables import StreamTables
 from wavestitch.write_once import digest_file
 
 TOPIC_ID = "q8m1Xs2VRdOAnzy9Hh7Z5Q"
@@ -144,3 +147,33 @@ def held_rows(landing: Path, rows: Landed, *, decision: str = "d1", sequence: in
         held_row(facts(partition, offset, payload), landing=landing, row=n, decision=decision, sequence=sequence)
         for n, (partition, offset, payload) in enumerate(rows)
     ]
+
+
+def hold(tables: StreamTables, rows: Sequence[HeldRow], *, clock_ms: int = 0, **changes: Any) -> Head:
+    """Let the next head name these rows beside what is held; made on a first head where there is none."""
+    base = tables.head() or tables.commit(None, first_head(), [])
+    mark = stage_held(tables, base, rows, clock_ms=clock_ms)
+    head = tables.commit(base, base.next(**{"decision": rows[0].held.decision, **changes}, held=mark), [])
+    tables.settle_held()
+    return head
+
+
+def stage_held(tables: StreamTables, base: Head, rows: Sequence[HeldRow], *, clock_ms: int = 0) -> HeldMark | None:
+    """The first half of it: what a run leaves that dies before its commit."""
+    decision = rows[0].held.decision
+    counts = Counter(base.held.counts if base.held is not None else {})
+    counts.update(r.held.reason.value for r in rows)
+    staging = HeldStaging("plan", decision, base.sequence + 1, dict(counts), clock_ms)
+    return tables.stage_held(base.held, rows, staging=staging)
+
+
+def all_held(tables: StreamTables) -> list[HeldChunk]:
+    """Every row of the snapshot that the head names, whether it counts or not."""
+    head = tables.head()
+    return tables.held(head.held, HeldLook(everything=True)) if head is not None else []
+
+
+def payloads(tables: StreamTables, keys: Collection[HeldKey], to: Path) -> dict[HeldKey, int]:
+    head = tables.head()
+    assert head is not None
+    return tables.held_payloads(head.held, keys, to)

@@ -93,11 +93,15 @@ def outcome(bench: Bench) -> tuple[dict[str, bytes], set[object], Counter[bytes 
     sight = look_around(bench, allowed_lateness_ms=3_600_000)
     for guarantee in (NoLoss(), NoDuplicates(), NoInvention(), Balanced()):
         guarantee.check(sight)
-    counted = effective(sight.held, sight.remembered, sight.published)
+    counted = effective(sight.held, frozenset(h.decision for h in sight.heads), sight.published)
     return (
         {row.id: row.samples for row in sight.published},
         {(row.id, *row.piece, row.reason) for row in counted if row.valid},
-        Counter(bench.tables.payload(row.coordinate) for row in counted if not row.valid),
+        Counter(
+            bench.tables.payload((row.coordinate, (row.id, row.piece[0], row.piece[2])))
+            for row in counted
+            if not row.valid
+        ),
     )
 
 

@@ -73,7 +73,7 @@ def test_parked_it_is_held_and_the_stream_goes_on(bench: Bench) -> None:
     carry_through(bench, plan_of(bench), Carrying(spoiled={"bad"}, park=True))
     ingest(bench)
     assert published(bench) == {f"good-{n}" for n in range(10)}
-    assert {r.held.reason.value for r in bench.tables.held} == {"parked"}
+    assert {r.held.reason.value for r in bench.tables.held_rows()} == {"parked"}
 
 
 def test_abandoned_its_offsets_are_read_by_the_next(bench: Bench) -> None:

@@ -45,7 +45,7 @@ def test_a_wrong_count_on_the_way_is_corruption_and_no_short_waveform() -> None:
     lied = Letter(first.key, tuple((n, b"1" if n == "ws-count" else v) for n, v in first.headers), first.value)
     bench, _ = carried([lied], [one(seq, 10) for seq in range(1, 10)])
     assert published(bench) == []
-    assert bench.tables.held[0].held.reason.value == "corrupt"
+    assert bench.tables.held_rows()[0].held.reason.value == "corrupt"
 
 
 def test_a_last_chunk_repeated_with_its_count_teaches_it_in_one_batch() -> None:
@@ -84,7 +84,7 @@ def test_two_counts_are_a_conflict_and_both_are_kept() -> None:
     bench, counts = carried([one(0), one(2, 3)], [one(2, 4)])
     assert published(bench) == []
     assert counts[-1] == {"carried_in": 2, "quarantined": 3}
-    assert sorted(str(h.held.chunk.count) for h in bench.tables.held if h.payload) == ["3", "4", "None"]
+    assert sorted(str(h.held.chunk.count) for h in bench.tables.held_rows() if h.payload) == ["3", "4", "None"]
 
 
 def test_a_published_chunk_that_comes_again_with_another_count_is_a_conflict() -> None:

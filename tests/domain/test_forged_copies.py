@@ -51,7 +51,7 @@ def test_in_one_batch_a_forged_copy_is_no_duplicate_and_neither_is_published(for
     log.append(0, CLOCK_MS + 5, *theirs)
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 10)
     assert bench.tables.rows == []
-    assert [h.held.reason.value for h in bench.tables.held] == ["conflict", "conflict"]
+    assert [h.held.reason.value for h in bench.tables.held_rows()] == ["conflict", "conflict"]
 
 
 @pytest.mark.parametrize("forge", [forged_crc, forged_crc_and_xxh3])
@@ -65,7 +65,7 @@ def test_after_the_true_one_was_published_a_forged_copy_is_no_replay(forge) -> N
     log.append(0, CLOCK_MS + 6, *mine)
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 10)
     assert [row.samples for _, row in bench.tables.rows] == [TRUE]
-    assert [h.held.chunk.offset for h in bench.tables.held] == [1]
+    assert [h.held.chunk.offset for h in bench.tables.held_rows()] == [1]
     assert bench.tables.history[-1].counts["replay"] == 1
 
 
@@ -85,4 +85,4 @@ def test_over_two_batches_a_forged_copy_of_a_held_chunk_is_a_conflict(forge) -> 
     log.append(0, CLOCK_MS + 2, *letter("w", 1, TRUE, meta=META, count=2))
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 3)
     assert bench.tables.rows == []
-    assert {h.held.reason.value for h in bench.tables.held[1:]} == {"conflict"}
+    assert {h.held.reason.value for h in bench.tables.held_rows()[1:]} == {"conflict"}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from tests.domain.table_rows import facts, held_row, write_landing
+from tests.domain.table_rows import facts, held_row, hold, write_landing
+from wavestitch.contracts.held import HeldLook
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.file_scans import files_to_read, read_file
-from wavestitch.tables.held_removal import held_places, remove_rows
-from wavestitch.tables.held_rows import held_batches
+from wavestitch.tables.held_removal import held_places
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -24,27 +22,22 @@ def tables(tmp_path: Path) -> StreamTables:
     """One held file of three row groups."""
     tables = StreamTables(CatalogSettings("l", f"sqlite:///{tmp_path}/c.db", f"file://{tmp_path}/warehouse"), "ecg")
     landed = [(0, n, b"bytes %d" % n) for n in range(ROWS)]
-    landing = write_landing(tmp_path / "l.arrow", landed)
+    landing = write_landing(tmp_path / "l.arrow", landed, batch_rows=4)
     rows = [held_row(facts(p, o, b), landing=landing, row=n) for n, (p, o, b) in enumerate(landed)]
-    held = tables.stored()[1]
-
-    def groups(_: object) -> Iterator[pa.RecordBatch]:
-        for start in range(0, ROWS, 4):
-            yield from held_batches(rows[start : start + 4], plan_id="p")
-
-    held.append_missing(lambda _: rows, groups)
+    hold(tables, rows)
     return tables
 
 
 @pytest.mark.parametrize("going", [{0}, {5}, {11}, {3, 4, 8}, set(range(1, ROWS))], ids=str)
 def test_what_stays_is_what_was_not_named_with_its_own_bytes(going, tables, tmp_path):
-    held = tables.stored()[1]
-    table = held.load()
+    head, table = tables.head(), tables.stored()[1].load()
     (task,) = files_to_read(table)
     assert len(list(read_file(table, task, ["offset"]))) > 1
-    offsets = {p.row: p.held.chunk.offset for p in held_places(table)}
-    remove_rows(held, {task.file.file_path: going})
+    offsets = {p.row: p.held.chunk.offset for p in held_places(table, head.held)}
+    tables.rewrite_held(head, {task.file.file_path: going}, counts={"open": ROWS - len(going)}, note="")
     stay = sorted(offsets[n] for n in range(ROWS) if n not in going)
-    left = held.load().scan().to_arrow().sort_by("offset")
+    now = tables.head()
+    assert len(tables.held(now.held, HeldLook(everything=True))) == len(stay)
+    left = tables.stored()[1].load().scan(snapshot_id=now.held.snapshot_id).to_arrow().sort_by("offset")
     assert left["offset"].to_pylist() == stay
     assert left["payload"].to_pylist() == [b"bytes %d" % n for n in stay]

@@ -14,9 +14,11 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.domain.effort import effort
 from tests.domain.protocol_machine import ProtocolMachine
-from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps, stream_state
-from wavestitch.contracts import assembly, decision, held, protocol
+from tests.memory.memory_tables import MemoryTables, held_files
+from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps
+from wavestitch.contracts import assembly, decision, pending_decision, protocol
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.held_mark import mark_of
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import HeadKind, Position
 
@@ -53,12 +55,15 @@ def decide_ignores_what_is_published(patch: Patch) -> None:
 
 @mutant
 def held_rows_count_without_a_commit(patch: Patch) -> None:
-    real = held.effective_held
+    real = MemoryTables.stage_held
 
-    def wrong(rows: Any, *, committed: Any, published: Any) -> Any:
-        return real(rows, committed={r.decision for r in rows}, published=published)
+    def wrong(self: Any, base: Any, rows: Any, *, staging: Any) -> Any:
+        """On whatever was staged last, as a table that is simply appended to would be."""
+        newest = max(self.held_snapshots, default=None)
+        on = base if newest is None else mark_of(newest, held_files(self.held_snapshots[newest]), {})
+        return real(self, on, rows, staging=staging)
 
-    patch.setattr(stream_state, "effective_held", wrong)
+    patch.setattr(MemoryTables, "stage_held", wrong)
 
 
 @mutant
@@ -99,16 +104,16 @@ def a_backfill_moves_the_positions(patch: Patch) -> None:
 def of_conflicting_chunks_the_first_is_taken(patch: Patch) -> None:
     real = assembly.assemble_waveform
 
-    def wrong(waveform_id: str, pool: Any, limits: Any) -> Any:
+    def wrong(waveform_id: str, pool: Any, limits: Any, **how: Any) -> Any:
         firsts: dict[Any, Any] = {}
         for c in sorted(pool, key=lambda c: (not c.carried, c.coordinate)):
             firsts.setdefault(c.seq, c._replace(meta=pool[0].meta))
-        found = real(waveform_id, list(firsts.values()), limits)
+        found = real(waveform_id, list(firsts.values()), limits, **how)
         return replace(
             found, repeats=tuple(c for c in pool if c.coordinate not in {p.coordinate for p in found.pieces})
         )
 
-    patch.setattr(decision, "assemble_waveform", wrong)
+    patch.setattr(pending_decision, "assemble_waveform", wrong)
 
 
 @mutant
@@ -124,7 +129,7 @@ def finished_plans_are_forgotten(patch: Patch) -> None:
 
 @mutant
 def open_waveforms_are_not_carried_in(patch: Patch) -> None:
-    patch.setattr(decision, "open_deadlines", lambda *_, **__: {})
+    patch.setattr(pending_decision, "open_deadlines", lambda *_, **__: {})
 
 
 @mutant

@@ -12,15 +12,17 @@ from pathlib import Path
 import pytest
 
 from tests.domain.maintenance_rig import STREAM, Rig, went
-from tests.domain.table_rows import facts, held_row, published_row, stage, write_landing
+from tests.domain.table_rows import all_held, facts, held_row, hold, payloads, published_row, stage, write_landing
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import BadInput, Fenced, Terminal
+from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.reasons import Reason
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.maintain.stages import NAMES
 from wavestitch.settings import load_settings
+from wavestitch.tables.held_removal import held_places
 from wavestitch.tables.snapshot_expiry import expire_snapshots
 from wavestitch.tables.stored_table import StoredTable
 
@@ -58,7 +60,7 @@ class TestDryRun:
         assert rig.files() == set()
 
     def test_an_unknown_action_or_stream_is_refused_with_what_there_is(self, rig):
-        with pytest.raises(BadInput, match="no action 'snapshot'; there are landing, docs, leftovers, held, compact"):
+        with pytest.raises(BadInput, match="no action 'snapshot'; there are landing, docs, leftovers, held, junk"):
             rig.maintain("snapshot")
         with pytest.raises(BadInput, match="no stream 'eeg'"):
             maintain_stream(rig.deployment, "eeg")
@@ -266,7 +268,7 @@ class TestHeld:
                     reason=reason,
                 )
             )
-        rig.tables.append_held(f"plan-{decision}", rows)
+        return rig.hold(rows, decision=decision, sequence=sequence)
 
     def test_rows_stay_until_every_retained_snapshot_has_their_waveform(self, rig):
         rig.publish("a")
@@ -280,7 +282,7 @@ class TestHeld:
         report = rig.maintain("held")
         assert went(report, "held") == 2
         assert report.actions[0].examples == ("late",)
-        assert rig.tables.held_rows() == []
+        assert all_held(rig.tables) == []
         assert load_state(rig.tables, topic_id="").held == []
 
     def test_open_conflicting_and_uncommitted_rows_stay_with_their_bytes(self, rig):
@@ -297,36 +299,55 @@ class TestHeld:
         assert went(rig.maintain("held"), "held") == 2
         assert load_state(rig.tables, topic_id="").held == before
         to = rig.folder / "out.arrow"
-        assert len(rig.tables.held_payloads([h.chunk.coordinate for h in before], to)) == 3
+        assert len(payloads(rig.tables, [h.chunk.key for h in before], to)) == 3
 
-    def test_all_rows_of_a_coordinate_go_together_or_not_at_all(self, rig):
+    def test_all_rows_of_a_place_and_piece_go_together_or_not_at_all(self, rig):
         rig.publish("a")
         self.hold(rig, 10, 11, decision="d2", sequence=2)
         self.hold(rig, 10, decision="d3", sequence=3, bytes_too=False)  # its reason changed
-        self.hold(rig, 11, decision="d3x", sequence=3, wid="nobody")  # another record had its place
+        self.hold(rig, 11, decision="d3x", sequence=4, wid="nobody")  # another record has its place now
         rig.publish("late", decision="d2")
         rig.publish("b", decision="d3")
         rig.maintain("snapshots")
         rig.maintain("held")
-        assert {(h.chunk.offset, h.decision) for h in rig.tables.held_rows()} == {(11, "d2"), (11, "d3x")}
+        assert {(h.chunk.offset, h.decision) for h in all_held(rig.tables)} == {(11, "d3x")}
 
-    def test_what_is_appended_meanwhile_stays(self, rig, monkeypatch):
+    def test_a_batch_that_commits_meanwhile_wins(self, rig):
         rig.publish("a")
         self.hold(rig, 10, 11, decision="d2", sequence=2)
+        before = rig.publish("late", decision="d2")
+        (place, *_) = held_places(rig.tables.stored()[1].load(), before.held)
+        self.hold(rig, 40, decision="d9", sequence=9, wid="new")
+        with pytest.raises(CommitConflict):
+            rig.tables.rewrite_held(before, {place.file: {0, 1}}, counts={}, note="")
+        rig.tables.settle_held()
+        assert {h.chunk.offset for h in all_held(rig.tables)} == {10, 11, 40}
+
+    def test_what_is_no_chunk_goes_by_age_unopened_and_nothing_else_does(self, rig, monkeypatch):
+        rig.publish("a")
+        junk = [facts(0, n, b"", reason=Reason.NOT_A_CHUNK)._replace(waveform_id=None) for n in range(5)]
+        for n, held_ms in enumerate((0, 10 * HOUR_MS)):
+            some = junk[2 * n : 2 * n + 2]
+            rows = [held_row(c, landing=None, decision=f"j{n}", reason=Reason.NOT_A_CHUNK) for c in some]
+            hold(rig.tables, rows, clock_ms=held_ms)
+        self.hold(rig, 30, decision="d5", sequence=5, wid="open one")
+        report = rig.maintain("junk", apply=False, now_ms=11 * HOUR_MS, junk=2 * 3600)
+        assert went(report, "junk") == 2
+        assert len(all_held(rig.tables)) == 5
+        assert went(rig.maintain("junk", now_ms=11 * HOUR_MS, junk=2 * 3600), "junk") == 2
+        assert sorted(h.chunk.offset for h in all_held(rig.tables)) == [2, 3, 30]
+        assert rig.tables.head().held.counts == {"not_a_chunk": 2, "open": 1}
+        assert rig.tables.head().positions[0].next_offset == 5
+
+    def test_what_a_retained_head_names_stays_readable(self, rig):
+        rig.publish("a")
+        older = self.hold(rig, 10, 11, decision="d2", sequence=2)
         rig.publish("late", decision="d2")
-        rig.maintain("snapshots")
-        rewrite = StoredTable.rewrite
-
-        def overtaken(stored, *arguments):
-            monkeypatch.setattr(StoredTable, "rewrite", rewrite)
-            self.hold(rig, 40, decision="d9", sequence=9, wid="new")
-            return rewrite(stored, *arguments)
-
-        monkeypatch.setattr(StoredTable, "rewrite", overtaken)
-        files = len(rig.files("warehouse/ecg/held/data/*"))
-        rig.maintain("held")
-        assert [h.chunk.offset for h in rig.tables.held_rows()] == [40]
-        assert len(rig.files("warehouse/ecg/held/data/*")) == files + 1
+        for n in range(3):
+            rig.publish(f"more {n}")
+        rig.maintain("snapshots", most_snapshots=5, least_snapshots=5)
+        assert older.sequence in {h.sequence for h in rig.tables.heads()}
+        assert len(rig.tables.held(older.held, HeldLook(everything=True))) == 2
 
 
 class TestAbandonedBatches:

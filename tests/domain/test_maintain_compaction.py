@@ -15,7 +15,7 @@ from pyiceberg.table.update.snapshot import _OverwriteFiles
 
 from tests.deployment_rig import eventually
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
-from tests.domain.table_rows import NOON, facts, held_row, published_row, stage, write_landing
+from tests.domain.table_rows import NOON, facts, held_row, payloads, published_row, stage, write_landing
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.maintain.compaction import compact_locally
@@ -37,9 +37,8 @@ def many_small_files(rig: Rig) -> None:
         sequence = rig.number + 1
         landing = write_landing(rig.folder / f"l{n}.arrow", [(0, n, b"open %d" % n)])
         chunk = facts(0, n, b"open %d" % n)._replace(waveform_id=f"open-{n}")
-        rig.tables.append_held(
-            "plan", [held_row(chunk, landing=landing, row=0, decision=f"d{sequence}", sequence=sequence)]
-        )
+        row = held_row(chunk, landing=landing, row=0, decision=f"d{sequence}", sequence=sequence)
+        rig.hold([row], decision=f"d{sequence}", sequence=sequence)
         days = [published_row(f"w{n}-{d}", start=NOON + timedelta(days=d)) for d in range(2)]
         files = [stage(rig.tables.data_folder(), f"{n}-{r['waveform_id']}", [r]) for r in days]
         base = rig.publish()
@@ -92,7 +91,7 @@ def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig, java
     assert rig.tables.head() == committed[0]
     assert load_state(rig.tables, topic_id="").held == held
     out = rig.folder / "out.arrow"
-    assert len(rig.tables.held_payloads([h.chunk.coordinate for h in held], out)) == 9
+    assert len(payloads(rig.tables, [h.chunk.key for h in held], out)) == 9
     assert [b.sequence for b in rig.tables.batches()] == list(range(19, 0, -1))
     # A cache of ids that had not seen the files before they were put together finds them in the new ones.
     assert set(deployment.tables(STREAM).published([*before, "meanwhile", "absent"])) == {*before, "meanwhile"}

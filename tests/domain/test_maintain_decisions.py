@@ -159,7 +159,7 @@ def test_a_file_goes_only_after_it_was_known_to_be_unreferenced_for_the_whole_ag
     ),
     everywhere=st.sampled_from([("w",), ("w", "x"), (), None]),
 )
-def test_held_rows_of_a_coordinate_go_together_and_only_where_all_of_them_are_published_everywhere(rows, everywhere):
+def test_held_rows_of_a_place_and_piece_go_together_and_only_where_all_are_published_everywhere(rows, everywhere):
     places = []
     for n, (offset, wid, valid, busy) in enumerate(rows):
         chunk = facts(0, offset, b"xx", reason=None if valid else Reason.CORRUPT)._replace(
@@ -172,7 +172,7 @@ def test_held_rows_of_a_coordinate_go_together_and_only_where_all_of_them_are_pu
     going = held_to_delete(places, published=published, under_way={"busy"})
     gone = {(f, r) for f, numbers in going.items() for r in numbers}
     for place in places:
-        mates = [p for p in places if p.held.chunk.coordinate == place.held.chunk.coordinate]
+        mates = [p for p in places if p.held.key == place.held.key]
         free = all(
             p.plan_id != "busy" and p.held.chunk.reason is None and p.held.chunk.waveform_id in (everywhere or ())
             for p in mates

@@ -23,9 +23,9 @@ def test_a_plan_carried_through_by_two_runs_at_once_is_committed_once(kind: str)
     for moment in range(40):
         machine = bench_with_two_waveforms()
         if kind == "ingest":
-            machine.ingest(most=1000, park=0, until="tables.append_held")
+            machine.ingest(most=1000, park=0, until="tables.stage_held")
         else:
-            machine.backfill(since=0, span=300, until="tables.append_held")
+            machine.backfill(since=0, span=300, until="tables.stage_held")
         machine.carry_plan_again(which=0, until=str(moment))
         first, second = machine.runs if len(machine.runs) == 2 else (machine.runs[0], None)
         first.steps.finish()

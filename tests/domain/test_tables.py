@@ -17,6 +17,7 @@ from tests.domain.table_rows import (
     stage,
 )
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
+from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
@@ -51,8 +52,8 @@ class TestHead:
         assert tables.head() is None
         assert tables.heads() == []
         assert tables.published(["a"]) == {}
-        assert tables.held_snapshot() is None
-        assert tables.held_rows() == []
+        assert tables.held(None, HeldLook(everything=True)) == []
+        assert tables.held_files(None) == []
         assert tables.batches() == []
         assert open_catalog(settings).list_namespaces() == []
 

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from tests.domain.table_races import append_the_same_and_more, race
+from tests.domain.table_races import race, stage_the_same_and_more
 from tests.domain.table_rows import (
     TOPIC_ID,
+    all_held,
     facts,
+    first_head,
     held_row,
     held_rows,
+    hold,
+    payloads,
+    stage_held,
     write_landing,
 )
+from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Altered, Terminal
+from wavestitch.contracts.held import HeldLook, effective_held
+from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING
+from wavestitch.tables import held_look
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -41,87 +51,235 @@ class TestHeld:
 
     def test_rows_come_back_without_their_bytes(self, tables, tmp_path):
         rows = list(self.ROWS)
-        tables.append_held("plan", held_rows(write_landing(tmp_path / "l.arrow", rows), rows))
+        hold(tables, held_rows(write_landing(tmp_path / "l.arrow", rows), rows))
         expected = [r.held for r in held_rows(tmp_path / "l.arrow", rows)]
-        assert sorted(tables.held_rows(), key=lambda h: h.chunk.coordinate) == expected
-        assert tables.held_snapshot() is not None
+        assert sorted(all_held(tables), key=lambda h: h.chunk.coordinate) == expected
+        assert tables.head().held.rows == len(rows)
 
     def test_a_record_that_is_no_chunk_keeps_its_reason_key_and_headers(self, tables, tmp_path):
         landing = write_landing(tmp_path / "l.arrow", [(0, 5, b"?")], raw_key=b"\xff")
         chunk = facts(0, 5, b"?", reason=Reason.CORRUPT)
-        tables.append_held("plan", [held_row(chunk, landing=landing, row=0, reason=Reason.CORRUPT)])
-        (held,) = tables.held_rows()
+        hold(tables, [held_row(chunk, landing=landing, row=0, reason=Reason.CORRUPT)])
+        (held,) = all_held(tables)
         assert held.chunk == chunk
         to = tmp_path / "out.arrow"
-        tables.held_payloads([chunk.coordinate], to)
+        payloads(tables, [chunk.key], to)
         (row,) = read_ipc(to).to_pylist()
         assert (row["reason"], row["evidence"]) == ("corrupt", "seen")
         assert (row["raw_key"], row["raw_headers"], row["payload"]) == (b"\xff", b"[]", b"?")
 
-    def test_the_same_decision_is_not_appended_twice(self, tables, tmp_path):
+    def test_the_same_decision_staged_again_is_the_same_snapshot(self, tables, tmp_path):
         rows = list(self.ROWS)
         held = held_rows(write_landing(tmp_path / "l.arrow", rows), rows)
-        tables.append_held("plan", held[:2])
-        snapshot = tables.held_snapshot()
-        tables.append_held("plan", held[:2])
-        assert tables.held_snapshot() == snapshot
-        tables.append_held("plan", [*held, held[0]])
-        tables.append_held("again", held_rows(tmp_path / "l.arrow", rows, decision="d2", sequence=3))
-        assert len(tables.held_rows()) == 2 * len(rows)
+        base = tables.commit(None, first_head(), [])
+        first = stage_held(tables, base, held)
+        assert replace(stage_held(tables, base, [*held, held[0]]), counts=first.counts) == first
+        assert first.rows == len(rows)
+
+    def test_rows_count_only_once_a_head_names_them(self, tables, tmp_path):
+        rows = list(self.ROWS)
+        landing = write_landing(tmp_path / "l.arrow", rows)
+        base = hold(tables, held_rows(landing, rows)[:2])
+        lost = held_rows(landing, rows, decision="died before its commit", sequence=3)[2:4]
+        stage_held(tables, base, lost)
+        assert {h.decision for h in all_held(tables)} == {"d1"}
+        hold(tables, held_rows(landing, rows, decision="d2", sequence=3)[4:])
+        assert Counter(h.decision for h in all_held(tables)) == {"d1": 2, "d2": 1}
+        assert tables.head().held.counts == {"open": 3}
+
+    def test_main_follows_the_head_and_what_was_staged_for_nothing_goes(self, tables, tmp_path):
+        rows = list(self.ROWS)
+        landing = write_landing(tmp_path / "l.arrow", rows)
+        base = hold(tables, held_rows(landing, rows)[:2])
+        stage_held(tables, base, held_rows(landing, rows, decision="lost")[2:4])
+        head = tables.commit(base, base.next(), [])
+        (lost,) = branches(tables)
+        tables.settle_held()
+        table = tables.stored()[1].load()
+        assert table.metadata.current_snapshot_id == head.held.snapshot_id
+        assert branches(tables) == []
+        assert {s.snapshot_id for s in table.metadata.snapshots} >= {head.held.snapshot_id}
+        assert lost not in table.metadata.refs
+
+    def test_what_may_still_be_committed_stays(self, tables, tmp_path):
+        rows = list(self.ROWS)
+        landing = write_landing(tmp_path / "l.arrow", rows)
+        base = hold(tables, held_rows(landing, rows)[:2])
+        mark = stage_held(tables, base, held_rows(landing, rows, decision="late")[2:4])
+        tables.settle_held()
+        tables.commit(base, base.next(held=mark), [])
+        assert len(all_held(tables)) == 4
+
+    def test_main_that_somebody_moved_means_nothing_and_is_put_right(self, tables, tmp_path):
+        rows = list(self.ROWS)
+        hold(tables, held_rows(write_landing(tmp_path / "l.arrow", rows), rows))
+        table = tables.stored()[1].load()
+        root = table.metadata.refs["wavestitch-empty"].snapshot_id
+        table.manage_snapshots().set_current_snapshot(snapshot_id=root).commit()
+        assert len(all_held(tables)) == len(rows)
+        tables.settle_held()
+        assert tables.stored()[1].load().metadata.current_snapshot_id == tables.head().held.snapshot_id
+
+    def test_a_snapshot_that_is_not_what_the_head_vouches_for_is_altered(self, tables, tmp_path):
+        rows = list(self.ROWS)
+        head = hold(tables, held_rows(write_landing(tmp_path / "l.arrow", rows), rows))
+        for wrong in ({"rows": 4}, {"digest": "0" * 64}, {"bytes": 1}, {"snapshot_id": 7}):
+            with pytest.raises(Altered, match="snapshot"):
+                tables.held(replace(head.held, **wrong), HeldLook(everything=True))
 
     def test_payloads_come_back_in_order_of_coordinate_from_wherever_they_are(self, tables, tmp_path):
         rows = list(self.ROWS)
         held = held_rows(write_landing(tmp_path / "l.arrow", rows), rows)
-        for some in (held[3:], held[1:2], held[:1] + held[2:3]):
-            tables.append_held("plan", some)
+        for n, some in enumerate((held[3:], held[1:2], held[:1] + held[2:3])):
+            hold(tables, [of_decision(r, f"d{n}", n) for r in some])
         # A later decision about the same chunks, without bytes.
-        changed = [held_row(r.held.chunk, landing=None, decision="d2", sequence=3) for r in held]
-        tables.append_held("later", changed)
+        hold(tables, [held_row(r.held.chunk, landing=None, decision="later", sequence=9) for r in held])
         to = tmp_path / "out.arrow"
-        wanted = [r.held.chunk.coordinate for r in held if r.held.chunk.offset != 6]
-        numbers = tables.held_payloads(wanted[::-1], to)
+        wanted = [r.held.chunk.key for r in held if r.held.chunk.offset != 6]
+        numbers = payloads(tables, wanted[::-1], to)
         assert numbers == {c: n for n, c in enumerate(wanted)}
         found = read_ipc(to)
         assert found.schema.equals(LANDING, check_metadata=True)
         assert found["payload"].to_pylist() == [b"five", None, b"x" * 1000, b"nine"]
         assert found["crc"].to_pylist() == [r.held.chunk.crc for r in held if r.held.chunk.offset != 6]
-        assert tables.held_payloads(wanted, to) == numbers
+        assert payloads(tables, wanted, to) == numbers
         with pytest.raises(Altered, match="other chunks"):
-            tables.held_payloads(wanted[1:], to)
+            payloads(tables, wanted[1:], to)
+
+    def test_a_place_that_was_used_again_has_the_bytes_of_each_piece(self, tables, tmp_path):
+        old, new = facts(0, 5, b"OLD-"), facts(0, 5, b"NEW!")
+        first = write_landing(tmp_path / "1.arrow", [(0, 5, b"OLD-")])
+        again = write_landing(tmp_path / "2.arrow", [(0, 5, b"NEW!")])
+        hold(tables, [held_row(old, landing=first, row=0, decision="before the cut", sequence=2)])
+        hold(tables, [held_row(new, landing=again, row=0, decision="after the cut", sequence=3)])
+        counted = effective_held(all_held(tables), published={})
+        assert {h.chunk.crc for h in counted} == {old.crc, new.crc}
+        to = tmp_path / "out.arrow"
+        numbers = payloads(tables, [old.key, new.key], to)
+        bytes_of = read_ipc(to)["payload"].to_pylist()
+        assert (bytes_of[numbers[old.key]], bytes_of[numbers[new.key]]) == (b"OLD-", b"NEW!")
 
     def test_a_chunk_whose_bytes_are_nowhere_is_an_error_that_names_it(self, tables, tmp_path):
-        tables.append_held("plan", [held_row(facts(0, 5, b"five"), landing=None)])
+        chunk = facts(0, 5, b"five")
+        hold(tables, [held_row(chunk, landing=None)])
         with pytest.raises(Terminal, match=f"topic {TOPIC_ID} partition 0 offset 5"):
-            tables.held_payloads([(TOPIC_ID, 0, 5)], tmp_path / "out.arrow")
+            payloads(tables, [chunk.key], tmp_path / "out.arrow")
         assert list(tmp_path.glob("*.arrow")) == []
         assert list(tmp_path.glob(".*")) == []
 
     def test_large_payloads_are_written_and_read_in_batches(self, tables, tmp_path):
         rows = [(p, o, bytes([p]) * (3 << 20)) for p in range(2) for o in range(15)]
         held = held_rows(write_landing(tmp_path / "l.arrow", rows, batch_rows=5), rows)
-        tables.append_held("plan", held[::-1])
+        hold(tables, held[::-1])
         assert len(list(tables._held.load().scan().plan_files())) == 2
         to = tmp_path / "out.arrow"
-        numbers = tables.held_payloads([r.held.chunk.coordinate for r in held], to)
+        numbers = payloads(tables, [r.held.chunk.key for r in held], to)
         with pa.ipc.open_file(to) as reader:
             assert max(reader.get_batch(n).nbytes for n in range(reader.num_record_batches)) < 20 << 20
-        payloads = read_ipc(to)["payload"]
-        assert all(payloads[numbers[TOPIC_ID, p, o]].as_py() == payload for p, o, payload in rows)
+        found = read_ipc(to)["payload"]
+        assert all(found[numbers[facts(p, o, payload).key]].as_py() == payload for p, o, payload in rows)
 
     def test_a_landing_file_with_other_records_is_altered_and_nothing_is_appended(self, tables, tmp_path):
         landing = write_landing(tmp_path / "l.arrow", [(0, 5, b"five")])
         with pytest.raises(Altered, match="offset 5"):
-            tables.append_held("plan", [held_row(facts(0, 6, b"six"), landing=landing, row=0)])
+            hold(tables, [held_row(facts(0, 6, b"six"), landing=landing, row=0)])
         with pytest.raises(Altered, match="has 1 rows"):
-            tables.append_held("plan", [held_row(facts(0, 6, b"six"), landing=landing, row=1)])
-        assert tables.held_rows() == []
+            hold(tables, [held_row(facts(0, 6, b"six"), landing=landing, row=1)])
+        assert all_held(tables) == []
 
-    def test_processes_that_append_at_once_lose_and_double_nothing(self, settings, tmp_path):
+    def test_processes_that_stage_at_once_lose_and_double_nothing(self, settings, tmp_path):
         processes, rounds = 3, 3
-        race(append_the_same_and_more, settings, tmp_path, processes=processes, rounds=rounds)
-        keys = Counter((h.decision, h.chunk.coordinate) for h in StreamTables(settings, "race").held_rows())
-        assert set(keys.values()) == {1}
-        assert len(keys) == rounds * (4 + processes * 3)
+        StreamTables(settings, "race").commit(None, first_head(), [])
+        race(stage_the_same_and_more, settings, tmp_path, processes=processes, rounds=rounds)
+        tables = StreamTables(settings, "race")
+        table = tables.stored()[1].load()
+        found = [
+            Counter(zip(*(rows[c].to_pylist() for c in ("decision", "partition", "offset")), strict=True))
+            for name in branches(tables)
+            for rows in [table.scan(snapshot_id=table.metadata.refs[name].snapshot_id).to_arrow()]
+        ]
+        assert len(found) == rounds * (1 + processes)
+        assert all(set(keys.values()) == {1} for keys in found)
+        assert sorted(len(keys) for keys in found) == sorted([4] * rounds + [3] * rounds * processes)
+
+
+class TestLooks:
+    """A look opens what it asks for. Junk of six batches, open and parked waveforms, all with narrow places."""
+
+    @pytest.fixture
+    def full(self, tables):
+        for n in range(6):
+            junk = [
+                held_row(
+                    no_chunk(p, 100 * n + o), landing=None, decision=f"j{n}", sequence=n, reason=Reason.NOT_A_CHUNK
+                )
+                for p in range(2)
+                for o in range(40)
+            ]
+            mine = facts(0, 100 * n + 50, b"x")._replace(waveform_id=f"w{n}", seq=0)
+            hold(tables, [*junk, held_row(mine, landing=None, decision=f"j{n}", sequence=n)])
+        return tables
+
+    def opened(self, monkeypatch) -> list[str]:
+        seen: list[str] = []
+        real = held_look.read_file
+
+        def spy(table, task, *more):
+            seen.append(task.file.file_path.rpartition("/")[2])
+            return real(table, task, *more)
+
+        monkeypatch.setattr(held_look, "read_file", spy)
+        return seen
+
+    def test_what_waits_is_found_without_opening_a_file_of_junk(self, full, monkeypatch):
+        opened = self.opened(monkeypatch)
+        since = facts(0, 350, b"x").timestamp_ms
+        found = full.held(full.head().held, HeldLook(open_since_ms=since))
+        assert {h.chunk.waveform_id for h in found} == {"w3", "w4", "w5"}
+        assert len(set(opened)) == 3
+
+    def test_a_waveform_is_found_by_its_id(self, full, monkeypatch):
+        opened = self.opened(monkeypatch)
+        found = full.held(full.head().held, HeldLook(ids=frozenset({"w2"})))
+        assert [h.chunk.waveform_id for h in found] == ["w2"]
+        assert len(set(opened)) == 1
+
+    def test_what_is_held_at_a_place_is_found_in_the_file_that_reaches_there(self, full, monkeypatch):
+        opened = self.opened(monkeypatch)
+        found = full.held(full.head().held, HeldLook(coordinates=frozenset({(TOPIC_ID, 1, 207), (TOPIC_ID, 1, 9999)})))
+        assert [h.chunk.coordinate for h in found] == [(TOPIC_ID, 1, 207)]
+        assert len(set(opened)) < 6
+
+    def test_nothing_is_opened_where_a_batch_touches_nothing(self, full, monkeypatch):
+        opened = self.opened(monkeypatch)
+        look = HeldLook(
+            open_since_ms=1 << 60, ids=frozenset({"new"}), coordinates=frozenset({(TOPIC_ID, p, 5000) for p in (0, 1)})
+        )
+        assert full.held(full.head().held, look) == []
+        assert opened == []
+
+    def test_how_much_is_held_and_why_is_known_without_opening_anything(self, full, monkeypatch):
+        opened = self.opened(monkeypatch)
+        by_reason: Counter[str] = Counter()
+        for file in full.held_files(full.head().held):
+            by_reason[file.reason] += file.rows
+        assert by_reason == {"not_a_chunk": 480, "open": 6}
+        assert full.head().held.counts == by_reason
+        assert opened == []
+
+
+def no_chunk(partition: int, offset: int) -> ChunkFacts:
+    return facts(partition, offset, b"", reason=Reason.NOT_A_CHUNK)._replace(waveform_id=None, seq=None, meta=None)
+
+
+def of_decision(row: HeldRow, decision: str, sequence: int) -> HeldRow:
+    return replace(row, held=replace(row.held, decision=decision, sequence=sequence))
+
+
+def branches(tables: StreamTables) -> list[str]:
+    """What is staged and not yet settled."""
+    names = tables.stored()[1].load().metadata.refs
+    return sorted(n for n in names if n.startswith("wavestitch-") and n != "wavestitch-empty")
 
 
 class TestHistory:

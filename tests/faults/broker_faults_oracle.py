@@ -27,7 +27,6 @@ from tests.guarantees import (
     furthest,
 )
 from tests.memory.memory_log import Record
-from wavestitch.tables.file_scans import read_rows
 from wavestitch.tables.read_waveforms import read_waveforms
 
 _COLUMNS = ["waveform_id", "samples", "chunks", "topic_id", "plan_id"]
@@ -48,7 +47,6 @@ def look_around(whole: DeploymentRig, records: Sequence[Record], topic_id: str) 
         records=records,
         topic_id=topic_id,
         heads=heads,
-        remembered=frozenset({h.decision for h in heads} | {b.decision for b in history}) - {""},
         group={p: (at.offset, at.metadata) for p, at in found.items() if at is not None},
         published=[
             Row(
@@ -59,7 +57,7 @@ def look_around(whole: DeploymentRig, records: Sequence[Record], topic_id: str) 
             )
             for r in rows
         ],
-        held=_held(tables),
+        held=_held(tables, newest),
         history=[_History(b) for b in history],
         plans={
             p.name: whole.deployment.folder(STREAM, p.name).plan()
@@ -81,11 +79,11 @@ class _History:
         return getattr(self._row, name)
 
 
-def _held(tables: Any) -> list[HeldRow]:
+def _held(tables: Any, head: Any) -> list[HeldRow]:
     table = tables._held.load()
-    if table is None:
+    if table is None or head.held is None:
         return []
-    rows = [r for batch in read_rows(table, [f.name for f in table.schema().fields]) for r in batch.to_pylist()]
+    rows = table.scan(snapshot_id=head.held.snapshot_id).to_arrow().to_pylist()
     return [
         HeldRow(
             coordinate=(r["topic_id"], r["partition"], r["offset"]),
@@ -96,7 +94,8 @@ def _held(tables: Any) -> list[HeldRow]:
             time_ms=r["timestamp_ms"],
             decision=r["decision"],
             sequence=r["sequence"],
-            payload=r["payload"] if r["stored"] else None,
+            payload=r["payload"],
+            stored=r["stored"],
         )
         for r in rows
     ]

@@ -117,7 +117,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A row of the held table was appended. `payload` None: an earlier row of the coordinate has it."""
+    """A row of the held table was staged. `stored`: it has the payload; else an earlier row of the place and piece."""
 
     run: str
     topic_id: str
@@ -131,6 +131,7 @@ class Held:
     reason: str
     decision: str
     payload: bytes | None
+    stored: bool = True
 
     @property
     def coordinate(self) -> Coordinate:
@@ -152,7 +153,8 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A head. `skipped`: (partition, start, end) given up by name."""
+    """A head. `skipped`: (partition, start, end) given up by name. `held`: the decisions whose rows the held snapshot
+    that it names has; None where nobody looked, and every committed one's are there."""
 
     run: str
     sequence: int
@@ -163,6 +165,7 @@ class Committed:
     decision: str
     positions: dict[int, int]
     skipped: tuple[tuple[int, int, int], ...]
+    held: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,12 @@ from tests.histories.history import (
     Committed,
     Coordinate,
     Event,
-    Forgotten,
     Held,
     Planned,
     Produced,
     Projected,
     Published,
     Read,
-    Recorded,
     Reset,
     Settled,
     TopicMade,
@@ -44,9 +42,8 @@ class Ledger:
         self.group: dict[int, tuple[int, tuple[int, int] | None]] = {}
         self._published_pieces: set[Identity] = set()
         self._held_pieces: dict[Identity, list[Held]] = defaultdict(list)
-        self._payloads: dict[Coordinate, bytes] = {}
+        self._payloads: dict[tuple[Coordinate, Identity], bytes | None] = {}
         self._decisions: set[str] = set()
-        self._recorded: set[str] = set()
 
     def take(self, event: Event) -> None:
         match event:
@@ -70,11 +67,7 @@ class Ledger:
                 self._published_pieces |= {(event.id, n, c[3], bytes.fromhex(c[4])) for n, c in enumerate(event.chunks)}
             case Committed():
                 self.heads.append(event)
-                self._decisions.add(event.decision)
-            case Recorded():
-                self._recorded.add(event.decision)
-            case Forgotten():
-                self._decisions.discard(event.decision)
+                self._decisions = self._decisions | {event.decision} if event.held is None else set(event.held)
             case Projected():
                 self.group |= {p: (o, (event.generation, event.sequence)) for p, o in event.offsets.items()}
             case Reset() if event.offset is None:
@@ -85,27 +78,30 @@ class Ledger:
     def _hold(self, row: Held) -> None:
         self.held[row.coordinate].append(row)
         if row.valid:
-            self._held_pieces[row.id, row.seq, row.length, bytes.fromhex(row.piece)].append(row)
-        if row.payload is not None:
-            self._payloads.setdefault(row.coordinate, row.payload)
+            self._held_pieces[_identity(row)].append(row)
+        if row.stored:
+            self._payloads.setdefault((row.coordinate, _identity(row)), row.payload)
 
     def counts(self, row: Held) -> bool:
-        """Whether a held row's decision was committed, and a head or the history still says so."""
-        return row.decision != "" and (row.decision in self._decisions or row.decision in self._recorded)
+        """Whether a held row is in the snapshot that the newest head names."""
+        return row.decision != "" and row.decision in self._decisions
 
     def durable(self, coordinate: Coordinate) -> bool:
         """Whether the record is held with its bytes, or is a copy of a chunk that is published or so held."""
         record = self.records[coordinate]
-        if any(self.counts(row) for row in self.held.get(coordinate, ())):
-            # Without a value (a null one) there is no payload to keep.
-            return self._payloads.get(coordinate) == record.value
+        if any(self.counts(row) and self._has(row, record.value) for row in self.held.get(coordinate, ())):
+            return True
         piece = piece_of(record)
         if piece is None:
             return False
         if piece.same in self._published_pieces:
             return True
         copies = self._held_pieces.get(piece.same, ())
-        return any(self.counts(row) and self._payloads.get(row.coordinate) == record.value for row in copies)
+        return any(self.counts(row) and self._has(row, record.value) for row in copies)
+
+    def _has(self, row: Held, value: bytes | None) -> bool:
+        key = row.coordinate, _identity(row)
+        return key in self._payloads and self._payloads[key] == value
 
     def committed(self, coordinate: Coordinate) -> bool:
         return self.seen.get(coordinate) == "committed"
@@ -123,3 +119,7 @@ class Ledger:
         """The furthest position that a head of today's topic ever had."""
         mine = [h.positions.get(partition, 0) for h in self.heads if h.topic_id == self.topic_id]
         return max(mine, default=0)
+
+
+def _identity(row: Held) -> Identity:
+    return row.id, row.seq, row.length, bytes.fromhex(row.piece)

@@ -15,11 +15,12 @@ from consumers import range_scan
 from tests.histories.anomaly import Kind
 from tests.memory.faults import under_way
 from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps, stream_state
-from wavestitch.contracts import assembly, decision, holes, protocol
+from wavestitch.contracts import assembly, decision, holes, pending_decision, protocol
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.decision import Evidence, _PendingDecision
+from wavestitch.contracts.decision import Evidence
+from wavestitch.contracts.pending_decision import PendingDecision
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.position import Position
+from wavestitch.contracts.position import HeadKind, Position
 from wavestitch.contracts.reasons import Fate, Reason
 from wavestitch.contracts.stop_rule import StopRule
 
@@ -54,7 +55,7 @@ def held_rows_are_not_written(patch: Patch) -> None:
 
 @shows(Kind.LOST)
 def what_is_no_chunk_is_dropped(patch: Patch) -> None:
-    real = _PendingDecision.set_aside
+    real = PendingDecision.set_aside
 
     def wrong(self: Any, c: ChunkFacts, reason: Reason, why: str) -> None:
         if c.reason is not None:
@@ -62,7 +63,7 @@ def what_is_no_chunk_is_dropped(patch: Patch) -> None:
         else:
             real(self, c, reason, why)
 
-    patch.setattr(_PendingDecision, "set_aside", wrong)
+    patch.setattr(PendingDecision, "set_aside", wrong)
 
 
 @shows(Kind.LOST)
@@ -78,29 +79,29 @@ def a_partition_is_not_looked_at(patch: Patch) -> None:
 
 @shows(Kind.LOST)
 def what_is_held_open_is_forgotten_by_the_next_batch(patch: Patch) -> None:
-    real = stream_state.load_state
+    real = stream_state.load_ground
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
         found = real(*args, **kwargs)
         return replace(found, held=[h for h in found.held if h.reason is not Reason.OPEN])
 
     for module in (publish, reassemble, stream_state):
-        patch.setattr(module, "load_state", wrong)
+        patch.setattr(module, "load_ground", wrong)
 
 
 @shows(Kind.LOST)
 def of_two_copies_with_other_bytes_the_first_is_taken(patch: Patch) -> None:
     real = assembly.assemble_waveform
 
-    def wrong(waveform_id: str, pool: Any, limits: Any) -> Any:
+    def wrong(waveform_id: str, pool: Any, limits: Any, **how: Any) -> Any:
         firsts: dict[Any, Any] = {}
         for c in sorted(pool, key=lambda c: (not c.carried, c.coordinate)):
             firsts.setdefault(c.seq, c)
-        found = real(waveform_id, list(firsts.values()), limits)
+        found = real(waveform_id, list(firsts.values()), limits, **how)
         taken = {p.coordinate for p in found.pieces}
         return replace(found, repeats=tuple(c for c in pool if c.coordinate not in taken))
 
-    for module in (decision, reassemble):
+    for module in (pending_decision, reassemble):
         patch.setattr(module, "assemble_waveform", wrong)
 
 
@@ -126,14 +127,14 @@ def what_is_published_is_not_looked_up(patch: Patch) -> None:
 def a_waveform_is_whole_without_its_last_chunk(patch: Patch) -> None:
     real = assembly.assemble_waveform
 
-    def wrong(waveform_id: str, pool: Any, limits: Any) -> Any:
-        found = real(waveform_id, pool, limits)
+    def wrong(waveform_id: str, pool: Any, limits: Any, **how: Any) -> Any:
+        found = real(waveform_id, pool, limits, **how)
         counts = {c.count for c in pool if c.count is not None}
         short = found.reason is Reason.OPEN and counts == {len(found.pieces) + 1}
         whole = [c.seq for c in found.pieces] == list(range(len(found.pieces)))
         return replace(found, reason=None, evidence="") if short and whole else found
 
-    for module in (decision, reassemble):
+    for module in (pending_decision, reassemble):
         patch.setattr(module, "assemble_waveform", wrong)
 
 
@@ -264,13 +265,15 @@ def held_rows_are_written_after_the_commit(patch: Patch) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._tables, name)
 
-        def append_held(self, *row: Any) -> None:
-            self._waiting.append(row)
+        def stage_held(self, base: Any, rows: Any, *, staging: Any) -> Any:
+            self._waiting = [(rows, staging)] if rows else []
+            return base
 
-        def commit(self, *args: Any) -> Any:
-            head = self._tables.commit(*args)
-            for row in self._waiting:
-                self._tables.append_held(*row)
+        def commit(self, base: Any, new: Any, files: Any) -> Any:
+            head = self._tables.commit(base, new, files)
+            for rows, staging in self._waiting:
+                mark = self._tables.stage_held(head.held, rows, staging=staging)
+                head = self._tables.commit(head, head.next(kind=HeadKind.MAINTENANCE, held=mark), [])
             return head
 
     def wrong(*args: Any, tables: Any, **kwargs: Any) -> Any:
@@ -354,15 +357,15 @@ def an_open_transaction_is_waited_for(patch: Patch) -> None:
 
 @shows(Kind.UNBOUNDED_END)
 def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
-    real = publish.load_state
+    real = publish.load_ground
     seen: dict[tuple[int, str], Any] = {}
 
-    def wrong(tables: Any, **kwargs: Any) -> Any:
+    def wrong(tables: Any, *what: Any) -> Any:
         key = id(tables), under_way()
-        seen.setdefault(key, (tables, real(tables, **kwargs)))
+        seen.setdefault(key, (tables, real(tables, *what)))
         return seen[key][1]
 
-    patch.setattr(publish, "load_state", wrong)
+    patch.setattr(publish, "load_ground", wrong)
     patch.setattr(publish, "_TRIES", 10**6)
     for module in (publish, reassemble):
         patch.setattr(module, "check_fence", lambda *_, **__: None)

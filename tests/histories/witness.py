@@ -35,6 +35,7 @@ class Witness:
 
     def __init__(self, bench: Bench, history: History) -> None:
         self._log = bench.log
+        self._tables = bench.tables
         self.history = history
         for edge in (bench, bench.log, bench.tables):
             edge.tell = self._hear  # type: ignore[method-assign]
@@ -86,7 +87,10 @@ class Witness:
         held = row.held
         chunk = held.chunk
         facts = (chunk.waveform_id, chunk.seq, chunk.length, chunk.piece.hex(), chunk.reason is None)
-        self.history.append(Held(under_way(), *chunk.coordinate, *facts, held.reason.value, held.decision, row.payload))  # type: ignore[arg-type]
+        why = (held.reason.value, held.decision)
+        self.history.append(
+            Held(under_way(), *chunk.coordinate, *facts, *why, row.payload, row.stored)  # type: ignore[arg-type]
+        )
 
     def _committed(self, head: Any, rows: list[PublishedRow]) -> None:
         for row in rows:
@@ -108,6 +112,7 @@ class Witness:
                 head.decision,
                 {p: at.next_offset for p, at in head.positions.items()},
                 tuple((r.partition, r.start, r.end) for r in head.skipped),
+                tuple(sorted({row.held.decision for row in self._tables.held_rows()})),
             )
         )
 

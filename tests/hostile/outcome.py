@@ -69,10 +69,10 @@ def held_records(whole: DeploymentRig, *, allowed_lateness_s: int) -> dict[tuple
     now = load_state(tables, topic_id=whole.deployment.log.topic(whole.topic).topic_id)
     states = held_states(now.held, watermark_ms=now.head.watermark_ms, allowed_lateness_ms=allowed_lateness_s * 1000)
     topic_id = whole.deployment.log.topic(whole.topic).topic_id
-    names = [(topic_id, h.chunk.partition, h.chunk.offset) for h in now.held]
+    names = [h.chunk._replace(topic_id=topic_id).key for h in now.held]
     path = whole.folder / "held-for-the-test.arrow"
     path.unlink(missing_ok=True)
-    rows = tables.held_payloads(names, path)
+    rows = tables.held_payloads(now.head.held, names, path)
     with pa.ipc.open_file(str(path)) as reader:
         table = reader.read_all()
     columns = {n: table.column(n).to_pylist() for n in ("raw_key", "raw_headers", "payload")}

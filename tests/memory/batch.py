@@ -222,8 +222,7 @@ class MemoryEdges:
 
     def _payload(self, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
         if chunk.carried:
-            topic_id, partition, offset = chunk.coordinate
-            found = self.bench.tables.payload((topic_id or plan.topic_id, partition, offset))
+            found = self.bench.tables.payload(chunk._replace(topic_id=chunk.topic_id or plan.topic_id).key)
         else:
             found = self.bench.files.landings[files[chunk.file]][chunk.row]
         assert found is not None, f"no payload for {chunk.place}"

@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tests.memory.faults import Edge
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
-from wavestitch.contracts.errors import Refused, StateUnknown, Transient
-from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform
-from wavestitch.contracts.ports import CommitConflict, HeldRow, Remains, StagedFile
+from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
+from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedChunk, PublishedWaveform
+from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark, mark_of
+from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
 from wavestitch.contracts.position import Head, head_from_properties
+from wavestitch.contracts.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,12 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredHeld:
-    """One row of the held table; `payload` None where an earlier row of the coordinate has it."""
+    """One row of the held table. `stored`: whether it has the payload (which may be null), or an earlier row does."""
 
     plan_id: str
     held: HeldChunk
     payload: bytes | None
+    stored: bool
 
 
 class MemoryFiles:
@@ -61,7 +65,10 @@ class MemoryTables(Edge):
         """The snapshot that another engine put in place of all of ours; 0 where there is none."""
         self._snapshot_ids = itertools.count(1000)
         self.rows: list[tuple[int, PublishedRow]] = []
-        self.held: list[StoredHeld] = []
+        self.held_snapshots: dict[int, tuple[StoredHeld, ...]] = {}
+        self.branches: dict[tuple[str, int | None], tuple[int, int]] = {}
+        """By decision and base: the snapshot, and the number of the head that it was staged for."""
+        self.held_main: int | None = None
         self.history: list[BatchRow] = []
 
     # the port
@@ -79,7 +86,12 @@ class MemoryTables(Edge):
         with self.act("tables.remains", error=Transient):
             if not self.snapshots or not self.headless:
                 return None
-            return Remains(self.uuid, self.headless, self.headless - 999, len(self.rows), None)
+            mark = None
+            if self.held_main is not None:
+                rows = self.held_snapshots[self.held_main]
+                mark = mark_of(self.held_main, held_files(rows), Counter(r.held.reason.value for r in rows))
+            last = self.headless - 999
+            return Remains(self.uuid, self.headless, last, len(self.rows), None, mark, not self.branches)
 
     def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
         with self.act("tables.commit_rebuilt", error=StateUnknown, conflict=lambda: CommitConflict("a lost race")):
@@ -99,23 +111,75 @@ class MemoryTables(Edge):
                 r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for _, r in self.rows if r.waveform_id in ids
             }
 
-    def held_snapshot(self) -> int | None:
-        with self.act("tables.held_snapshot", error=Transient):
-            return len(self.held) or None
+    # `held` is the port's: what the head names. See `held_rows` for what the oracle sees.
 
-    def held_rows(self) -> list[HeldChunk]:
-        with self.act("tables.held_rows", error=Transient):
-            return [row.held for row in self.held]
+    def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
+        with self.act("tables.held", error=Transient):
+            rows = [row.held for row in self._vouched_for(mark)]
+            if look.everything:
+                return rows
+            ids = set(look.ids)
+            if look.open_since_ms is not None:
+                ids |= {
+                    r.chunk.waveform_id
+                    for r in rows
+                    if r.reason is Reason.OPEN
+                    and r.chunk.timestamp_ms >= look.open_since_ms
+                    and r.chunk.waveform_id is not None
+                }
+            return [
+                r
+                for r in rows
+                if (r.chunk.reason is None and r.chunk.waveform_id in ids) or r.chunk.coordinate in look.coordinates
+            ]
 
-    def append_held(self, plan_id: str, rows: Sequence[HeldRow]) -> None:
-        with self.act("tables.append_held", error=Transient):
-            there = {(row.held.decision, row.held.chunk.coordinate) for row in self.held}
-            for row in rows:
-                if (row.held.decision, row.held.chunk.coordinate) not in there:
-                    payload = self.files.landings[row.landing][row.row] if row.landing is not None else None
-                    clean = row.held.chunk._replace(file=-1, row=-1)
-                    self.held.append(StoredHeld(plan_id, replace(row.held, chunk=clean), payload))
-                    self.tell("held", row=self.held[-1])
+    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> list[str]:
+        with self.act("tables.held_ids", error=Transient):
+            rows = [r.held for r in self._vouched_for(mark) if not reasons or r.held.reason in reasons]
+            return sorted({h.chunk.waveform_id for h in rows if h.chunk.reason is None and h.chunk.waveform_id})
+
+    def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
+        with self.act("tables.held_files", error=Transient):
+            return held_files(self._vouched_for(mark))
+
+    def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
+        with self.act("tables.stage_held", error=Transient):
+            if not rows:
+                return None if base is None else replace(base, counts=staging.counts)
+            on = None if base is None else base.snapshot_id
+            found = self.branches.get((staging.decision, on))
+            if found is None:
+                found = self._stage(on, rows, staging), staging.sequence
+                self.branches[staging.decision, on] = found
+            return mark_of(found[0], held_files(self.held_snapshots[found[0]]), staging.counts)
+
+    def settle_held(self) -> None:
+        with self.act("tables.settle_held", error=Transient):
+            head = self.snapshots[-1] if self.snapshots else None
+            if head is not None and not self.headless:
+                self.held_main = head.held.snapshot_id if head.held is not None else None
+                self.branches = {k: found for k, found in self.branches.items() if found[1] > head.sequence}
+
+    def _stage(self, base: int | None, rows: Sequence[HeldRow], staging: HeldStaging) -> int:
+        kept = list(self.held_snapshots[base]) if base is not None else []
+        for row in rows:
+            payload = self.files.landings[row.landing][row.row] if row.landing is not None else None
+            clean = row.held.chunk._replace(file=-1, row=-1)
+            stored = StoredHeld(staging.plan_id, replace(row.held, chunk=clean), payload, row.landing is not None)
+            kept.append(stored)
+            self.tell("held", row=stored)
+        number = 5000 + len(self.held_snapshots)
+        self.held_snapshots[number] = tuple(kept)
+        return number
+
+    def _vouched_for(self, mark: HeldMark | None) -> Sequence[StoredHeld]:
+        if mark is None:
+            return ()
+        rows = self.held_snapshots.get(mark.snapshot_id)
+        if rows is None:
+            raise Altered(f"the head names held snapshot {mark.snapshot_id}, which is not there")
+        check_mark(mark, held_files(rows), table="waves.held")
+        return rows
 
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         with self.act("tables.commit", error=StateUnknown, conflict=lambda: CommitConflict("a race that was lost")):
@@ -177,14 +241,20 @@ class MemoryTables(Edge):
         kept = [h for h in self.snapshots if h.sequence <= sequence]
         self.snapshots, self.expired, self.headless = kept, min(self.expired, len(kept)), 0
         self.rows = [(s, row) for s, row in self.rows if s <= sequence]
-        decisions = {h.decision for h in kept}
-        self.held = [row for row in self.held if row.held.decision in decisions]
         self.history = [b for b in self.history if b.sequence <= sequence]
         self.tell("restored", sequence=sequence)
 
     # for readers and the oracle
 
-    def payload(self, coordinate: tuple[str, int, int]) -> bytes | None:
-        return next(
-            (r.payload for r in self.held if r.held.chunk.coordinate == coordinate and r.payload is not None), None
-        )
+    def held_rows(self) -> Sequence[StoredHeld]:
+        """The rows of the snapshot that the newest head names, whether they count or not."""
+        mark = self.snapshots[-1].held if self.snapshots else None
+        return self.held_snapshots[mark.snapshot_id] if mark is not None else ()
+
+    def payload(self, key: HeldKey) -> bytes | None:
+        return next((r.payload for r in self.held_rows() if r.held.key == key and r.stored), None)
+
+
+def held_files(rows: Sequence[StoredHeld]) -> list[HeldFile]:
+    """A file for each row: its name follows from all that is in it."""
+    return [HeldFile(f"{r.held} {r.stored}", 1, len(r.payload or b""), r.held.reason.value) for r in rows]

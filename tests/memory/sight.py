@@ -8,12 +8,10 @@ from tests.memory.batch import Bench
 
 def look_around(bench: Bench, *, allowed_lateness_ms: int) -> Sight:
     tables = bench.tables
-    visible = {h.decision for h in tables.snapshots[tables.expired :]} | {b.decision for b in tables.history}
     return Sight(
         records=bench.log.committed(),
         topic_id=bench.log.topic_id,
         heads=tuple(tables.snapshots),
-        remembered=frozenset(visible - {""}),
         group={p: (at.offset, at.metadata) for p, at in bench.log.group.items()},
         published=[
             Row(
@@ -38,8 +36,9 @@ def look_around(bench: Bench, *, allowed_lateness_ms: int) -> Sight:
                 decision=row.held.decision,
                 sequence=row.held.sequence,
                 payload=row.payload,
+                stored=row.stored,
             )
-            for row in tables.held
+            for row in tables.held_rows()
         ],
         history=tuple(tables.history),
         plans=dict(bench.plans),

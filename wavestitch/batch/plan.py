@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from wavestitch.batch.backlog import find_backlog
 from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.batch.reconciled_head import reconcile_head
-from wavestitch.batch.stream_state import committed_decisions
+from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop, batch_offsets
 from wavestitch.contracts.errors import Refused, Transient
-from wavestitch.contracts.held import effective_held, open_deadlines
+from wavestitch.contracts.held import HeldLook, open_deadlines
 from wavestitch.contracts.offset_range import OffsetRange, bound_ranges, cut_slices, pack_units
 from wavestitch.contracts.past_cost import RECENT, reading_weights
 from wavestitch.contracts.plan import Plan, PlanKind
@@ -93,7 +93,7 @@ def plan_batch(
         generation=head.generation,
         base_sequence=head.sequence,
         base_snapshot=head.snapshot_id or 0,
-        held_snapshot=tables.held_snapshot(),
+        held_snapshot=None if head.held is None else head.held.snapshot_id,
         watermark_ms=head.watermark_ms,
         clock_ms=clock_ms,
         scope=request.scope,
@@ -174,15 +174,13 @@ def _nothing(
             partition=p,
         )
     watermark = advance_watermark(after, previous_ms=head.watermark_ms, clock_ms=clock_ms, idle_ms=stream.idle * 1000)
-    rows = tables.held_rows()
-    if rows:
-        decided = committed_decisions(tables, {r.decision for r in rows})
-        known = tables.published({r.chunk.waveform_id for r in rows if r.chunk.waveform_id})
-        deadlines = open_deadlines(
-            effective_held(rows, committed=decided, published=known), allowed_lateness_ms=stream.allowed_lateness * 1000
-        )
-        if any(head.watermark_ms <= due < watermark for due in deadlines.values()):
-            return None
+    lateness_ms = stream.allowed_lateness * 1000
+    waiting = load_state(
+        tables, topic_id=head.topic_id, look=HeldLook(open_since_ms=open_since(head, lateness_ms))
+    ).held
+    deadlines = open_deadlines(waiting, allowed_lateness_ms=lateness_ms)
+    if any(head.watermark_ms <= due < watermark for due in deadlines.values()):
+        return None
     if request.only is not None or request.until:
         return NothingToDo(f"stream {stream.name}: nothing is left to read of what was named")
     return NothingToDo(f"stream {stream.name}: the head stands at the end of {stream.topic}")

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from wavestitch.batch.committed import Committed, find_committed
-from wavestitch.batch.stream_state import load_state
+from wavestitch.batch.stream_state import load_ground
 from wavestitch.contracts.batch_row import BatchRow, describe_batch
 from wavestitch.contracts.decision import Decision, Evidence, decide
 from wavestitch.contracts.errors import StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.ports import CommitConflict, HeldRow, StagedFile, Tables
+from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
 from wavestitch.contracts.protocol import check_fence
 
 _TRIES = 10
@@ -60,9 +60,8 @@ def publish_batch(
 ) -> tuple[Committed, bool]:
     """Carry the plan's decision into the table; says whether this execution did. Raises `Fenced` where another run or a
     rewind came first."""
-    ids = {c.waveform_id for c in evidence.chunks if c.waveform_id is not None}
     for _ in range(_TRIES):
-        now = load_state(tables, topic_id=plan.topic_id, ids=ids)
+        now = load_ground(tables, plan, evidence.chunks)
         # In this order: a second run of this very plan that commits in between makes the compare-and-set fail.
         done = find_committed(tables, plan.plan_id)
         if done is not None:
@@ -79,10 +78,11 @@ def publish_batch(
             reading=audit.reading,
         )
         files = staging.files_for(decision.publish)
-        tables.append_held(plan.plan_id, _held_rows(plan, decision, staging))
+        staged = HeldStaging(plan.plan_id, decision.digest, decision.head.sequence, decision.held_counts, plan.clock_ms)
+        mark = tables.stage_held(now.head.held, _held_rows(plan, decision, staging), staging=staged)
         staging.keep(row)
         try:
-            head = tables.commit(now.head, decision.head, files)
+            head = tables.commit(now.head, replace(decision.head, held=mark), files)
         except CommitConflict:
             say("somebody else committed first: deciding again from the fresh head")
             continue
@@ -91,6 +91,7 @@ def publish_batch(
             continue
         row = replace(row, seconds={**row.seconds, "publish": audit.elapsed()})
         tables.append_batches([row])
+        tables.settle_held()
         return Committed(head, row), True
     raise Transient(f"batch {plan.plan_id[:16]}: the head changed {_TRIES} times while committing; try again")
 

@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from consumers.landed_file import read_index
 from spark_apps.assignment import write_assignment
-from wavestitch.batch.stream_state import StreamState, load_state
+from wavestitch.batch.stream_state import StreamState, load_ground
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
 from wavestitch.contracts.decision import Evidence, Stitched, decide
+from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.protocol import check_fence
@@ -134,8 +135,7 @@ _FACT_COLUMNS = (
 
 def decide_whole(plan: Plan, landed: Landed, *, tables: Tables) -> list[Assembly]:
     """What is to be stitched, as everything stands now. Raises `Fenced` where the plan is stale already."""
-    ids = {c.waveform_id for c in landed.chunks if c.waveform_id is not None}
-    now = load_state(tables, topic_id=plan.topic_id, ids=ids)
+    now = load_ground(tables, plan, landed.chunks)
     check_fence(plan, now.head, base_in_ancestry=True)
     return find_whole(plan, landed, now)
 
@@ -150,12 +150,13 @@ def prepare_reassembly(
     codec: Codec,
 ) -> Path:
     """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments."""
-    carried = {c.coordinate for a in whole for c in a.pieces if c.carried}
+    carried = [_held_key(c, plan.topic_id) for a in whole for c in a.pieces if c.carried]
     files, placed = list(landed.files), list(whole)
     if carried:
-        wanted = {(topic or plan.topic_id, p, o) for topic, p, o in carried}
-        path = folder.path / f"held-{hashlib.sha256(repr(sorted(wanted)).encode()).hexdigest()[:32]}.arrow"
-        rows = tables.held_payloads(wanted, path)
+        head = tables.head()
+        name = hashlib.sha256("\n".join(sorted(map(repr, carried))).encode()).hexdigest()[:32]
+        path = folder.path / f"held-{name}.arrow"
+        rows = tables.held_payloads(head.held if head is not None else None, carried, path)
         placed = [_placed(a, len(files), rows, plan.topic_id) for a in whole]
         files.append(path.name)
     batches = assign_waveforms(placed, task_bytes=TASK_BYTES, tasks_at_least=plan.stream.reading.workers)
@@ -180,7 +181,7 @@ def find_whole(plan: Plan, landed: Landed, now: StreamState) -> list[Assembly]:
         # Repeats, too: one of them may carry the digest that the copy taken does not.
         if f.fate in (Fate.PUBLISHED, Fate.DUPLICATE) and f.chunk.waveform_id is not None:
             pieces[f.chunk.waveform_id].append(f.chunk)
-    return [assemble_waveform(i, pieces[i], plan.stream.limits) for i in supposed.publish]
+    return [assemble_waveform(i, pieces[i], plan.stream.limits, accepted=plan.accepts) for i in supposed.publish]
 
 
 def gather_stitched(folder: WorkFolder, report: StitchReport | None) -> pa.Table:
@@ -192,10 +193,12 @@ def gather_stitched(folder: WorkFolder, report: StitchReport | None) -> pa.Table
     return pa.concat_tables(tables) if tables else STITCHED.empty_table()
 
 
-def _placed(a: Assembly, file: int, rows: Mapping[tuple[str, int, int], int], topic_id: str) -> Assembly:
+def _held_key(c: ChunkFacts, topic_id: str) -> HeldKey:
+    """As the held table has it, where every topic is named."""
+    return c._replace(topic_id=c.topic_id or topic_id).key
+
+
+def _placed(a: Assembly, file: int, rows: Mapping[HeldKey, int], topic_id: str) -> Assembly:
     """The assembly with its carried pieces pointing into the file of held payloads."""
-    pieces = tuple(
-        c._replace(file=file, row=rows[c.topic_id or topic_id, c.partition, c.offset]) if c.carried else c
-        for c in a.pieces
-    )
+    pieces = tuple(c._replace(file=file, row=rows[_held_key(c, topic_id)]) if c.carried else c for c in a.pieces)
     return replace(a, pieces=pieces)

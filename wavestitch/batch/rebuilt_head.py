@@ -1,7 +1,8 @@
 """A head in place of one that somebody else's tool expired: what it can be made from, and what nobody knows any more.
 
-The group's tag proves which positions a head of this table had. The history proves that the decisions up to it are
-known, so that what they held counts. Where either is missing, a partition begins again at the log's start: reading
+The group's tag proves which positions a head of this table had. Main of the held table, which follows the head, has
+what was held, unless something is staged beside it. The history proves that the decisions up to it are known. Where any
+of these is missing, a partition begins again at the log's start: reading
 again loses nothing, since what is published is recognised. Never takes a position that was not proven. Keeps I1, I2
 and I7.
 """
@@ -36,7 +37,8 @@ def rebuild_head(sight: Sight, remains: Remains, history: Sequence[BatchRow], *,
     _refuse_missing_rows(sight, remains, history)
     left = remains.left if remains.left is not None and remains.left.topic_id == sight.topic.topic_id else None
     known_to = _known_to(history)
-    proven = {p: sight.group[p] for p, tag in tags.items() if tag.sequence <= known_to}
+    # Where something is staged that a lost head may have named, what is held is not known: all is read again.
+    proven = {p: sight.group[p] for p, tag in tags.items() if tag.sequence <= known_to and remains.held_settled}
     shown = {p: found.offset for p, found in proven.items() if found is not None}
     positions = {p: _position(sight, p, shown) for p in sight.topic.partitions}
     skipped = tuple(OffsetRange(p, at, to) for p, at in sorted(shown.items()) if at < (to := positions[p].next_offset))
@@ -50,6 +52,7 @@ def rebuild_head(sight: Sight, remains: Remains, history: Sequence[BatchRow], *,
         skipped=(left.skipped if left is not None else ()) + skipped,
         watermark_ms=left.watermark_ms if left is not None else 0,
         note=note,
+        held=remains.held,
     )
     return Rebuilt(head, skipped, _remarks(sight, remains, tags, shown, known_to=known_to, left=left))
 

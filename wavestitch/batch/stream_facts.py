@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.stream_state import load_state
+from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
-from wavestitch.contracts.held import held_states
+from wavestitch.contracts.held import HeldLook, held_states
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.reasons import Reason
 
 _BATCHES = 15
+_DISCARDED = Reason.DISCARDED.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +70,24 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         head = tables.head()
         if head is None:
             return StreamFacts(name, "no batch yet", stream.topic)
-        held = load_state(tables, topic_id=head.topic_id).held
+        lateness_ms = stream.allowed_lateness * 1000
+        # What waits is looked at; how much is held beside it is what the head says.
+        look = HeldLook(open_since_ms=open_since(head, lateness_ms))
+        held = load_state(tables, topic_id=head.topic_id, look=look).held
         rows = tuple(tables.batches(since=head.sequence - _BATCHES + 1))
         remarks = tuple(tables.remarks())
     except WavestitchError as error:
         return StreamFacts(name, error.message)
-    states = held_states(held, watermark_ms=head.watermark_ms, allowed_lateness_ms=stream.allowed_lateness * 1000)
-    waiting = states.count(Reason.OPEN)
+    waiting = held_states(held, watermark_ms=head.watermark_ms, allowed_lateness_ms=lateness_ms).count(Reason.OPEN)
+    counts = head.held.counts if head.held is not None else {}
+    all_held = sum(n for reason, n in counts.items() if reason != _DISCARDED)
     return StreamFacts(
         name=name,
         topic=stream.topic,
         head=head,
         partitions=tuple(PartitionFacts(p, at.next_offset, None, None) for p, at in sorted(head.positions.items())),
         open=waiting,
-        quarantined=len(held) - waiting,
+        quarantined=all_held - waiting,
         batches=rows,
         remarks=remarks,
         documented=frozenset(

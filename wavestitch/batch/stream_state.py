@@ -1,49 +1,66 @@
 """What stands at this moment: the head, what is held and what is published. The ground that a decision is made on.
 
-Read in this order: head first, then held and published. Both only grow by commits, and a commit in between makes the
-compare-and-set fail, so that a decision never rests on a mixture.
+Read in this order: head first, then held and published. What is held is of the snapshot that this head names, however
+many have been staged since; what is published only grows by commits, and a commit in between makes the compare-and-set
+fail, so that a decision never rests on a mixture. A look costs what is asked for, not what was ever held (I5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.errors import Refused
-from wavestitch.contracts.held import HeldChunk, PublishedWaveform, effective_held
+from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform, effective_held
+from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.position import Head
 
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """`held`: all effective held chunks of the stream; those of the given topic have an empty `topic_id`."""
+    """`held`: the effective held chunks that were asked for; those of the given topic have an empty `topic_id`.
+    `published`: of the waveforms that were asked for, and of those that a held chunk names."""
 
     head: Head
     held: list[HeldChunk]
     published: Mapping[str, PublishedWaveform]
 
 
-def load_state(tables: Tables, *, topic_id: str, ids: Collection[str] = ()) -> StreamState:
-    """The stream as it stands; `published` covers `ids` and every waveform that has a held chunk."""
+def load_ground(tables: Tables, plan: Plan, chunks: Collection[ChunkFacts]) -> StreamState:
+    """What `decide` needs for a batch that read these chunks."""
+    head = _head(tables)
+    ids = frozenset(c.waveform_id for c in chunks if c.waveform_id is not None)
+    ids |= frozenset(plan.choice.ids if plan.choice is not None else ())
+    look = HeldLook(
+        open_since_ms=open_since(head, plan.stream.allowed_lateness * 1000) if plan.expires else None,
+        ids=ids,
+        coordinates=frozenset((c.topic_id or plan.topic_id, c.partition, c.offset) for c in chunks),
+    )
+    return _load(tables, head, look, topic_id=plan.topic_id, ids=ids)
+
+
+def load_state(tables: Tables, *, topic_id: str, look: HeldLook | None = None) -> StreamState:
+    """The stream as it stands, and of what is held what `look` asks for: everything, for proofs, unless given."""
+    chosen = HeldLook(everything=True) if look is None else look
+    return _load(tables, _head(tables), chosen, topic_id=topic_id, ids=chosen.ids)
+
+
+def open_since(head: Head, allowed_lateness_ms: int) -> int:
+    """An open chunk with an older record time (ms) than this waits no more."""
+    return head.watermark_ms - allowed_lateness_ms
+
+
+def _head(tables: Tables) -> Head:
     head = tables.head()
     if head is None:
         raise Refused("the stream has no head yet; plan a batch first")
-    rows = [replace(h, chunk=h.chunk._replace(topic_id=_short(h.chunk.topic_id, topic_id))) for h in tables.held_rows()]
-    published = tables.published({*ids, *(h.chunk.waveform_id for h in rows if h.chunk.waveform_id is not None)})
-    committed = committed_decisions(tables, {h.decision for h in rows})
-    return StreamState(head, effective_held(rows, committed=committed, published=published), published)
+    return head
 
 
-def committed_decisions(tables: Tables, wanted: Collection[str]) -> set[str]:
-    """Those of these decisions that were committed: in the head's ancestry, or in the history, which outlives it."""
-    unknown = set(wanted) - {""}
-    if not unknown:
-        return set()
-    found = {h.decision for h in tables.heads()} & unknown
-    # The history only grows: it is not read where the heads that are left know them all.
-    return found if found == unknown else found | {d for _, d in tables.recorded() if d in unknown}
-
-
-def _short(found: str, own: str) -> str:
-    return "" if found == own else found
+def _load(tables: Tables, head: Head, look: HeldLook, *, topic_id: str, ids: Iterable[str]) -> StreamState:
+    rows = tables.held(head.held, look)
+    own = [replace(h, chunk=h.chunk._replace(topic_id="")) if h.chunk.topic_id == topic_id else h for h in rows]
+    published = tables.published({*ids, *(h.chunk.waveform_id for h in own if h.chunk.waveform_id is not None)})
+    return StreamState(head, effective_held(own, published=published), published)

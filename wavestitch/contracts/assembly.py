@@ -16,6 +16,12 @@ from wavestitch.contracts.chunk_header import MAX_TIME_NS, Metadata, parse_metad
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
+Coordinate = tuple[str, int, int]
+"""Topic id, partition and offset."""
+ChunkKey = tuple[Coordinate, tuple[str | None, int | None, bytes]]
+"""A place in the log, and what lay there (waveform, sequence number, digest of the piece): after an unclean election
+another record can have the same coordinate."""
+
 
 class ChunkFacts(NamedTuple):
     """One row of a batch's index: all of a record but its payload.
@@ -44,8 +50,12 @@ class ChunkFacts(NamedTuple):
     topic_id: str = ""
 
     @property
-    def coordinate(self) -> tuple[str, int, int]:
+    def coordinate(self) -> Coordinate:
         return self.topic_id, self.partition, self.offset
+
+    @property
+    def key(self) -> ChunkKey:
+        return self.coordinate, (self.waveform_id, self.seq, self.piece)
 
     @property
     def place(self) -> str:
@@ -98,8 +108,13 @@ def assemble(chunks: Iterable[ChunkFacts], limits: Limits) -> dict[str, Assembly
     return {i: assemble_waveform(i, pool, limits) for i, pool in by_id.items()}
 
 
-def assemble_waveform(waveform_id: str, pool: Sequence[ChunkFacts], limits: Limits) -> Assembly:
-    """One waveform from all copies of its chunks, held ones first, then by coordinate: the first copy is the piece."""
+def assemble_waveform(
+    waveform_id: str, pool: Sequence[ChunkFacts], limits: Limits, *, accepted: bool = False
+) -> Assembly:
+    """One waveform from all copies of its chunks, held ones first, then by coordinate: the first copy is the piece.
+
+    `accepted`: an operator vouches for its time and its sample count; that it is whole is asked all the same.
+    """
     ordered = sorted(pool, key=lambda c: (c.seq, not c.carried, c.topic_id, c.partition, c.offset))
     pieces: list[ChunkFacts] = []
     repeats: list[ChunkFacts] = []
@@ -114,7 +129,7 @@ def assemble_waveform(waveform_id: str, pool: Sequence[ChunkFacts], limits: Limi
     metadata = parse_metadata(first.meta or "")
     if isinstance(metadata, str):
         raise ValueError(f"the chunk at {first.place} was taken for valid, but {metadata}")
-    reason, evidence = _judge(pieces, ordered, metadata, limits)
+    reason, evidence = _judge(pieces, ordered, metadata, limits, accepted=accepted)
     return Assembly(waveform_id, tuple(pieces), tuple(repeats), _lessons(pieces, repeats), reason, evidence, metadata)
 
 
@@ -132,7 +147,12 @@ def _lessons(pieces: Sequence[ChunkFacts], repeats: Sequence[ChunkFacts]) -> tup
 
 
 def _judge(
-    pieces: Sequence[ChunkFacts], copies: Sequence[ChunkFacts], metadata: Metadata, limits: Limits
+    pieces: Sequence[ChunkFacts],
+    copies: Sequence[ChunkFacts],
+    metadata: Metadata,
+    limits: Limits,
+    *,
+    accepted: bool,
 ) -> tuple[Reason | None, str]:
     conflict = _conflict(pieces, copies)
     if conflict:
@@ -144,7 +164,7 @@ def _judge(
     if max(count or 0, len(pieces)) > limits.max_chunks:
         return Reason.TOO_LARGE, f"{max(count or 0, len(pieces))} chunks; allowed are {limits.max_chunks}"
     skew_ms = abs(metadata.start_time_ns // 1_000_000 - min(c.timestamp_ms for c in pieces))
-    if skew_ms > limits.max_clock_skew * 1000:
+    if skew_ms > limits.max_clock_skew * 1000 and not accepted:
         return (
             Reason.IMPLAUSIBLE_TIME,
             f"starts {skew_ms // 1000} s from its record time; allowed are {limits.max_clock_skew} s",
@@ -154,7 +174,7 @@ def _judge(
     if len(pieces) < count:
         return Reason.OPEN, f"{len(pieces)} of {count} chunks here; missing: {_missing(pieces, count)}"
     samples = size // metadata.sample_bytes
-    if metadata.sample_count is not None and metadata.sample_count != samples:
+    if metadata.sample_count is not None and metadata.sample_count != samples and not accepted:
         return Reason.WRONG_SAMPLE_COUNT, f"the chunks hold {samples} samples, ws-meta says {metadata.sample_count}"
     if abs(metadata.end_time_ns(samples)) > MAX_TIME_NS:
         return (

@@ -69,8 +69,11 @@ def describe_batch(
     partitions: dict[int, Counter[str]] = defaultdict(Counter)
     for f in decision.fates:
         row = partitions[f.chunk.partition]
-        row["carried_in" if f.chunk.carried else "read"] += 1
+        row["read"] += not f.chunk.carried
         row[f.fate.value] += 1
+    # Counted from what is held, so that the identity sees a held chunk that was forgotten.
+    for p, n in decision.carried_in.items():
+        partitions[p]["carried_in"] += n
     for r in plan.ranges:
         partitions[r.partition]["planned"] += r.size
         partitions[r.partition]["holes"] += holes.get(r.partition, 0)

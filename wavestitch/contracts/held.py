@@ -1,17 +1,20 @@
 """What is held: rows of the held table, and which of them count.
 
-A row counts only if its decision was committed; the newest committed decision about a coordinate wins; a row is
-released when the waveform was published with the same piece. All derived, never rewritten (docs/design.md).
+Only rows of the snapshot that the head names are ever looked at. Of those about one coordinate and piece the newest
+decision wins; a row is released when the waveform was published with the same piece. All derived, never rewritten
+(docs/design.md). Keeps I1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.assembly import ChunkFacts, ChunkKey, Coordinate
 from wavestitch.contracts.reasons import Reason
+
+HeldKey = ChunkKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,8 @@ class HeldChunk:
     """One row of the held table, payload aside.
 
     `chunk` has `carried` set, and `reason` where the record itself is no valid chunk. `reason`: why it is held.
-    `sequence`: of the head that the decision was to become; orders decisions about one coordinate.
+    `sequence`: of the head that the decision was to become; orders decisions about one place and piece. `before`: of a
+    discarded chunk, why it was held until then.
     """
 
     chunk: ChunkFacts
@@ -27,6 +31,11 @@ class HeldChunk:
     evidence: str
     decision: str
     sequence: int
+    before: Reason | None = None
+
+    @property
+    def key(self) -> HeldKey:
+        return self.chunk.key
 
 
 class PublishedChunk(NamedTuple):
@@ -54,17 +63,33 @@ class PublishedWaveform:
         return piece.piece == chunk.piece and chunk.count in (None, len(self.chunks))
 
 
-def effective_held(
-    rows: Iterable[HeldChunk], *, committed: Collection[str], published: Mapping[str, PublishedWaveform]
-) -> list[HeldChunk]:
-    """The held chunks that count: committed, newest per coordinate, not released; in order of coordinate."""
-    newest: dict[tuple[str, int, int], HeldChunk] = {}
-    for row in rows:
-        if row.decision in committed:
-            known = newest.get(row.chunk.coordinate)
-            if known is None or row.sequence > known.sequence:
-                newest[row.chunk.coordinate] = row
-    return [newest[k] for k in sorted(newest) if not _released(newest[k].chunk, published)]
+@dataclass(frozen=True, slots=True)
+class HeldLook:
+    """Which held rows somebody needs; rows that are no chunks come with their coordinates only.
+
+    `open_since_ms`: all open waveforms with a chunk whose record time is not before this; None: no open ones beside
+    those asked for. `ids`: all valid chunks of these waveforms. `coordinates`: whatever is held from these places.
+    `everything`: all rows, for whoever proves the table as a whole; never a batch.
+    """
+
+    open_since_ms: int | None = None
+    ids: frozenset[str] = frozenset()
+    coordinates: frozenset[Coordinate] = frozenset()
+    everything: bool = False
+
+
+def effective_held(rows: Iterable[HeldChunk], *, published: Mapping[str, PublishedWaveform]) -> list[HeldChunk]:
+    """The held chunks that count: newest decision per place and piece, not released; in order of coordinate.
+
+    `rows`: all rows about the places and pieces in question, of the snapshot that the head names.
+    """
+    newest: dict[HeldKey, HeldChunk] = {}
+    for row in sorted(rows, key=lambda r: r.sequence):
+        known = newest.get(row.key)
+        discards = known is not None and row.reason is Reason.DISCARDED
+        newest[row.key] = replace(row, before=known.before or known.reason) if known and discards else row
+    kept = [h for h in newest.values() if not _released(h.chunk, published)]
+    return sorted(kept, key=lambda h: (h.chunk.coordinate, repr(h.key)))
 
 
 def _released(chunk: ChunkFacts, published: Mapping[str, PublishedWaveform]) -> bool:

@@ -26,6 +26,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("docs", "old Data Docs"),
     Stage("leftovers", "what killed processes left in the making, and nobody holds any more"),
     Stage("held", "held rows whose waveform every retained snapshot has"),
+    Stage("junk", "records that are no chunks, held for longer than the limit; never a chunk of a waveform"),
     Stage(
         "compact",
         "small files are put together, by Spark; every row is compared with what it was before",

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from wavestitch.contracts.batch_size import unit_budget
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange, Unit
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.stream import Stream
@@ -22,11 +23,13 @@ PLAN_FORMAT = 1
 
 
 class PlanKind(StrEnum):
-    """`ingest` starts at the head's positions and moves them; the others leave positions and held alone."""
+    """`ingest` starts at the head's positions and moves them; backfills leave positions and held alone. `held` reads
+    nothing: it carries an operator's choice out on what is held."""
 
     INGEST = "ingest"
     BACKFILL = "backfill"
     MANUAL = "manual"
+    HELD = "held"
 
 
 class Scope(NamedTuple):
@@ -47,7 +50,7 @@ class Plan:
     partitions of the topic, where the head stands; `ends`: where an ingest leaves them (next offset and epoch; the
     record time is known after reading). `base_sequence`, `base_snapshot`: the pinned head. `why`: per partition, why
     it starts there. `clock_ms`: the plan's only clock, ms since the epoch. `left`: offsets that an ingest's limits make
-    it leave for the batches after it.
+    it leave for the batches after it. `choice`: of a `held` one, what the operator decided.
     """
 
     plan_id: str
@@ -71,6 +74,7 @@ class Plan:
     code_version: str
     nonce: str
     left: int = 0
+    choice: HeldChoice | None = None
 
     @property
     def moves_positions(self) -> bool:
@@ -78,8 +82,18 @@ class Plan:
 
     @property
     def holds(self) -> bool:
-        """Only ingest holds and expires."""
+        """Backfills leave what is held as it is."""
+        return self.kind in (PlanKind.INGEST, PlanKind.HELD)
+
+    @property
+    def expires(self) -> bool:
+        """Whether it takes up every waveform that waits, read or not."""
         return self.kind is PlanKind.INGEST
+
+    @property
+    def accepts(self) -> bool:
+        """Whether an operator vouches for what the stream's definition would not let pass."""
+        return self.choice is not None and self.choice.action is HeldAction.ACCEPT
 
     @property
     def records(self) -> int:
@@ -145,7 +159,12 @@ def _plan_of(found: dict[str, Any]) -> Plan:
         code_version=found["code_version"],
         nonce=found["nonce"],
         left=found["left"],
+        choice=_choice_of(found["choice"]) if found.get("choice") else None,
     )
+
+
+def _choice_of(found: dict[str, Any]) -> HeldChoice:
+    return HeldChoice(**{**found, "action": HeldAction(found["action"]), "ids": tuple(found["ids"])})
 
 
 def _content(plan: Plan) -> dict[str, Any]:
@@ -171,6 +190,7 @@ def _content(plan: Plan) -> dict[str, Any]:
         "code_version": plan.code_version,
         "nonce": plan.nonce,
         "left": plan.left,
+        "choice": None if plan.choice is None else asdict(plan.choice),
     }
 
 

@@ -12,8 +12,10 @@ from typing import NamedTuple, Protocol
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
-from wavestitch.contracts.held import HeldChunk, PublishedWaveform
+from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
+from wavestitch.contracts.held_mark import HeldFile, HeldMark
 from wavestitch.contracts.position import GroupOffset, Head, Position
+from wavestitch.contracts.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class HeldRow:
     """A row to append to the held table.
 
     `landing` and `row`: where its payload and raw headers lie (full path); None where an earlier row of the same
-    coordinate has them.
+    place and piece has them.
     """
 
     held: HeldChunk
@@ -104,7 +106,8 @@ class Remains:
 
     `snapshot_id`: main's newest; `last_sequence`: how many snapshots were ever committed, so that no head's number is
     beyond it; `rows`: published rows that are there; `left`: the newest head that is left anywhere in the metadata, out
-    of main's reach.
+    of main's reach. `held`: what main of the held table shows, which follows the head; `held_settled`: nothing is
+    staged there beside it, so that it is what the last head named.
     """
 
     table: str
@@ -112,6 +115,19 @@ class Remains:
     last_sequence: int
     rows: int
     left: Head | None
+    held: HeldMark | None = None
+    held_settled: bool = True
+
+
+class HeldStaging(NamedTuple):
+    """Of which decision held rows are staged. `sequence`: of the head that it is to become. `counts`: how many chunks
+    are held then, by reason. `clock_ms`: the plan's clock."""
+
+    plan_id: str
+    decision: str
+    sequence: int
+    counts: Mapping[str, int]
+    clock_ms: int = 0
 
 
 class Tables(Protocol):
@@ -135,14 +151,30 @@ class Tables(Protocol):
     def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
         """What is published of these waveforms, looked up in the whole table as it is now."""
 
-    def held_snapshot(self) -> int | None:
-        """The held table's current snapshot."""
+    def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
+        """The rows that are asked for, payload aside, of the snapshot that the head names, proven against its mark.
 
-    def held_rows(self) -> list[HeldChunk]:
-        """Every row of the held table, payload aside, whether its decision was committed or not."""
+        With every row that comes all others about the same place and piece come, too. Raises `Altered` where the
+        snapshot is not what the head vouches for.
+        """
 
-    def append_held(self, plan_id: str, rows: Sequence[HeldRow]) -> None:
-        """Append rows; rows that stand there already under the same decision and coordinate are not added again."""
+    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> list[str]:
+        """The waveforms that have a row for one of these reasons (any, where none is named), sorted; no junk."""
+
+    def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
+        """The data files that the mark vouches for: how much is held why, without opening one."""
+
+    def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
+        """A snapshot of the held table with these rows on top of the base's, which counts once a head names it.
+
+        Done again for the same decision on the same base it is the same snapshot, and no row is added twice.
+        """
+
+    def settle_held(self) -> None:
+        """Let main of the held table be what the head names, and drop what was staged and can never be committed.
+
+        A projection, like the group's offsets: made after a commit, and again by whoever comes next.
+        """
 
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         """The compare-and-set: one snapshot with `files` and the head's keys, on top of the newest snapshot of all.

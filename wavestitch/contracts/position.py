@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.held_mark import HeldMark, mark_from_text
 from wavestitch.contracts.offset_range import OffsetRange
 
 HEAD_FORMAT = 1
@@ -34,6 +35,8 @@ class HeadKind(StrEnum):
     REWIND = "rewind"
     ADOPTED = "adopted"
     REBUILT = "rebuilt"
+    HELD = "held"
+    MAINTENANCE = "maintenance"
 
 
 class Position(NamedTuple):
@@ -55,6 +58,7 @@ class Head:
     `watermark_ms`: how far the stream's data have come (record time, ms); never lowered within a generation chain.
     `skipped`: ranges an operator gave up by name. `decision`: digest of the decision that this head committed.
     `mean_record_bytes`: of the last batch that read something, for sizing the next; None before the first.
+    `held`: what is held, as the held table's snapshot that counts; None while nothing ever was.
     """
 
     sequence: int
@@ -68,6 +72,7 @@ class Head:
     skipped: tuple[OffsetRange, ...] = ()
     mean_record_bytes: float | None = None
     note: str = ""
+    held: HeldMark | None = None
     snapshot_id: int | None = field(default=None, compare=False)
 
     def next(self, **changes: Any) -> Head:
@@ -104,6 +109,7 @@ class Head:
             _PREFIX + "mean-record-bytes": "" if self.mean_record_bytes is None else repr(self.mean_record_bytes),
             _PREFIX + "positions": json.dumps({str(p): list(v) for p, v in sorted(self.positions.items())}),
             _PREFIX + "skipped": json.dumps([list(r) for r in self.skipped]),
+            _PREFIX + "held": "" if self.held is None else self.held.to_text(),
         }
 
 
@@ -130,6 +136,7 @@ def head_from_properties(properties: Mapping[str, str], snapshot_id: int | None)
         skipped=tuple(OffsetRange(*r) for r in json.loads(properties[_PREFIX + "skipped"])),
         mean_record_bytes=float(mean) if mean else None,
         note=properties[_PREFIX + "note"],
+        held=mark_from_text(properties.get(_PREFIX + "held", "")),
         snapshot_id=snapshot_id,
     )
 

@@ -32,6 +32,26 @@ class Reason(StrEnum):
     DIGEST_MISMATCH = "digest_mismatch"
     FAILED_EXPECTATION = "failed_expectation"
     PARKED = "parked"
+    # of a waveform, decided by an operator
+    DISCARDED = "discarded"
+
+
+OF_RECORDS = frozenset(
+    {
+        Reason.NULL_VALUE,
+        Reason.NOT_A_CHUNK,
+        Reason.UNKNOWN_VERSION,
+        Reason.BAD_ID,
+        Reason.BAD_HEADER,
+        Reason.BAD_SEQUENCE,
+        Reason.BAD_METADATA,
+        Reason.BAD_LENGTH,
+        Reason.CORRUPT,
+        Reason.UNPROVEN,
+        Reason.FORGED,
+    }
+)
+"""Of records that are no chunks: no waveform ever needs what is held for one of these."""
 
 
 class Fate(StrEnum):

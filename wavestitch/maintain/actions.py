@@ -6,7 +6,9 @@ Each can be stopped anywhere and run again. None touches what a batch under way 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from wavestitch.batch.committed import repair_history
@@ -14,7 +16,8 @@ from wavestitch.batch.work_folder import kept_row
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held import PublishedWaveform
 from wavestitch.contracts.maintenance import ActionReport, BatchState, HeldPlace
-from wavestitch.contracts.position import parse_tag
+from wavestitch.contracts.ports import CommitConflict
+from wavestitch.contracts.position import Head, parse_tag
 from wavestitch.maintain.batch_state import may_commit
 from wavestitch.maintain.landing_folders import (
     old_docs,
@@ -33,7 +36,7 @@ from wavestitch.maintain.what_goes import (
     snapshots_to_expire,
     unreferenced,
 )
-from wavestitch.tables.held_removal import held_places, remove_rows
+from wavestitch.tables.held_removal import held_places, junk_files
 from wavestitch.tables.published_lookup import find_published
 from wavestitch.tables.snapshot_expiry import expire_snapshots
 from wavestitch.tables.stored_table import StoredTable
@@ -91,8 +94,10 @@ def clear_docs(run: MaintenanceRun) -> ActionReport:
 def delete_held(run: MaintenanceRun) -> ActionReport:
     """Rows of the held table whose waveform every retained snapshot has, piece by piece."""
     waveforms, held, _ = run.tables.stored()
-    table = held.load()
-    places = [] if table is None else held_places(table)
+    head, table = run.tables.head(), held.load()
+    if head is None or head.held is None or table is None:
+        return ActionReport("held", "rows", 0, 0)
+    places = held_places(table, head.held)
     busy = {f.plan_id for f, state in look_at_batches(run).found if may_commit(state)}
     published = _published_in_every_snapshot(waveforms, places)
     going = held_to_delete(places, published=published, under_way=busy)
@@ -100,9 +105,38 @@ def delete_held(run: MaintenanceRun) -> ActionReport:
     size = sum(p.held.chunk.length for p in places if p.row in going.get(p.file, ()))
     if run.apply and count:
         run.say(f"writing {len(going)} files of {held.name} anew without {count} rows")
-        remove_rows(held, going)
+        _take_out(run, head, going, counts=head.held.counts, note=f"{count} held rows that are published went")
     names = {p.held.chunk.waveform_id for p in places if p.row in going.get(p.file, ())}
     return ActionReport("held", "rows", count, size, tuple(sorted(n for n in names if n))[:_SHOWN])
+
+
+def expire_junk(run: MaintenanceRun) -> ActionReport:
+    """Records that are no chunks, held for longer than the limit. Never a chunk of a waveform."""
+    _, held, _ = run.tables.stored()
+    head, table = run.tables.head(), held.load()
+    if head is None or head.held is None or table is None:
+        return ActionReport("junk", "rows", 0, 0)
+    going = junk_files(table, head.held, before_ms=run.now_ms - run.limits.junk * 1000)
+    count, size = sum(f.rows for f in going.values()), sum(f.bytes for f in going.values())
+    by_reason = Counter[str]()
+    for file in going.values():
+        by_reason[file.reason] += file.rows
+    if run.apply and going:
+        counts = {reason: max(0, n - by_reason[reason]) for reason, n in head.held.counts.items()}
+        rows = {path: set(range(file.rows)) for path, file in going.items()}
+        _take_out(run, head, rows, counts=counts, note=f"{count} records that are no chunks expired")
+    return ActionReport("junk", "rows", count, size, tuple(f"{n} {reason}" for reason, n in sorted(by_reason.items())))
+
+
+def _take_out(
+    run: MaintenanceRun, head: Head, rows: Mapping[str, set[int]], *, counts: Mapping[str, int], note: str
+) -> None:
+    try:
+        run.tables.rewrite_held(head, rows, counts=counts, note=note)
+    except CommitConflict:
+        raise Transient(
+            "a batch committed while held rows were taken out; nothing changed, run maintenance again"
+        ) from None
 
 
 def expire(run: MaintenanceRun) -> ActionReport:
@@ -123,11 +157,16 @@ def expire(run: MaintenanceRun) -> ActionReport:
     )
     plans = [f.plan for f in batches.in_state(BatchState.UNDER_WAY) if f.plan is not None]
     count, kept, facts = 0, list[str](), dict[str, int]()
-    for stored in run.tables.stored():
+    tables = run.tables.stored()
+    held = tables[1]
+    for stored in tables:
         table = stored.load()
         if table is None:
             continue
         state = describe_table(table)
+        if stored is held:
+            # What a head names stays as long as the head: a table that is rolled back finds what was held then.
+            state = replace(state, protected=state.protected | _named_by_heads(run))
         going, why = snapshots_to_expire(
             state, limits=limits, now_ms=run.now_ms, recorded=batches.recorded, under_way=plans
         )
@@ -180,6 +219,10 @@ def remove_orphans(run: MaintenanceRun) -> ActionReport:
 def prune_index(run: MaintenanceRun) -> ActionReport:
     """Files that the index of this host knows and no retained snapshot names any more."""
     return ActionReport("index", "files", run.tables.prune_index(apply=run.apply), None)
+
+
+def _named_by_heads(run: MaintenanceRun) -> frozenset[int]:
+    return frozenset(h.held.snapshot_id for h in run.tables.heads() if h.held is not None)
 
 
 def _projected_plans(run: MaintenanceRun, batches: Batches) -> tuple[set[str], list[str]]:

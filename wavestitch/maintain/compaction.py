@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from spark_apps.submit_maintenance import submit_compaction
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.compaction import CompactionJob, compacted_from_json
 from wavestitch.contracts.maintenance import ActionReport, TableState
+from wavestitch.contracts.ports import CommitConflict
 from wavestitch.local.jars import SPARK_TABLES, cached_jars
 from wavestitch.local.java import find_java
 from wavestitch.maintain.leftovers import job_folder
@@ -89,7 +91,17 @@ def _rewrite(run: MaintenanceRun, states: list[TableState], work: dict[str, dict
             facts["rows_compared"] += prove_replacements(table, since=before[stored.name])
             # Spark does not sync what it writes; until here the files before it are the ones that count.
             make_durable(sorted(Path(f) for f in named_files(table) - known[stored.name]))
+    _adopt_held(run)
     return facts
+
+
+def _adopt_held(run: MaintenanceRun) -> None:
+    """What was put together of the held table counts once a head names it; a batch that was faster has its way."""
+    head = run.tables.head()
+    with suppress(CommitConflict):
+        if head is not None:
+            run.tables.adopt_held(head)
+    run.tables.settle_held()
 
 
 def _names(run: MaintenanceRun, name: str) -> set[str]:

@@ -15,6 +15,7 @@ _ACTS: dict[str, Callable[[MaintenanceRun], ActionReport]] = {
     "docs": actions.clear_docs,
     "leftovers": clear_leftovers,
     "held": actions.delete_held,
+    "junk": actions.expire_junk,
     "compact": compact_tables,
     "snapshots": actions.expire,
     "orphans": actions.remove_orphans,

@@ -11,15 +11,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from wavestitch.contracts.held import PublishedWaveform
+from wavestitch.contracts.held import HeldKey, PublishedWaveform
 from wavestitch.contracts.maintenance import BatchFolder, BatchState, DataFileFacts, HeldPlace, StoredFile, TableState
 from wavestitch.contracts.plan import Plan
 
 REMOVABLE = (".parquet", ".avro", ".metadata.json", ".tmp", ".crc")
 STAGED_PREFIX = 16
 """So many characters of a plan's id begin the names of its staged files."""
-
-Coordinate = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +105,15 @@ def held_to_delete(
 ) -> dict[str, set[int]]:
     """Row numbers per file of the held rows that nobody can need any more.
 
-    `published`: what each snapshot that a reader may still choose has of these waveforms. All rows of a coordinate go
-    together, and only if every one of them is a piece of a waveform that all of those have, byte for byte: a row that
-    stayed alone would count again. Rows of batches under way stay, and their neighbours.
+    `published`: what each snapshot that a reader may still choose has of these waveforms. All rows of a place and
+    piece go together, and only if every one of them is a piece of a waveform that all of those have, byte for byte: a
+    row that stayed alone would count again. Rows of batches under way stay, and their neighbours.
     """
-    by_coordinate: dict[Coordinate, list[HeldPlace]] = defaultdict(list)
+    by_key: dict[HeldKey, list[HeldPlace]] = defaultdict(list)
     for place in places:
-        by_coordinate[place.held.chunk.coordinate].append(place)
+        by_key[place.held.key].append(place)
     going: dict[str, set[int]] = defaultdict(set)
-    for rows in by_coordinate.values():
+    for rows in by_key.values():
         if all(p.plan_id not in under_way and _released_everywhere(p, published) for p in rows):
             for p in rows:
                 going[p.file].add(p.row)

@@ -1,7 +1,8 @@
 """The bytes of held chunks, fetched out of the table into one landing file that a batch can stitch from.
 
-The file's content follows from the coordinates alone (a record's bytes never change), so its rows are in order of
-coordinate and a second attempt finds the first one's file as good as its own. Keeps I5: one held file in memory at a
+The file's content follows from places and pieces alone (the bytes of a piece never change; at one place there can be
+several, after an unclean election), so its rows are in their order and a second attempt finds the first one's file as
+good as its own. Keeps I3 and I5: one held file in memory at a
 time, out again in batches of about 16 MiB.
 """
 
@@ -15,33 +16,34 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyiceberg.table import FileScanTask, Table
 
+from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import Altered, Terminal
+from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.rows import LANDING
 from wavestitch.tables.file_scans import files_to_read, read_file
-from wavestitch.tables.row_filter import all_of, at_least, below, equals
+from wavestitch.tables.held_look import near
+from wavestitch.tables.row_filter import all_of, equals
 from wavestitch.write_once import place_once, scratch_file
 
-Coordinate = tuple[str, int, int]
-
 _BATCH_BYTES = 16 << 20
-_KEYS = ("topic_id", "partition", "offset", "stored", "sequence", "decision")
+_KEYS = ("topic_id", "partition", "offset", "waveform_id", "seq", "piece", "stored", "sequence")
 _HELD_NAMES = {"reason": "record_reason", "evidence": "evidence_of_record"}
 
 
 class _Pick(NamedTuple):
-    """Where a coordinate's bytes are. Of several stored rows the first decision's: later ones change nothing."""
+    """Where a piece's bytes are. Of several stored rows the first decision's: later ones change nothing."""
 
-    order: tuple[int, str]
+    order: int
     file: int
     row: int
 
 
-def write_payloads(table: Table, coordinates: Collection[Coordinate], to: Path) -> dict[Coordinate, int]:
-    """Write the chunks to `to`; row number by coordinate. Raises `Terminal` where one is not in the table."""
-    ordered = sorted(set(coordinates))
+def write_payloads(table: Table, snapshot_id: int, chunks: Collection[HeldKey], to: Path) -> dict[HeldKey, int]:
+    """Write the chunks to `to`; row number by place and piece. Raises `Terminal` where one is not in this snapshot."""
+    ordered = sorted(set(chunks), key=_order)
     if not to.exists():
         with scratch_file(to.parent) as spool, scratch_file(to.parent) as sorted_file:
-            spooled = _spool(table, ordered, spool)
+            spooled = _spool(table, snapshot_id, ordered, spool)
             if spooled != ordered:
                 _sort(spool, {c: n for n, c in enumerate(spooled)}, ordered, sorted_file)
             place_once(spool if spooled == ordered else sorted_file, to)
@@ -49,47 +51,51 @@ def write_payloads(table: Table, coordinates: Collection[Coordinate], to: Path) 
     return {c: n for n, c in enumerate(ordered)}
 
 
-def _spool(table: Table, ordered: list[Coordinate], to: Path) -> list[Coordinate]:
+def _order(key: HeldKey) -> tuple[Coordinate, str]:
+    """Orders places and pieces, whose parts may be missing."""
+    return key[0], repr(key[1])
+
+
+def _spool(table: Table, snapshot_id: int, ordered: list[HeldKey], to: Path) -> list[HeldKey]:
     """Write the rows in the order in which the table has them; returns that order."""
-    files = _files(table, ordered)
-    rows: dict[int, list[tuple[int, Coordinate]]] = defaultdict(list)
-    for coordinate, pick in _find(table, files, ordered).items():
-        rows[pick.file].append((pick.row, coordinate))
-    spooled: list[Coordinate] = []
+    files = _files(table, snapshot_id, ordered)
+    rows: dict[int, list[tuple[int, HeldKey]]] = defaultdict(list)
+    for key, pick in _find(table, files, ordered).items():
+        rows[pick.file].append((pick.row, key))
+    spooled: list[HeldKey] = []
     with pa.OSFile(str(to), "wb") as sink, pa.ipc.new_file(sink, LANDING) as writer:
         # Each file was appended in order of coordinate: taken by their first, the files mostly follow each other.
-        for n in sorted(rows, key=lambda n: min(c for _, c in rows[n])):
-            wanted = sorted(rows[n])
+        for n in sorted(rows, key=lambda n: min(_order(k) for _, k in rows[n])):
+            wanted = sorted(rows[n], key=lambda row: row[0])
             for batch in _rows_of(table, files[n], [row for row, _ in wanted]):
                 writer.write_batch(batch)
             spooled.extend(c for _, c in wanted)
     return spooled
 
 
-def _files(table: Table, ordered: list[Coordinate]) -> list[FileScanTask]:
+def _files(table: Table, snapshot_id: int, ordered: list[HeldKey]) -> list[FileScanTask]:
     if not ordered:
         return []
-    offsets = [offset for _, _, offset in ordered]
-    near = (at_least("offset", min(offsets)), below("offset", max(offsets) + 1))
-    return files_to_read(table, all_of(equals("stored", True), *near))
+    wanted = all_of(equals("stored", True), near([coordinate for coordinate, _ in ordered]))
+    return files_to_read(table, wanted, snapshot_id=snapshot_id)
 
 
-def _find(table: Table, files: list[FileScanTask], ordered: list[Coordinate]) -> dict[Coordinate, _Pick]:
+def _find(table: Table, files: list[FileScanTask], ordered: list[HeldKey]) -> dict[HeldKey, _Pick]:
     wanted = set(ordered)
-    picks: dict[Coordinate, _Pick] = {}
+    picks: dict[HeldKey, _Pick] = {}
     for n, task in enumerate(files):
         row = -1
         for batch in read_file(table, task, _KEYS):
             columns = [batch[name].to_pylist() for name in _KEYS]
-            for topic_id, partition, offset, stored, sequence, decision in zip(*columns, strict=True):
+            for topic_id, partition, offset, waveform_id, seq, piece, stored, sequence in zip(*columns, strict=True):
                 row += 1
-                coordinate = (topic_id, partition, offset)
-                if stored and coordinate in wanted:
-                    pick = _Pick((sequence, decision), n, row)
-                    picks[coordinate] = min(pick, picks.get(coordinate, pick))
-    missing = sorted(wanted - picks.keys())
+                key = (topic_id, partition, offset), (waveform_id, seq, piece)
+                if stored and key in wanted:
+                    pick = _Pick(sequence, n, row)
+                    picks[key] = min(pick, picks.get(key, pick))
+    missing = sorted(wanted - picks.keys(), key=_order)
     if missing:
-        topic_id, partition, offset = missing[0]
+        topic_id, partition, offset = missing[0][0]
         raise Terminal(
             f"{len(missing)} of {len(wanted)} held chunks have no bytes in table {'.'.join(table.name())}, first topic "
             f"{topic_id} partition {partition} offset {offset}; restore the table, or rewind to read them again",
@@ -123,7 +129,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def _sort(spool: Path, row_of: dict[Coordinate, int], ordered: list[Coordinate], to: Path) -> None:
+def _sort(spool: Path, row_of: dict[HeldKey, int], ordered: list[HeldKey], to: Path) -> None:
     """Copy the spooled rows in order of coordinate."""
     with (
         pa.memory_map(str(spool)) as source,
@@ -135,8 +141,8 @@ def _sort(spool: Path, row_of: dict[Coordinate, int], ordered: list[Coordinate],
         places = [(batch, row) for batch in batches for row in range(batch.num_rows)]
         gathered: list[pa.RecordBatch] = []
         size = 0
-        for coordinate in ordered:
-            batch, row = places[row_of[coordinate]]
+        for key in ordered:
+            batch, row = places[row_of[key]]
             one = batch.slice(row, 1)
             gathered.append(one)
             size += one.nbytes
@@ -151,12 +157,12 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
-def _check(path: Path, ordered: list[Coordinate]) -> None:
+def _check(path: Path, ordered: list[HeldKey]) -> None:
     """Raises `Altered` unless the file's rows are these chunks, in this order."""
-    found: list[tuple[int, int]] = []
+    found: list[tuple[int, int, bytes]] = []
     with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
         for n in range(reader.num_record_batches):
             batch = reader.get_batch(n)
-            found.extend(zip(batch["partition"].to_pylist(), batch["offset"].to_pylist(), strict=True))
-    if found != [(partition, offset) for _, partition, offset in ordered]:
+            found.extend(zip(*(batch[name].to_pylist() for name in ("partition", "offset", "piece")), strict=True))
+    if found != [(partition, offset, piece) for (_, partition, offset), (_, _, piece) in ordered]:
         raise Altered(f"{path} was there already and holds other chunks; remove it, or name another file")

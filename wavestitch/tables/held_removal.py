@@ -1,32 +1,38 @@
-"""Takes rows out of the held table: the files that have them are written anew without them, in one commit.
+"""Takes rows out of the held table: the files that have them are written anew without them, or dropped whole.
 
-Decides nothing about which rows. By compare-and-set: what a batch appends at the same moment stays. The old files stay,
-too, as long as a retained snapshot names them. Keeps I1.
+Decides nothing about which rows. What it makes is a snapshot on a branch, on top of what the head names, and counts
+once a head of maintenance names it: a batch that commits at the same moment wins. The old files stay, too, as long as a
+retained head names a snapshot that has them. Keeps I1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
+from pyiceberg.conversions import from_bytes
 from pyiceberg.table import FileScanTask, Table
+from pyiceberg.types import LongType
 
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.held_mark import HeldFile, HeldMark
 from wavestitch.contracts.maintenance import HeldPlace
-from wavestitch.contracts.ports import CommitConflict
+from wavestitch.contracts.reasons import OF_RECORDS
 from wavestitch.tables.file_scans import files_to_read, read_file
+from wavestitch.tables.held_look import held_file
 from wavestitch.tables.held_rows import FACTS, held_chunk
-from wavestitch.tables.stored_table import StoredTable
 from wavestitch.tables.table_layout import HELD
 
-_TRIES = 5
+_CLAIMS = frozenset(r.value for r in OF_RECORDS)
+_HELD_MS = HELD.get_field_index("held_ms") + 1
 
 
-def held_places(table: Table) -> list[HeldPlace]:
-    """Every row of the table and where it lies, without its bytes."""
+def held_places(table: Table, mark: HeldMark) -> list[HeldPlace]:
+    """Every chunk in the snapshot that the head names, and where it lies, without bytes; no records that are none."""
     names = (*FACTS, "plan_id")
     found: list[HeldPlace] = []
-    for task in files_to_read(table):
+    for task in files_to_read(table, snapshot_id=mark.snapshot_id):
+        if held_file(task).reason in _CLAIMS:
+            continue
         row = 0
         for batch in read_file(table, task, names):
             columns = [batch[name].to_pylist() for name in names]
@@ -37,26 +43,37 @@ def held_places(table: Table) -> list[HeldPlace]:
     return found
 
 
-def remove_rows(stored: StoredTable, rows: Mapping[str, set[int]]) -> None:
-    """Remove these rows, by file and number. Raises `Transient` where the table keeps changing meanwhile."""
-    for _ in range(_TRIES):
-        table = stored.ensure()
-        files = {task.file.file_path: task for task in files_to_read(table)}
-        if not rows.keys() <= files.keys():
-            raise Transient(f"table {stored.name} was compacted while rows were to be removed; run maintenance again")
-        try:
-            stored.rewrite(table, [files[f].file for f in sorted(rows)], _rest(table, files, rows))
-            return
-        except CommitConflict:
-            continue
-    raise Transient(f"{_TRIES} times others committed to table {stored.name} first; run maintenance again")
+def junk_files(table: Table, mark: HeldMark, *, before_ms: int) -> dict[str, HeldFile]:
+    """The files, by path, of nothing but records that are no chunks, all held since before this moment (ms).
+
+    None of them is opened: the reason is their partition, and the newest row follows from their bounds.
+    """
+    found: dict[str, HeldFile] = {}
+    for task in files_to_read(table, snapshot_id=mark.snapshot_id):
+        file = held_file(task)
+        newest = (task.file.upper_bounds or {}).get(_HELD_MS)
+        if file.reason in _CLAIMS and newest is not None and int(from_bytes(LongType(), newest)) < before_ms:
+            found[task.file.file_path] = file
+    return found
 
 
-def _rest(table: Table, files: Mapping[str, FileScanTask], rows: Mapping[str, set[int]]) -> Iterator[pa.RecordBatch]:
-    for path in sorted(rows):
+def rows_that_stay(
+    table: Table, tasks: Sequence[FileScanTask], rows: Mapping[str, set[int]]
+) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
+    """By reason, what is left of these files without these rows (by file and number)."""
+    by_reason: dict[str, list[FileScanTask]] = {}
+    for task in tasks:
+        by_reason.setdefault(held_file(task).reason, []).append(task)
+    for reason, some in sorted(by_reason.items()):
+        yield reason, _rest(table, some, rows)
+
+
+def _rest(table: Table, tasks: Sequence[FileScanTask], rows: Mapping[str, set[int]]) -> Iterator[pa.RecordBatch]:
+    for task in tasks:
         start = 0
-        for batch in read_file(table, files[path], HELD.names):
-            stay = [n for n in range(batch.num_rows) if start + n not in rows[path]]
+        for batch in read_file(table, task, HELD.names):
+            gone = rows[task.file.file_path]
+            stay = [n for n in range(batch.num_rows) if start + n not in gone]
             start += batch.num_rows
             if stay:
                 taken = batch.take(pa.array(stay, pa.int64()))

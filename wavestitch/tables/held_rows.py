@@ -6,66 +6,53 @@ Never decides which rows count: that is `effective_held`. Keeps I1: what is held
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.table import Table
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.landed_payload import check_payloads
-from wavestitch.contracts.ports import HeldRow
+from wavestitch.contracts.ports import HeldRow, HeldStaging
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import texts_of
-from wavestitch.tables.file_scans import read_rows
-from wavestitch.tables.row_filter import is_in
 from wavestitch.tables.table_layout import HELD, RAW_COLUMNS
 
-FACTS = tuple(n for n in HELD.names if n not in (*RAW_COLUMNS, "stored", "plan_id"))
+FACTS = tuple(n for n in HELD.names if n not in (*RAW_COLUMNS, "stored", "plan_id", "held_ms"))
 _ROWS_A_BATCH = 8192
 
-Key = tuple[str, str, int, int]
 
+def held_groups(rows: Iterable[HeldRow], *, staging: HeldStaging) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
+    """For each reason, which is the table's partition, record batches in the table's columns.
 
-def read_held(table: Table) -> list[HeldChunk]:
-    """Every row, without its bytes."""
-    found: list[HeldChunk] = []
-    for batch in read_rows(table, FACTS):
-        columns = [batch[name].to_pylist() for name in FACTS]
-        found.extend(held_chunk(dict(zip(FACTS, row, strict=True))) for row in zip(*columns, strict=True))
-    return found
-
-
-def absent_rows(table: Table, rows: Sequence[HeldRow]) -> list[HeldRow]:
-    """The rows whose decision and coordinate do not stand in the table; each key once."""
-    there: set[Key] = set()
-    names = ("decision", "topic_id", "partition", "offset")
-    for batch in read_rows(table, names, is_in("decision", {r.held.decision for r in rows})) if rows else ():
-        there.update(zip(*(batch[n].to_pylist() for n in names), strict=True))
-    absent = {_key(r): r for r in rows if _key(r) not in there}
-    return list(absent.values())
-
-
-def held_batches(rows: Iterable[HeldRow], *, plan_id: str) -> Iterator[pa.RecordBatch]:
-    """Record batches in the held table's columns. Rows with bytes come file by file, in the landing file's order.
-
-    Raises `Altered` where a landing file does not have the record that a row names, or not with its bytes.
+    Each batch is of one Kafka partition, so that row groups have narrow bounds. Rows with bytes come file by file, in
+    the landing file's order. Raises `Altered` where a landing file does not have the record that a row names, or not
+    with its bytes.
     """
+    by_reason: dict[str, list[HeldRow]] = defaultdict(list)
+    for r in {(r.held.key, r.held.decision): r for r in rows}.values():
+        by_reason[r.held.reason.value].append(r)
+    for reason in sorted(by_reason):
+        yield reason, _batches(by_reason[reason], staging)
+
+
+def _batches(rows: Iterable[HeldRow], staging: HeldStaging) -> Iterator[pa.RecordBatch]:
     bare: list[HeldRow] = []
     by_file: dict[str, list[HeldRow]] = defaultdict(list)
     for r in rows:
         (bare if r.landing is None else by_file[r.landing]).append(r)
-    pending = iter(bare)
-    while some := list(islice(pending, _ROWS_A_BATCH)):
-        yield _batch(some, None, plan_id)
+    bare.sort(key=lambda r: r.held.chunk.coordinate)
+    for _, of_partition in groupby(bare, key=lambda r: r.held.chunk.coordinate[:2]):
+        while some := list(islice(of_partition, _ROWS_A_BATCH)):
+            yield _batch(some, None, staging)
     for landing in sorted(by_file):
-        yield from _with_bytes(landing, by_file[landing], plan_id)
+        yield from _with_bytes(landing, by_file[landing], staging)
 
 
-def _with_bytes(landing: str, rows: list[HeldRow], plan_id: str) -> Iterator[pa.RecordBatch]:
+def _with_bytes(landing: str, rows: list[HeldRow], staging: HeldStaging) -> Iterator[pa.RecordBatch]:
     waiting = sorted(rows, key=lambda r: r.row, reverse=True)
     with pa.memory_map(landing) as source, pa.ipc.open_file(source) as reader:
         start = 0
@@ -82,7 +69,7 @@ def _with_bytes(landing: str, rows: list[HeldRow], plan_id: str) -> Iterator[pa.
                 _check_places(landing, taken, here)
                 texts = texts_of(landed)
                 check_payloads(landing, taken, [texts[r.row - start] for r in here])
-                yield _batch(here, taken, plan_id)
+                yield _batch(here, taken, staging)
             start = end
     if waiting:
         raise Altered(f"{landing} has {start} rows, row {waiting[-1].row} is to be held; run the batch again")
@@ -97,21 +84,23 @@ def _check_places(landing: str, taken: pa.RecordBatch, rows: list[HeldRow]) -> N
             )
 
 
-def _batch(rows: list[HeldRow], taken: pa.RecordBatch | None, plan_id: str) -> pa.RecordBatch:
+def _batch(rows: list[HeldRow], taken: pa.RecordBatch | None, staging: HeldStaging) -> pa.RecordBatch:
     columns: list[Any] = []
     for field in HELD:
         if field.name in RAW_COLUMNS:
             columns.append(pa.nulls(len(rows), field.type) if taken is None else taken[field.name])
         else:
-            columns.append(pa.array([_value(r, field.name, plan_id) for r in rows], field.type))
+            columns.append(pa.array([_value(r, field.name, staging) for r in rows], field.type))
     return pa.record_batch(columns, schema=HELD)
 
 
-def _value(row: HeldRow, name: str, plan_id: str) -> Any:
+def _value(row: HeldRow, name: str, staging: HeldStaging) -> Any:
     held = row.held
     match name:
         case "plan_id":
-            return plan_id
+            return staging.plan_id
+        case "held_ms":
+            return staging.clock_ms
         case "stored":
             return row.landing is not None
         case "record_reason":
@@ -136,8 +125,3 @@ def held_chunk(row: dict[str, Any]) -> HeldChunk:
         topic_id=row["topic_id"],
     )
     return HeldChunk(chunk, Reason(row["reason"]), row["evidence"], row["decision"], row["sequence"])
-
-
-def _key(row: HeldRow) -> Key:
-    c = row.held.chunk
-    return row.held.decision, c.topic_id, c.partition, c.offset

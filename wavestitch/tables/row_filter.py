@@ -34,6 +34,19 @@ def below(column: str, value: Any) -> BooleanExpression:
     return made
 
 
+def at_most(column: str, value: Any) -> BooleanExpression:
+    made: BooleanExpression = _PREDICATES.LessThanOrEqual(column, value)
+    return made
+
+
+def any_of(*conditions: BooleanExpression) -> BooleanExpression:
+    """Of no conditions: no row."""
+    result: BooleanExpression = expressions.AlwaysFalse()
+    for condition in conditions:
+        result = expressions.Or(result, condition)
+    return result
+
+
 def all_of(*conditions: BooleanExpression) -> BooleanExpression:
     """Of no conditions: every row."""
     result = EVERY_ROW

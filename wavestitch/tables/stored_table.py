@@ -110,7 +110,7 @@ class StoredTable:
         `batches` in the layout's columns. Raises `CommitConflict` where the table is not as it was any more,
         `StateUnknown`; what was written stays either way, and goes with maintenance where no snapshot names it.
         """
-        paths = self._write(table, batches)
+        paths = self.write(table, batches)
         change = OneCommit(table)
         with reading(self.name), change.update_snapshot().overwrite() as files:
             for file in old:
@@ -132,7 +132,7 @@ class StoredTable:
             table = self.ensure()
             rows = missing(table)
             if rows and rows != written:
-                paths, written = self._write(table, encode(rows)), rows
+                paths, written = self.write(table, encode(rows)), rows
             if not rows:
                 return
             try:
@@ -142,7 +142,8 @@ class StoredTable:
                 continue
         raise Transient(f"{_APPEND_ATTEMPTS} times others appended to table {self.name} first; try again")
 
-    def _write(self, table: Table, batches: Iterable[pa.RecordBatch]) -> list[str]:
+    def write(self, table: Table, batches: Iterable[pa.RecordBatch]) -> list[str]:
+        """Durable files with these rows, of about 64 MiB in memory each; nothing names them yet."""
         # pyiceberg's own append queues the whole stream in memory before it writes; a parked batch can be gigabytes.
         paths: list[str] = []
         rest = iter(batches)

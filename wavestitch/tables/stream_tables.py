@@ -6,22 +6,30 @@ commit is one compare-and-set of the waveforms table. Keeps I2, I6 and I7; decid
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pyiceberg.table import Table
 
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.errors import BadInput, StateUnknown
-from wavestitch.contracts.held import HeldChunk, PublishedWaveform
-from wavestitch.contracts.ports import CommitConflict, HeldRow, Remains, StagedFile
-from wavestitch.contracts.position import Head
+from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal
+from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
+from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark, mark_of
+from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
+from wavestitch.contracts.position import Head, HeadKind
+from wavestitch.contracts.reasons import Reason
 from wavestitch.modes import make_folder
 from wavestitch.tables.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
+from wavestitch.tables.file_scans import files_to_read
 from wavestitch.tables.heads import find_remains, newest_head, walk_heads
-from wavestitch.tables.held_payloads import Coordinate, write_payloads
-from wavestitch.tables.held_rows import absent_rows, held_batches, read_held
+from wavestitch.tables.held_look import ids_held, live_files, look_at_held
+from wavestitch.tables.held_payloads import write_payloads
+from wavestitch.tables.held_removal import rows_that_stay
+from wavestitch.tables.held_rows import held_groups
+from wavestitch.tables.held_staging import ancestry, projected_mark, settle, stage_rows
 from wavestitch.tables.id_index import IdIndex
 from wavestitch.tables.published_lookup import find_published
 from wavestitch.tables.stored_table import StoredTable
@@ -82,11 +90,15 @@ class StreamTables:
 
     def remains(self) -> Remains | None:
         table = self._waveforms.load()
-        return None if table is None else find_remains(table)
+        found = None if table is None else find_remains(table)
+        if found is None:
+            return None
+        mark, settled = projected_mark(self._held)
+        return replace(found, held=mark, held_settled=settled)
 
     def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
         table = self._waveforms.ensure()
-        if find_remains(table) != remains:
+        if self.remains() != remains:
             raise CommitConflict(f"table {self._waveforms.name} is not as it was looked at; nothing was written")
         self._waveforms.commit_files(table, [], new.to_properties())
         found = newest_head(table)
@@ -119,26 +131,74 @@ class StreamTables:
                 return head
         raise StateUnknown(f"the commit to table {self._waveforms.name} was accepted but is not in what came back")
 
-    def held_snapshot(self) -> int | None:
-        table = self._held.load()
-        return None if table is None else table.metadata.current_snapshot_id
+    def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
+        return [] if mark is None else look_at_held(self._held.ensure(), mark, look)
 
-    def held_rows(self) -> list[HeldChunk]:
-        table = self._held.load()
-        return [] if table is None else read_held(table)
+    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> list[str]:
+        return [] if mark is None else ids_held(self._held.ensure(), mark, reasons)
 
-    def append_held(self, plan_id: str, rows: Sequence[HeldRow]) -> None:
-        if rows:
-            self._held.append_missing(
-                lambda table: absent_rows(table, rows), lambda absent: held_batches(absent, plan_id=plan_id)
-            )
+    def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
+        if mark is None:
+            return []
+        found = live_files(self._held.ensure(), mark.snapshot_id)
+        check_mark(mark, found, table=self._held.name)
+        return found
 
-    def held_payloads(self, coordinates: Collection[Coordinate], to: Path) -> dict[Coordinate, int]:
-        """Write these held chunks, bytes included, to the new landing file `to`; row number by coordinate.
+    def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
+        if not rows:
+            return None if base is None else replace(base, counts=staging.counts)
+        return stage_rows(self._held, base, lambda: held_groups(rows, staging=staging), staging)
 
-        Rows are in order of coordinate. Raises `Terminal` where a chunk has no bytes in the table.
+    def rewrite_held(self, base: Head, rows: Mapping[str, set[int]], *, counts: Mapping[str, int], note: str) -> Head:
+        """A head of maintenance that names the held table without these rows, by file and number.
+
+        Raises `CommitConflict` where another head came first: then nothing has changed.
         """
-        return write_payloads(self._held.ensure(), coordinates, to)
+        if base.held is None:
+            raise Terminal(f"the head names nothing of table {self._held.name}; there is nothing to take out of it")
+        table = self._held.ensure()
+        tasks = [t for t in files_to_read(table, snapshot_id=base.held.snapshot_id) if t.file.file_path in rows]
+        name = hashlib.sha256(repr(sorted((f, sorted(n)) for f, n in rows.items())).encode()).hexdigest()[:32]
+        partly = [t for t in tasks if len(rows[t.file.file_path]) < t.file.record_count]
+        mark = stage_rows(
+            self._held,
+            base.held,
+            lambda: rows_that_stay(table, partly, rows),
+            HeldStaging("", name, base.sequence + 1, counts),
+            instead_of=[t.file for t in tasks],
+        )
+        head = self.commit(base, base.next(kind=HeadKind.MAINTENANCE, held=mark, note=note), [])
+        self.settle_held()
+        return head
+
+    def adopt_held(self, base: Head) -> Head | None:
+        """A head that names what main of the held table is now, where that is the base's snapshot with the same rows in
+        other files (proven before by whoever asks); None where it is no descendant of it."""
+        table = self._held.load()
+        current = None if table is None else table.metadata.current_snapshot_id
+        if table is None or base.held is None or current is None or current == base.held.snapshot_id:
+            return None
+        if base.held.snapshot_id not in ancestry(table, current):
+            return None
+        mark = mark_of(current, live_files(table, current), base.held.counts)
+        if mark.rows != base.held.rows:
+            raise Altered(f"table {self._held.name} has {mark.rows} rows, the head vouches for {base.held.rows}")
+        note = "small files of what is held were put together"
+        return self.commit(base, base.next(kind=HeadKind.MAINTENANCE, held=mark, note=note), [])
+
+    def settle_held(self) -> None:
+        heads = self.heads()
+        if heads:
+            settle(self._held, heads[0], named={h.held.snapshot_id for h in heads if h.held is not None})
+
+    def held_payloads(self, mark: HeldMark | None, chunks: Collection[HeldKey], to: Path) -> dict[HeldKey, int]:
+        """Write these held chunks, bytes included, to the new landing file `to`; row number by place and piece.
+
+        Rows are in their order. Raises `Terminal` where a chunk has no bytes in the snapshot that the head names.
+        """
+        if mark is None:
+            raise Terminal(f"the head names nothing of table {self._held.name}; there are no bytes of held chunks")
+        return write_payloads(self._held.ensure(), mark.snapshot_id, chunks, to)
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         table = self._batches.load()

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import DayTransform
+from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -58,6 +58,7 @@ HELD = pa.schema(
         ("decision", pa.string()),
         ("sequence", pa.int64()),
         ("plan_id", pa.string()),
+        ("held_ms", pa.int64()),  # the deciding plan's clock: how long it has been held, whatever its record time says
     ]
 )
 BATCHES = pa.schema(
@@ -163,9 +164,11 @@ HELD_TABLE = _layout(
     HELD,
     {
         **_metrics("none", *RAW_COLUMNS, "meta"),
-        **_metrics("full", "decision", "topic_id"),
+        **_metrics("full", "topic_id", "waveform_id"),
         # Compaction by other tools keeps to this, too: a file of payloads is read whole.
         "write.target-file-size-bytes": str(HELD_FILE_BYTES),
     },
+    # A look at what waits, or at one waveform, never opens a file of records that are no chunks.
+    PartitionSpec(PartitionField(HELD.get_field_index("reason") + 1, 1000, IdentityTransform(), "reason")),
 )
 BATCHES_TABLE = _layout("batches", BATCHES, _metrics("none", "detail"))

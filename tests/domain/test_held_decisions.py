@@ -1,0 +1,345 @@
+"""Everything that is held can be decided: redrive, accept, pick, discard, restore, each a batch without Kafka.
+
+On the memory edges, by the product's own steps; all guarantees hold after every decision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.domain.producing import letter, metadata
+from tests.guarantees import Balanced, Fenced, NoDuplicates, NoInvention, NoLoss
+from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
+from tests.memory.memory_log import MemoryLog
+from tests.memory.sight import look_around
+from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_waveforms import Selection, select_held
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stream import Limits, Stream
+
+T = 1_767_614_400_000
+ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
+
+
+class World:
+    def __init__(self) -> None:
+        self.bench = Bench(MemoryLog("waves", 1))
+        self.stream = Stream(name="ecg", topic="waves", group="g")
+        self.now_ms = T
+        self.guarantees = (NoLoss(), NoDuplicates(), NoInvention(), Fenced(), Balanced())
+
+    def send(self, wid: str, seq: int, value: bytes, *, count: int = 2, at: int = T, meta: bytes | None = None) -> None:
+        one = letter(wid, seq, value, meta=meta or metadata(T), count=count)
+        self.bench.log.append(0, at, one.key, one.headers, one.value)
+
+    def ingest(self, **how: Any) -> Any:
+        self.now_ms += 1
+        done = run_batch(self.bench, self.stream, PlanRequest(), clock_ms=self.now_ms, how=Carrying(**how))
+        self.check()
+        return done
+
+    def decide(self, action: HeldAction, *ids: str, pick: str = "", how: Carrying | None = None) -> Any:
+        self.now_ms += 1
+        edges = MemoryEdges(self.bench, self.stream, self.now_ms, how or Carrying())
+        found = plan_held(edges, action, Selection(ids=ids), who="ops", why="looked at it", pick=pick)
+        done = carry_out(edges, found.plan)
+        self.check()
+        return done
+
+    def check(self) -> None:
+        sight = look_around(self.bench, allowed_lateness_ms=self.stream.allowed_lateness * 1000)
+        for guarantee in self.guarantees:
+            guarantee.check(sight)
+        counts: dict[str, int] = {}
+        for one in select_held(self.bench.tables, self.stream, Selection()):
+            for h in one.held:
+                counts[h.reason.value] = counts.get(h.reason.value, 0) + 1
+        mark = self.bench.tables.snapshots[-1].held
+        assert (dict(mark.counts) if mark is not None else {}) == counts, "the head counts what is held"
+
+    def published(self) -> dict[str, bytes]:
+        return {row.waveform_id: row.samples for _, row in self.bench.tables.rows}
+
+    def held(self) -> dict[str, set[str]]:
+        found = select_held(self.bench.tables, self.stream, Selection())
+        return {one.waveform_id: {s.value for s in one.states} for one in found}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def parked(world: World) -> None:
+    world.send("w", 0, ONE)
+    world.send("w", 1, TWO)
+    world.ingest(park=True)
+
+
+def conflicting(world: World) -> None:
+    world.send("w", 0, ONE)
+    world.send("w", 1, TWO)
+    world.send("w", 1, OTHER)
+    world.ingest()
+
+
+class TestParked:
+    def test_what_was_parked_stays_held_whatever_comes_again(self, world: World) -> None:
+        parked(world)
+        world.send("w", 1, TWO)
+        world.ingest()
+        world.send("w", 0, OTHER)
+        world.ingest()
+        assert world.published() == {}
+        assert world.held() == {"w": {"parked"}}
+
+    def test_it_is_published_once_somebody_redrives_it(self, world: World) -> None:
+        parked(world)
+        world.bench.log.retain_from(0, 2)
+        world.decide(HeldAction.REDRIVE, "w")
+        assert world.published() == {"w": ONE + TWO}
+        assert world.held() == {}
+        assert world.bench.tables.snapshots[-1].note == "redrive by ops: looked at it"
+
+    def test_positions_do_not_move(self, world: World) -> None:
+        parked(world)
+        before = world.bench.tables.snapshots[-1].positions
+        world.decide(HeldAction.REDRIVE, "w")
+        assert world.bench.tables.snapshots[-1].positions == before
+
+
+class TestRedrive:
+    def test_a_waveform_that_failed_an_expectation_is_judged_again(self, world: World) -> None:
+        world.send("w", 0, ONE)
+        world.send("w", 1, TWO)
+        world.ingest(failing={"w"})
+        assert world.held() == {"w": {"failed_expectation"}}
+        world.decide(HeldAction.REDRIVE, "w", how=Carrying(failing={"w"}))
+        assert world.held() == {"w": {"failed_expectation"}}
+        world.decide(HeldAction.REDRIVE, "w")
+        assert world.published() == {"w": ONE + TWO}
+
+    def test_the_present_definition_decides(self, world: World) -> None:
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_chunks=1)})
+        world.send("w", 0, ONE)
+        world.send("w", 1, TWO)
+        world.ingest()
+        assert world.held() == {"w": {"too_large"}}
+        world.stream = world.stream.model_copy(update={"limits": Limits()})
+        world.decide(HeldAction.REDRIVE, "w")
+        assert world.published() == {"w": ONE + TWO}
+
+
+class TestAccept:
+    def test_a_failed_expectation(self, world: World) -> None:
+        world.send("w", 0, ONE)
+        world.send("w", 1, TWO)
+        world.ingest(failing={"w"})
+        world.decide(HeldAction.ACCEPT, "w", how=Carrying(failing={"w"}))
+        assert world.published() == {"w": ONE + TWO}
+
+    def test_an_implausible_time(self, world: World) -> None:
+        meta = metadata(T + 400 * 86_400_000)
+        world.send("w", 0, ONE, meta=meta)
+        world.send("w", 1, TWO, meta=meta)
+        world.ingest()
+        assert world.held() == {"w": {"implausible_time"}}
+        world.decide(HeldAction.ACCEPT, "w")
+        assert world.published() == {"w": ONE + TWO}
+
+    def test_never_what_is_not_whole(self, world: World) -> None:
+        meta = metadata(T + 400 * 86_400_000)
+        world.send("w", 0, ONE, meta=meta)
+        world.ingest()
+        assert world.held() == {"w": {"implausible_time"}}
+        with pytest.raises(Refused, match="'w' is open, which nobody can accept"):
+            world.decide(HeldAction.ACCEPT, "w")
+
+    def test_never_a_conflict(self, world: World) -> None:
+        conflicting(world)
+        with pytest.raises(Refused, match="conflict, which nobody can accept"):
+            world.decide(HeldAction.ACCEPT, "w")
+
+
+class TestPick:
+    @pytest.mark.parametrize(("copy", "bytes_"), [("first", ONE + TWO), ("last", ONE + OTHER), ("0:2", ONE + OTHER)])
+    def test_of_a_conflict_one_copy_is_published_and_the_others_are_tombstones(
+        self, world: World, copy: str, bytes_: bytes
+    ) -> None:
+        conflicting(world)
+        world.decide(HeldAction.PICK, "w", pick=copy)
+        assert world.published() == {"w": bytes_}
+        assert world.held() == {"w": {"discarded"}}
+
+    def test_the_other_copy_comes_again_and_changes_nothing(self, world: World) -> None:
+        conflicting(world)
+        world.decide(HeldAction.PICK, "w", pick="first")
+        world.send("w", 1, OTHER)
+        done = world.ingest()
+        assert world.published() == {"w": ONE + TWO}
+        assert world.held() == {"w": {"discarded"}}
+        assert world.bench.tables.history[-1].counts["replay"] == 1, done
+
+    def test_somebody_who_took_an_id_first_cannot_lock_its_owner_out(self, world: World) -> None:
+        world.send("w", 0, OTHER, meta=metadata(T, note="not mine"))
+        world.ingest()
+        world.send("w", 0, ONE)
+        world.send("w", 1, TWO)
+        world.ingest()
+        assert world.held() == {"w": {"conflict"}}
+        world.decide(HeldAction.PICK, "w", pick="0:1")
+        assert world.published() == {"w": ONE + TWO}
+
+    def test_a_place_where_nothing_is_held_is_refused(self, world: World) -> None:
+        conflicting(world)
+        with pytest.raises(Refused, match="has no chunk at 0:9"):
+            world.decide(HeldAction.PICK, "w", pick="0:9")
+
+    def test_what_is_no_conflict_cannot_be_picked(self, world: World) -> None:
+        parked(world)
+        with pytest.raises(Refused, match="is no conflict"):
+            world.decide(HeldAction.PICK, "w", pick="first")
+
+
+class TestDiscard:
+    def test_no_replay_brings_it_back(self, world: World) -> None:
+        world.send("w", 0, ONE)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "w")
+        world.send("w", 0, ONE)
+        world.send("w", 1, TWO)
+        world.ingest()
+        assert world.published() == {}
+        assert world.held() == {"w": {"discarded"}}
+
+    @pytest.mark.parametrize("make", [parked, conflicting])
+    def test_restore_undoes_it(self, world: World, make: Any) -> None:
+        make(world)
+        before = world.held()
+        world.decide(HeldAction.DISCARD, "w")
+        assert world.held() == {"w": {"discarded"}}
+        world.decide(HeldAction.RESTORE, "w")
+        assert world.held() == before
+
+    def test_an_open_waveform_that_is_restored_waits_again_and_becomes_whole(self, world: World) -> None:
+        world.send("w", 0, ONE)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "w")
+        world.decide(HeldAction.RESTORE, "w")
+        assert world.held() == {"w": {"open"}}
+        world.send("w", 1, TWO)
+        world.ingest()
+        assert world.published() == {"w": ONE + TWO}
+
+    def test_what_contradicts_a_published_waveform_can_only_be_discarded(self, world: World) -> None:
+        world.send("w", 0, ONE)
+        world.send("w", 1, TWO)
+        world.ingest()
+        world.send("w", 1, OTHER)
+        world.ingest()
+        assert world.held() == {"w": {"conflict"}}
+        for action, pick in ((HeldAction.REDRIVE, ""), (HeldAction.ACCEPT, ""), (HeldAction.PICK, "first")):
+            with pytest.raises(Refused, match="can only be discarded"):
+                world.decide(action, "w", pick=pick)
+        world.decide(HeldAction.DISCARD, "w")
+        assert world.held() == {"w": {"discarded"}}
+        assert world.published() == {"w": ONE + TWO}
+
+
+class TestPlanning:
+    def test_carried_out_twice_it_is_one_head(self, world: World) -> None:
+        parked(world)
+        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        found = plan_held(edges, HeldAction.REDRIVE, Selection(ids=("w",)), who="ops", why="ok")
+        carry_out(edges, found.plan)
+        heads = len(world.bench.tables.snapshots)
+        carry_out(edges, found.plan)
+        assert len(world.bench.tables.snapshots) == heads
+
+    def test_a_batch_that_commits_between_plan_and_decision_is_decided_upon(self, world: World) -> None:
+        conflicting(world)
+        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        found = plan_held(edges, HeldAction.DISCARD, Selection(ids=("w",)), who="ops", why="ok")
+        world.send("w", 0, OTHER)
+        world.ingest()
+        carry_out(edges, found.plan)
+        world.check()
+        assert world.held() == {"w": {"discarded"}}
+
+    def test_the_preview_counts_and_nothing_is_changed(self, world: World) -> None:
+        conflicting(world)
+        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        before = list(world.bench.tables.snapshots)
+        found = plan_held(edges, HeldAction.DISCARD, Selection(reasons=frozenset({Reason.CONFLICT})), who="o", why="y")
+        assert (found.waveforms, found.chunks, found.bytes, found.reasons) == (1, 3, 6, {"conflict": 3})
+        assert world.bench.tables.snapshots == before
+
+    def test_there_is_a_cap_unless_somebody_says_all(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("wavestitch.batch.held_decision.MOST", 2)
+        for n in range(3):
+            world.send(f"w{n}", 0, ONE)
+        world.ingest()
+        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        capped = plan_held(edges, HeldAction.DISCARD, Selection(), who="o", why="y")
+        assert (capped.waveforms, capped.more) == (2, True)
+        whole = plan_held(edges, HeldAction.DISCARD, Selection(), who="o", why="y", everything=True)
+        assert (whole.waveforms, whole.more) == (3, False)
+
+    @pytest.mark.parametrize(
+        ("wanted", "ids"),
+        [
+            (Selection(source="other"), []),
+            (Selection(until_ms=T), []),
+            (Selection(since_ms=T), ["w"]),
+            (Selection(reasons=frozenset({Reason.PARKED})), []),
+            (Selection(decisions=frozenset({"none"})), []),
+            (Selection(after="w"), []),
+            (Selection(ids=("w", "nobody")), ["w"]),
+        ],
+    )
+    def test_what_is_meant_is_selected(self, world: World, wanted: Selection, ids: list[str]) -> None:
+        conflicting(world)
+        assert [w.waveform_id for w in select_held(world.bench.tables, world.stream, wanted)] == ids
+
+    def test_a_reason_must_be_given(self, world: World) -> None:
+        parked(world)
+        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        with pytest.raises(BadInput, match="say why"):
+            plan_held(edges, HeldAction.DISCARD, Selection(ids=("w",)), who="ops", why=" ")
+
+
+class TestWaiting:
+    def test_record_times_decades_away_do_not_keep_chunks_open_for_ever(self, world: World) -> None:
+        century = T + 30 * 365 * 86_400_000
+        world.send("w", 0, ONE, at=century, meta=metadata(century))
+        world.ingest()
+        assert world.held() == {"w": {"implausible_time"}}
+        world.send("w", 1, TWO, at=century, meta=metadata(century))
+        world.ingest()
+        assert world.published() == {"w": ONE + TWO}, "a late chunk heals it all the same"
+
+    def test_a_held_set_that_lost_a_row_is_not_believed(self, world: World) -> None:
+        conflicting(world)
+        tables = world.bench.tables
+        mark = tables.snapshots[-1].held
+        assert mark is not None
+        tables.held_snapshots[mark.snapshot_id] = tables.held_snapshots[mark.snapshot_id][:-1]
+        world.send("x", 0, ONE)
+        with pytest.raises(Exception, match="the head vouches for 3 rows"):
+            world.ingest()
+
+    def test_a_missing_history_row_changes_nothing(self, world: World) -> None:
+        world.send("w", 0, ONE)
+        world.ingest()
+        world.bench.tables.history = []
+        world.bench.tables.expired = len(world.bench.tables.snapshots) - 1
+        world.send("w", 1, TWO)
+        world.ingest()
+        assert world.published() == {"w": ONE + TWO}
+        assert replace(world.bench.tables.snapshots[-1].held, counts={}).rows == 1

@@ -1,0 +1,147 @@
+"""An operator's decision about what is held, as a batch of its own kind: planned, previewed, and carried through.
+
+It reads nothing from Kafka, so it works long after retention has passed. From the plan on it is carried by the same
+steps as every batch (reassemble, validate, publish), by the same `decide`, and committed by the same compare-and-set;
+positions stay. Undone by its opposite: discard by restore; what was published stays published (I2, I3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from wavestitch.batch.edges import Edges, Say
+from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
+from wavestitch.batch.request import Gate
+from wavestitch.batch.results import Finished, Published, Read
+from wavestitch.batch.steps import step_publish, step_reassemble, step_validate
+from wavestitch.contracts.assembly import assemble_waveform
+from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.held_choice import HeldAction, HeldChoice, check_pick, pick_copy
+from wavestitch.contracts.plain_text import name_of_person, said_by_person
+from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.position import Head
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stream import Stream
+
+MOST = 1000
+"""So many waveforms one decision takes at most, unless somebody says all."""
+_STOPS = frozenset({Reason.CONFLICT, Reason.OPEN, Reason.TOO_LARGE})
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPreview:
+    """A decision as it would be. `passed_over`: waveforms that it cannot change, each with the reason. `more`: there
+    are more than the cap lets through."""
+
+    plan: Plan
+    waveforms: int
+    chunks: int
+    bytes: int
+    reasons: dict[str, int]
+    passed_over: tuple[tuple[str, str], ...]
+    more: bool
+
+
+def plan_held(
+    edges: Edges, action: HeldAction, wanted: Selection, *, who: str, why: str, pick: str = "", everything: bool = False
+) -> HeldPreview:
+    """What the decision would do; touches nothing. Raises `Refused` where there is nothing that it could change."""
+    stream, tables = edges.stream, edges.tables
+    head = tables.head()
+    reason = said_by_person(why, "--why")
+    if not reason:
+        raise BadInput("say why this is decided (--why …): it is kept with the decision")
+    if (action is HeldAction.PICK) != bool(pick):
+        raise BadInput("which copy is right? pick takes --copy first, last or PARTITION:OFFSET, and nothing else does")
+    if pick:
+        check_pick(pick)
+    if head is None:
+        raise Refused(f"stream {stream.name} has no head yet: nothing is held")
+    taken: list[HeldWaveform] = []
+    passed: list[tuple[str, str]] = []
+    more = False
+    for one in select_held(tables, stream, wanted):
+        problem = why_not(one, action, stream, pick)
+        if problem:
+            passed.append((one.waveform_id, problem))
+        elif len(taken) < MOST or everything:
+            taken.append(one)
+        else:
+            more = True
+            break
+    if not taken:
+        first = f": {passed[0][0]!r} {passed[0][1]}" if passed else ""
+        raise Refused(f"stream {stream.name}: nothing that is held and meant can be changed by {action.value}{first}")
+    choice = HeldChoice(action, tuple(w.waveform_id for w in taken), name_of_person(who), reason, pick)
+    plan = _plan(edges, stream, head, choice)
+    return HeldPreview(
+        plan=plan,
+        waveforms=len(taken),
+        chunks=sum(len(w.held) for w in taken),
+        bytes=sum(w.bytes for w in taken),
+        reasons=dict(Counter(s.value for w in taken for s in w.states)),
+        passed_over=tuple(passed),
+        more=more,
+    )
+
+
+def carry_out(edges: Edges, plan: Plan, *, say: Say = lambda _: None) -> Published | Finished:
+    """Carry the decision through, by the steps of every batch. Raises `Fenced` where somebody rewound since."""
+    choice = plan.choice
+    assert choice is not None, "a plan of another kind reads, and is carried through by run_batch"
+    edges.begin(plan)
+    reassembled = step_reassemble(edges, plan.plan_id, Read((), 0, 0, 0.0), say=say)
+    gate: Gate = "accept" if plan.accepts else "stop"
+    validated = step_validate(edges, plan.plan_id, reassembled, gate=gate, why=choice.why)
+    return step_publish(edges, plan.plan_id, reassembled, validated, say=say)
+
+
+def why_not(one: HeldWaveform, action: HeldAction, stream: Stream, pick: str) -> str:
+    """Why this decision would change nothing about the waveform; empty where it would."""
+    states = set(one.states)
+    discarded = {Reason.DISCARDED}
+    if action is HeldAction.RESTORE:
+        return "" if states & discarded else "is not discarded"
+    if states == discarded:
+        return "is discarded; restore it first"
+    if action is HeldAction.DISCARD:
+        return ""
+    if one.published:
+        return "is published; what is held contradicts it, and can only be discarded"
+    standing = [h.chunk for h, s in zip(one.held, one.states, strict=True) if s is not Reason.DISCARDED]
+    if action is HeldAction.PICK:
+        if not pick_copy(standing, pick)[0]:
+            return f"has no chunk at {pick}"
+        return "" if Reason.CONFLICT in states else "is no conflict"
+    if action is HeldAction.ACCEPT:
+        found = assemble_waveform(one.waveform_id, standing, stream.limits, accepted=True)
+        if found.reason in _STOPS:
+            return f"is {found.reason.value}, which nobody can accept ({found.evidence})"
+    return ""
+
+
+def _plan(edges: Edges, stream: Stream, head: Head, choice: HeldChoice) -> Plan:
+    return Plan(
+        plan_id="",
+        kind=PlanKind.HELD,
+        stream=stream,
+        topic_id=head.topic_id,
+        partitions=len(head.positions),
+        ranges=(),
+        units=(),
+        positions=dict(head.positions),
+        ends=dict(head.positions),
+        generation=head.generation,
+        base_sequence=head.sequence,
+        base_snapshot=head.snapshot_id or 0,
+        held_snapshot=None if head.held is None else head.held.snapshot_id,
+        watermark_ms=head.watermark_ms,
+        clock_ms=edges.clock_ms(),
+        scope=None,
+        why={},
+        mean_record_bytes=head.mean_record_bytes or 0.0,
+        code_version=edges.code_version,
+        nonce=edges.nonce(),
+        choice=choice,
+    ).sealed()

@@ -1,0 +1,163 @@
+"""`wavestitch held …`: what is not published, page by page, one waveform in full, and an operator's decisions about it.
+
+A decision is shown first, and done with --apply; it reads nothing from Kafka.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+from dataclasses import asdict
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from wavestitch import console_held, terminal
+from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
+from wavestitch.batch.request import parse_time
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.reasons import OF_RECORDS, Reason
+from wavestitch.tables.stream_tables import StreamTables
+
+_LOOKS = ("list", "show")
+
+
+def held(
+    stream: Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")],
+    action: Annotated[str, typer.Argument(help="list, show, redrive, accept, pick, discard or restore")] = "list",
+    ids: Annotated[list[str] | None, typer.Argument(help="Waveforms; none: all that the options below mean")] = None,
+    reason: Annotated[list[str] | None, typer.Option(help="Held for this; may be given several times")] = None,
+    source: Annotated[str, typer.Option(help="Of this source, as ws-meta says")] = "",
+    since: Annotated[str | None, typer.Option(help="Newest record time, from (2026-01-31T12:00:00Z)")] = None,
+    until: Annotated[str | None, typer.Option(help="… and before")] = None,
+    batch: Annotated[str | None, typer.Option(help="Held by the batch with this plan id")] = None,
+    after: Annotated[str, typer.Option(help="list: only ids behind this one")] = "",
+    most: Annotated[int, typer.Option(min=1, max=10_000, help="list: so many waveforms a page")] = 50,
+    copy: Annotated[str, typer.Option(help="pick: first, last or PARTITION:OFFSET of the right copy")] = "",
+    why: Annotated[str, typer.Option(help="Recorded with the decision")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="More than 1000 waveforms in one decision")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a preview")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
+) -> None:
+    """What is not published, and why; and what becomes of it: `held STREAM discard ID --why … --apply`."""
+    deployment = Deployment()
+    deployment.stream(stream)  # only what is declared has tables
+    tables = deployment.tables(stream)
+    wanted = _selection(tables, ids, reason, source, since, until, batch, after)
+    if action == "list":
+        _list(deployment, stream, wanted, most, as_json)
+    elif action == "show":
+        _show(deployment, stream, wanted, as_json)
+    else:
+        _decide(
+            deployment, stream, _action(action), wanted, pick=copy, why=why, whole=everything, apply=apply, js=as_json
+        )
+
+
+def _selection(
+    tables: StreamTables,
+    ids: list[str] | None,
+    reasons: list[str] | None,
+    source: str,
+    since: str | None,
+    until: str | None,
+    batch: str | None,
+    after: str,
+) -> Selection:
+    found = set()
+    for text in reasons or ():
+        if text not in {r.value for r in Reason} or Reason(text) in OF_RECORDS:
+            known = ", ".join(r.value for r in Reason if r not in OF_RECORDS)
+            raise BadInput(f"--reason {ascii(text)[:80]} is none of a waveform; there are {known}")
+        found.add(Reason(text))
+    return Selection(
+        ids=tuple(ids or ()),
+        reasons=frozenset(found),
+        source=source,
+        since_ms=None if since is None else parse_time(since),
+        until_ms=None if until is None else parse_time(until),
+        decisions=None if batch is None else frozenset(r.decision for r in tables.batches(plan_id=batch)),
+        after=after,
+    )
+
+
+def _action(text: str) -> HeldAction:
+    if text not in {a.value for a in HeldAction}:
+        known = ", ".join((*_LOOKS, *(a.value for a in HeldAction)))
+        raise BadInput(f"nothing is done by {ascii(text)[:80]}; there are {known}")
+    return HeldAction(text)
+
+
+def _list(deployment: Deployment, stream: str, wanted: Selection, most: int, as_json: bool) -> None:
+    tables = deployment.tables(stream)
+    head = tables.head()
+    counts = dict(head.held.counts) if head is not None and head.held is not None else {}
+    page = list(islice(select_held(tables, deployment.stream(stream), wanted), most + 1))
+    more = page[most - 1].waveform_id if len(page) > most else None
+    if as_json:
+        rows = [_summary(one) for one in page[:most]]
+        print(json.dumps({"chunks": counts, "waveforms": rows, "after": more}, indent=1, default=str))
+    else:
+        console_held.show_list(stream, counts, page[:most], after=more)
+
+
+def _show(deployment: Deployment, stream: str, wanted: Selection, as_json: bool) -> None:
+    if not wanted.ids:
+        raise BadInput(f"which waveform? `wavestitch held {stream} show ID`")
+    definition = deployment.stream(stream)
+    found = list(select_held(deployment.tables(stream), definition, wanted))
+    if not found:
+        raise BadInput(f"nothing of {wanted.ids[0]!r} is held; `wavestitch held {stream}` lists what is")
+    if as_json:
+        print(
+            json.dumps([{**_summary(one), "held": [_row(h) for h in one.held]} for one in found], indent=1, default=str)
+        )
+        return
+    for one in found:
+        console_held.show_waveform(one, definition)
+
+
+def _summary(one: HeldWaveform) -> dict[str, Any]:
+    return {
+        "waveform_id": one.waveform_id,
+        "states": sorted({s.value for s in one.states}),
+        "chunks": len(one.held),
+        "bytes": one.bytes,
+        "source": one.source,
+        "published": one.published,
+        "why": one.held[0].evidence,
+    }
+
+
+def _row(held: Any) -> dict[str, Any]:
+    chunk = held.chunk._asdict()
+    return {**chunk, "piece": held.chunk.piece.hex(), "held_for": held.reason.value, "why": held.evidence}
+
+
+def _decide(
+    deployment: Deployment,
+    stream: str,
+    action: HeldAction,
+    wanted: Selection,
+    *,
+    pick: str,
+    why: str,
+    whole: bool,
+    apply: bool,
+    js: bool,
+) -> None:
+    edges = DeploymentEdges(deployment, stream)
+    found = plan_held(edges, action, wanted, who=getpass.getuser(), why=why, pick=pick, everything=whole)
+    done = carry_out(edges, found.plan, say=terminal.err.print) if apply else None
+    if js:
+        shown = {k: v for k, v in asdict(found).items() if k != "plan"}
+        ids = found.plan.choice.ids if found.plan.choice is not None else ()
+        result = None if done is None else asdict(done)
+        print(json.dumps({"plan": found.plan.plan_id, "ids": ids, **shown, "done": result}, indent=1, default=str))
+    else:
+        console_held.show_decision(found, done)

@@ -1,0 +1,57 @@
+"""What a person sees of what is held: a page of waveforms, one of them in full, and what a decision would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from wavestitch.batch.held_decision import HeldPreview
+from wavestitch.batch.held_waveforms import HeldWaveform
+from wavestitch.batch.results import Finished, Published
+from wavestitch.console import show_held
+from wavestitch.contracts.stream import Stream
+from wavestitch.terminal import out
+
+_SHOWN = 20
+
+
+def show_list(stream: str, counts: Mapping[str, int], page: Sequence[HeldWaveform], *, after: str | None) -> None:
+    """`counts`: chunks by reason, as the head has them, records that are no chunks among them."""
+    if counts:
+        out.print("held chunks: " + ", ".join(f"{n} {reason}" for reason, n in sorted(counts.items())))
+    held = [h for one in page for h in one.held]
+    show_held(held, [s for one in page for s in one.states])
+    if after is not None:
+        out.print(f"there are more: wavestitch held {stream} --after {after}")
+
+
+def show_waveform(one: HeldWaveform, stream: Stream) -> None:
+    """Which chunks are there, which miss, headers, times, why."""
+    reason, evidence = one.verdict(stream)
+    size = f"{len(one.held)} chunks, {one.bytes} bytes"
+    out.print(f"{one.waveform_id}: {size}{', published with other bytes' if one.published else ''}", style="bold")
+    out.print(f"  source {one.source or '(none)'}; by the present definition: {reason or 'whole'} {evidence}")
+    for h, state in zip(one.held, one.states, strict=True):
+        c = h.chunk
+        when = datetime.fromtimestamp(c.timestamp_ms / 1000, UTC).isoformat()
+        out.print(f"  chunk {c.seq} of {c.count or '?'} at {c.partition}:{c.offset}, {c.length} bytes, {when}")
+        out.print(f"    crc {c.crc:08x}, digest of the whole {c.digest or 'none'}, sha-256 {c.piece.hex()[:16]}…")
+        out.print(f"    {state.value}: {h.evidence}")
+    out.print(f"  ws-meta {one.held[0].chunk.meta or ''}")
+
+
+def show_decision(found: HeldPreview, done: Published | Finished | None) -> None:
+    choice = found.plan.choice
+    assert choice is not None
+    why = ", ".join(f"{n} {reason}" for reason, n in sorted(found.reasons.items()))
+    out.print(f"{choice.action.value}: {found.waveforms} waveforms, {found.chunks} chunks ({why}), {found.bytes} bytes")
+    for waveform_id in choice.ids[:_SHOWN]:
+        out.print(f"  {waveform_id}")
+    for waveform_id, problem in found.passed_over[:_SHOWN]:
+        out.print(f"  passed over: {waveform_id} {problem}")
+    if found.more:
+        out.print("there are more than one decision takes; say --all, or decide again for the rest")
+    if done is None:
+        out.print("nothing was changed; do it with --apply")
+    elif isinstance(done, Published):
+        out.print(f"done: head {done.sequence}, {done.waveforms.get('published', 0)} waveforms published")

@@ -1,0 +1,90 @@
+"""What an operator decides about held waveforms: five actions, and what each makes of a waveform's held chunks.
+
+    redrive   decide again by the stream's present definition
+    accept    publish in spite of a failed expectation, an implausible time or a wrong sample count
+    pick      of a conflict one copy: the first, the last, or the one at a place
+    discard   a tombstone: none of these pieces is ever taken in again
+    restore   undoes discard: what was held is held again as it was before
+
+Pure. Never invents: what cannot be whole is not made whole, and what is published stays as it is (I2, I3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from wavestitch.contracts.assembly import ChunkFacts, Coordinate
+from wavestitch.contracts.errors import BadInput
+
+
+class HeldAction(StrEnum):
+    REDRIVE = "redrive"
+    ACCEPT = "accept"
+    PICK = "pick"
+    DISCARD = "discard"
+    RESTORE = "restore"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldChoice:
+    """`ids`: the waveforms. `pick`: `first`, `last` or, as `PARTITION:OFFSET`, the place of the copy that is right;
+    empty for the other actions. `who` and `why`: kept in the head's note."""
+
+    action: HeldAction
+    ids: tuple[str, ...]
+    who: str
+    why: str
+    pick: str = ""
+
+    @property
+    def note(self) -> str:
+        picked = f" {self.pick}" if self.pick else ""
+        return f"{self.action.value}{picked} by {self.who}: {self.why}"
+
+
+def check_pick(pick: str) -> tuple[int, int] | None:
+    """The place, or None for `first` and `last`. Raises `BadInput` for anything else."""
+    if pick in ("first", "last"):
+        return None
+    partition, colon, offset = pick.partition(":")
+    if not (colon and partition.isascii() and partition.isdigit() and offset.isascii() and offset.isdigit()):
+        raise BadInput(f"--copy is {ascii(pick)[:80]}; allowed are first, last or PARTITION:OFFSET of the right copy")
+    return int(partition), int(offset)
+
+
+def pick_copy(chunks: Iterable[ChunkFacts], pick: str) -> tuple[list[ChunkFacts], list[ChunkFacts]]:
+    """The chunks that belong to the copy that was picked, and those that do not.
+
+    The copy is named by one chunk, by record time and place. What agrees with it in metadata, count and digest, and
+    holds the only or (by the same order) the picked bytes of its sequence number, belongs to it.
+    """
+    ordered = sorted(chunks, key=lambda c: (c.timestamp_ms, c.topic_id, c.partition, c.offset), reverse=pick == "last")
+    place = check_pick(pick)
+    if place is not None:
+        # Stable: the one at the place is the first of all, the rest stay in order.
+        ordered.sort(key=lambda c: (c.partition, c.offset) != place)
+        if not ordered or (ordered[0].partition, ordered[0].offset) != place:
+            return [], ordered
+    kept: list[ChunkFacts] = []
+    dropped: list[ChunkFacts] = []
+    bytes_of: dict[int | None, tuple[int | None, bytes]] = {}
+    count = digest = None
+    for c in ordered:
+        same = not kept or (
+            c.meta == kept[0].meta
+            and (c.count is None or count is None or c.count == count)
+            and (c.digest is None or digest is None or c.digest == digest)
+        )
+        beyond = count is not None and c.seq is not None and c.seq >= count
+        if same and not beyond and bytes_of.setdefault(c.seq, c.identity) == c.identity:
+            kept.append(c)
+            count, digest = c.count if count is None else count, c.digest if digest is None else digest
+        else:
+            dropped.append(c)
+    return kept, dropped
+
+
+def place_of(coordinate: Coordinate) -> str:
+    return f"{coordinate[1]}:{coordinate[2]}"

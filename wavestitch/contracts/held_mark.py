@@ -1,0 +1,73 @@
+"""What the head says of the held table: which of its snapshots counts, and what must be found in it.
+
+The head alone vouches: rows of any other snapshot (staged by a decision that was never committed, appended by hand)
+never count, and what is loaded is proven against rows and digest. Pure. Keeps I1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from wavestitch.contracts.errors import Altered
+
+
+class HeldFile(NamedTuple):
+    """One data file of the held table. `reason`: of all its rows."""
+
+    name: str
+    rows: int
+    bytes: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMark:
+    """`snapshot_id`: of the held table. `rows`, `bytes` and `digest`: of its live data files. `counts`: how many chunks
+    are held, by reason; rows that were released or superseded are not among them, though the files still have them."""
+
+    snapshot_id: int
+    rows: int
+    bytes: int
+    digest: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def chunks(self) -> int:
+        return sum(self.counts.values())
+
+    def to_text(self) -> str:
+        return json.dumps(
+            [self.snapshot_id, self.rows, self.bytes, self.digest, dict(sorted(self.counts.items()))],
+            separators=(",", ":"),
+        )
+
+
+def mark_from_text(text: str) -> HeldMark | None:
+    """Raises `ValueError` where it is none; empty: nothing was ever held."""
+    return HeldMark(*json.loads(text)) if text else None
+
+
+def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, int]) -> HeldMark:
+    """The mark of a snapshot with these live files."""
+    ordered = sorted(files)
+    seal = hashlib.sha256()
+    for f in ordered:
+        seal.update(f"{f.name} {f.rows} {f.bytes} {f.reason}\n".encode())
+    kept = {reason: n for reason, n in sorted(counts.items()) if n}
+    return HeldMark(snapshot_id, sum(f.rows for f in ordered), sum(f.bytes for f in ordered), seal.hexdigest(), kept)
+
+
+def check_mark(mark: HeldMark, files: Iterable[HeldFile], *, table: str) -> None:
+    """Raises `Altered` unless these are the files that the head vouches for."""
+    found = mark_of(mark.snapshot_id, files, mark.counts)
+    if found != mark:
+        raise Altered(
+            f"snapshot {mark.snapshot_id} of table {table} has {found.rows} rows in {found.bytes} bytes (digest "
+            f"{found.digest[:16]}), the head vouches for {mark.rows} rows in {mark.bytes} bytes ({mark.digest[:16]}); "
+            "restore the table's files as they were",
+            table=table,
+        )

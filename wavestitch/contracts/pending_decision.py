@@ -1,0 +1,308 @@
+"""A decision in the making: what becomes of each waveform's chunks, one waveform after the other.
+
+Pure. Decides nothing about which waveforms are taken up: that is `decide`. Keeps I1 (what is not published is held) and
+I2 (what is published is never published again).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
+from wavestitch.contracts.batch_size import RECORD_HEADERS
+from wavestitch.contracts.errors import Terminal, Unbalanced
+from wavestitch.contracts.fates import ChunkFate, Decision, Evidence, Hold
+from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform, open_deadlines
+from wavestitch.contracts.held_choice import HeldAction, HeldChoice, pick_copy
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
+from wavestitch.contracts.reasons import Fate, Reason
+
+_BLOCKED = {
+    Reason.CONFLICT: "its waveform is held as a conflict, until an operator decides",
+    Reason.PARKED: "its waveform is parked, until an operator decides",
+    Reason.DISCARDED: "its waveform was discarded by an operator",
+}
+
+
+class PendingDecision:
+    """A decision in the making: the fates, rows to hold and waveforms to publish so far, waveform by waveform."""
+
+    def __init__(self, plan: Plan, evidence: Evidence, head: Head, held: Sequence[HeldChunk]) -> None:
+        self._plan = plan
+        self._evidence = evidence
+        self._before = head
+        self._after = _next_head(plan, evidence, head)
+        self._held_at: dict[HeldKey, HeldChunk] = {h.key: h for h in held}
+        self._lateness_ms = plan.stream.allowed_lateness * 1000
+        self._latest_ms = plan.clock_ms + plan.stream.limits.max_clock_skew * 1000
+        self._deadlines = open_deadlines(held, allowed_lateness_ms=self._lateness_ms)
+        self._fates: list[ChunkFate] = []
+        self._holds: list[Hold] = []
+        self._publish: list[str] = []
+
+    def waiting(self) -> set[str]:
+        """The open waveforms that an ingest takes up even where it reads none of their chunks."""
+        return {i for i in self._deadlines if self._plan.expires and self._waits(i)}
+
+    def leave_to_its_owner(self, read: Sequence[ChunkFacts]) -> None:
+        for c in read:
+            self._judge(c, Fate.OUT_OF_SCOPE)
+
+    def compare_with_published(
+        self, known: PublishedWaveform, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]
+    ) -> None:
+        """The first published stays: its own pieces are replays, everything else contradicts it."""
+        why = "its waveform is published with other bytes at this place"
+        discarded = _discarded(mine)
+        for c in read:
+            if known.has(c) or c.identity in discarded:
+                self._judge(c, Fate.REPLAY)
+            else:
+                self.set_aside(c, Reason.CONFLICT, why)
+        for c in _open_chunks(mine):
+            self.set_aside(c, Reason.CONFLICT, why)
+
+    def keep_blocked(self, reason: Reason, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> None:
+        """What waits for somebody's decision is not decided by a chunk that happens to come again."""
+        # Of a conflict every copy is kept, since one of them will be picked; of the others a repeat adds nothing.
+        known = set() if reason is Reason.CONFLICT else {h.chunk.identity for h in mine}
+        for c in read:
+            if c.identity in known and c.key not in self._held_at:
+                self._judge(c, Fate.DUPLICATE)
+            else:
+                self.set_aside(c, reason, _BLOCKED[reason])
+        for c in _open_chunks(mine):
+            self.set_aside(c, reason, _BLOCKED[reason])
+
+    def assemble(self, waveform_id: str, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> None:
+        """Decide afresh on all that is held and read of a waveform."""
+        pool = [h.chunk for h in mine if h.reason is not Reason.DISCARDED]
+        known = {(c.coordinate, c.identity) for c in pool}
+        discarded = _discarded(mine)
+        for c in read:
+            if (c.coordinate, c.identity) in known or c.identity in discarded:
+                self._judge(c, Fate.REPLAY)
+            else:
+                pool.append(c)
+        if pool:
+            self._settle(assemble_waveform(waveform_id, pool, self._plan.stream.limits, accepted=self._plan.accepts))
+
+    def choose(
+        self, choice: HeldChoice, waveform_id: str, mine: Sequence[HeldChunk], known: PublishedWaveform | None
+    ) -> None:
+        """Carry an operator's decision out on what is held of a waveform now."""
+        standing = [h.chunk for h in mine if h.reason is not Reason.DISCARDED]
+        if choice.action is HeldAction.RESTORE:
+            for h in mine:
+                if h.reason is Reason.DISCARDED:
+                    self._restore(h, choice.note)
+        elif choice.action is HeldAction.DISCARD:
+            for c in standing:
+                self.set_aside(c, Reason.DISCARDED, choice.note)
+        elif known is not None:
+            # Published meanwhile: what is left contradicts it, and can only be discarded.
+            self._leave_all(standing)
+        else:
+            self._decide_again(choice, waveform_id, standing)
+
+    def _decide_again(self, choice: HeldChoice, waveform_id: str, standing: Sequence[ChunkFacts]) -> None:
+        kept = list(standing)
+        if choice.action is HeldAction.PICK:
+            kept, dropped = pick_copy(standing, choice.pick)
+            if not kept:
+                self._leave_all(dropped)
+            else:
+                for c in dropped:
+                    self.set_aside(c, Reason.DISCARDED, choice.note)
+        if kept:
+            self._settle(assemble_waveform(waveform_id, kept, self._plan.stream.limits, accepted=self._plan.accepts))
+
+    def _leave_all(self, chunks: Iterable[ChunkFacts]) -> None:
+        for c in chunks:
+            self._leave_held(c)
+
+    def _settle(self, found: Assembly) -> None:
+        reason, why = _verdict(found, self._evidence, accepts=self._plan.accepts)
+        if reason is Reason.OPEN and found.newest_ms > self._latest_ms:
+            # It would wait until its own time comes, and never expire.
+            reason, why = Reason.IMPLAUSIBLE_TIME, f"{why}; a record time lies beyond what max_clock_skew allows"
+        kept = () if reason is None else found.lessons
+        for c in set(found.repeats).difference(kept):
+            self._judge(c, Fate.DUPLICATE)
+        if reason is None:
+            self._publish.append(found.waveform_id)
+            for c in found.pieces:
+                self._judge(c, Fate.PUBLISHED)
+        elif reason is Reason.OPEN:
+            self._keep_open(found, why)
+        else:
+            for c in (*found.pieces, *kept):
+                self.set_aside(c, reason, why)
+
+    def _restore(self, h: HeldChunk, note: str) -> None:
+        reason = h.before or Reason.CONFLICT
+        if reason is Reason.OPEN and self._after.watermark_ms <= h.chunk.timestamp_ms + self._lateness_ms:
+            self._judge(h.chunk, Fate.CARRIED_OUT, reason, note)
+        else:
+            expired = Reason.INCOMPLETE if reason is Reason.OPEN else reason
+            self._judge(h.chunk, Fate.QUARANTINED, expired, note)
+        self._holds.append(Hold(h.chunk, reason, note))
+
+    def set_aside(self, c: ChunkFacts, reason: Reason, why: str) -> None:
+        """Quarantine a chunk, or report it where this run holds nothing."""
+        known = self._held_at.get(c.key)
+        if c.carried and not self._plan.holds:
+            self._leave_held(c)
+        elif c.carried:
+            self._judge(c, Fate.QUARANTINED, reason, why)
+            if known is not None and known.reason is not reason:
+                self._holds.append(Hold(c, reason, why))
+        elif known is not None:
+            self._judge(c, Fate.REPLAY)
+        elif self._plan.holds:
+            self._judge(c, Fate.QUARANTINED, reason, why)
+            self._holds.append(Hold(c, reason, why))
+        else:
+            self._judge(c, Fate.REPORTED, reason, why)
+
+    def closed(self, taken_up: set[HeldKey]) -> Decision:
+        publish = tuple(sorted(self._publish))
+        carried_in = Counter(coordinate[1] for coordinate, _ in taken_up)
+        decided = _sealed(self._plan, self._after, publish, self._fates, self._holds)
+        lost = taken_up ^ {f.chunk.key for f in self._fates if f.chunk.carried}
+        if lost:
+            raise Unbalanced(
+                f"batch {self._plan.plan_id[:16]} does not balance: {len(lost)} held chunks have no fate, or have one "
+                "though they were not to be decided on; nothing was published",
+                plan_id=self._plan.plan_id,
+            )
+        return replace(decided, carried_in=dict(carried_in), held_counts=self._held_after(set(publish)))
+
+    def _held_after(self, published: set[str]) -> dict[str, int]:
+        """How many chunks are held by reason: those before, less what is released or held for another reason now."""
+        counts = Counter(self._before.held.counts if self._before.held is not None else {})
+        for f in self._fates:
+            if f.chunk.carried and f.fate in (Fate.PUBLISHED, Fate.DUPLICATE) and f.chunk.waveform_id in published:
+                counts[self._held_at[f.chunk.key].reason.value] -= 1
+        for h in self._holds:
+            counts[h.reason.value] += 1
+            if h.chunk.carried:
+                counts[self._held_at[h.chunk.key].reason.value] -= 1
+        return {reason: n for reason, n in sorted(counts.items()) if n}
+
+    def _keep_open(self, found: Assembly, why: str) -> None:
+        """Incomplete: carried out until the watermark has passed what its newest piece may wait for."""
+        expired = self._after.watermark_ms > found.newest_ms + self._lateness_ms
+        for c in (*found.pieces, *found.lessons):
+            if not self._plan.holds:
+                if c.carried:
+                    self._leave_held(c)
+                else:
+                    self._judge(c, Fate.REPORTED, Reason.OPEN, why)
+                continue
+            if expired:
+                self._judge(c, Fate.QUARANTINED, Reason.INCOMPLETE, why)
+            else:
+                self._judge(c, Fate.CARRIED_OUT, Reason.OPEN, why)
+            was = self._held_at.get(c.key)
+            if not c.carried or (was is not None and was.reason is not Reason.OPEN):
+                # The row says open; that it has expired follows from the head's watermark.
+                self._holds.append(Hold(c, Reason.OPEN, why))
+
+    def _leave_held(self, c: ChunkFacts) -> None:
+        """A run that holds nothing leaves a held chunk as it was, and says so."""
+        was = self._held_at[c.key]
+        if was.reason is not Reason.OPEN:
+            self._judge(c, Fate.QUARANTINED, was.reason, was.evidence)
+        elif self._waits(c.waveform_id or ""):
+            self._judge(c, Fate.CARRIED_OUT, Reason.OPEN, was.evidence)
+        else:
+            self._judge(c, Fate.QUARANTINED, Reason.INCOMPLETE, was.evidence)
+
+    def _waits(self, waveform_id: str) -> bool:
+        return self._before.watermark_ms <= self._deadlines[waveform_id]
+
+    def _judge(self, c: ChunkFacts, fate: Fate, reason: Reason | None = None, why: str = "") -> None:
+        self._fates.append(ChunkFate(c, fate, reason, why))
+
+
+def blocked_by(mine: Sequence[HeldChunk]) -> Reason | None:
+    """Why nothing but an operator's decision changes this waveform; None where a batch may decide afresh."""
+    reasons = {h.reason for h in mine}
+    for reason in (Reason.CONFLICT, Reason.PARKED):
+        if reason in reasons:
+            return reason
+    # Of a picked waveform the other copies are tombstones, and the rest may go on.
+    return Reason.DISCARDED if reasons == {Reason.DISCARDED} else None
+
+
+def _discarded(mine: Iterable[HeldChunk]) -> set[tuple[int | None, bytes]]:
+    return {h.chunk.identity for h in mine if h.reason is Reason.DISCARDED}
+
+
+def _open_chunks(mine: Iterable[HeldChunk]) -> list[ChunkFacts]:
+    return [h.chunk for h in mine if h.reason is Reason.OPEN]
+
+
+def _verdict(a: Assembly, evidence: Evidence, *, accepts: bool) -> tuple[Reason | None, str]:
+    if a.reason is not None:
+        return a.reason, a.evidence
+    done = evidence.stitched.get(a.waveform_id)
+    if done is None:
+        raise Terminal(
+            f"waveform {a.waveform_id!r} is whole but was not stitched: what is held or published changed under the "
+            "batch; plan again"
+        )
+    if done.reason is not None:
+        return done.reason, done.evidence
+    failed = evidence.failed.get(a.waveform_id)
+    if failed and not accepts:
+        return Reason.FAILED_EXPECTATION, "; ".join(failed)
+    if evidence.park:
+        return Reason.PARKED, evidence.note
+    return None, ""
+
+
+def _next_head(plan: Plan, evidence: Evidence, head: Head) -> Head:
+    kind = HeadKind(plan.kind.value)
+    if plan.choice is not None:
+        return head.next(kind=kind, plan_id=plan.plan_id, note=plan.choice.note)
+    if not plan.moves_positions:
+        return head.next(kind=kind, plan_id=plan.plan_id, note=evidence.note)
+    positions = {
+        p: Position(end.next_offset, evidence.seen_ms.get(p, end.seen_ms), end.leader_epoch)
+        for p, end in plan.ends.items()
+    }
+    watermark = advance_watermark(
+        positions, previous_ms=head.watermark_ms, clock_ms=plan.clock_ms, idle_ms=plan.stream.idle * 1000
+    )
+    # As readers count them: metadata come with each chunk, the id as its key or in a header.
+    sizes = [c.length + len(c.meta or "") + RECORD_HEADERS for c in evidence.chunks]
+    return head.next(
+        kind=kind,
+        plan_id=plan.plan_id,
+        positions=positions,
+        watermark_ms=watermark,
+        mean_record_bytes=sum(sizes) / len(sizes) if sizes else head.mean_record_bytes,
+        note=evidence.note,
+    )
+
+
+def _sealed(
+    plan: Plan, head: Head, publish: tuple[str, ...], fates: Sequence[ChunkFate], holds: Sequence[Hold]
+) -> Decision:
+    ordered = tuple(sorted(fates, key=lambda f: (f.chunk.carried, f.chunk.coordinate)))
+    held = tuple(sorted(holds, key=lambda h: (h.chunk.carried, h.chunk.coordinate)))
+    seal = hashlib.sha256(f"{plan.plan_id} {head.sequence} {head.generation}\n".encode())
+    for f in ordered:
+        c = f.chunk
+        what = f"{c.piece.hex()} {c.count} {c.waveform_id!r} {c.seq}"
+        seal.update(f"{c.carried} {c.coordinate} {what} {f.fate} {f.reason}\n".encode())
+    for h in held:
+        seal.update(f"hold {h.chunk.carried} {h.chunk.coordinate} {h.reason}\n".encode())
+    digest = seal.hexdigest()[:32]
+    return Decision(digest, plan.plan_id, publish, ordered, held, replace(head, decision=digest), {}, {})

@@ -1,0 +1,141 @@
+"""Looks into the held table: the rows that somebody asks for, of the snapshot that the head names, and no others.
+
+What is found is proven against the head's mark before a row of it is believed. Files are ruled out by their partition
+(the reason) and their bounds, row groups by theirs: a look costs what it asks for, not what was ever held (I5). Never
+decides which rows count: that is `effective_held`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import FileScanTask, Table
+
+from wavestitch.contracts.assembly import Coordinate
+from wavestitch.contracts.errors import Altered
+from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
+from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark
+from wavestitch.contracts.reasons import OF_RECORDS, Reason
+from wavestitch.tables.file_scans import files_to_read, read_file
+from wavestitch.tables.held_rows import FACTS, held_chunk
+from wavestitch.tables.row_filter import EVERY_ROW, all_of, any_of, at_least, at_most, below, equals, is_in
+
+_MOST_IN_FILTER = 200
+_CLAIMS = frozenset(r.value for r in OF_RECORDS)
+
+
+def live_files(table: Table, snapshot_id: int) -> list[HeldFile]:
+    """Raises `Altered` where the snapshot is not there."""
+    if table.metadata.snapshot_by_id(snapshot_id) is None:
+        name = ".".join(table.name())
+        raise Altered(
+            f"the head names snapshot {snapshot_id} of table {name}, which is not there (expired by somebody else, or "
+            "an older state of the table was restored): go back to a metadata file of the table that has it",
+            table=name,
+        )
+    return [held_file(task) for task in files_to_read(table, snapshot_id=snapshot_id)]
+
+
+def held_file(task: FileScanTask) -> HeldFile:
+    file = task.file
+    reason = str(file.partition[0]) if len(file.partition) else ""
+    return HeldFile(PurePosixPath(file.file_path).name, file.record_count, file.file_size_in_bytes, reason)
+
+
+def look_at_held(table: Table, mark: HeldMark, look: HeldLook) -> list[HeldChunk]:
+    """Every row that is asked for, payload aside, and all rows about the same places and pieces."""
+    check_mark(mark, live_files(table, mark.snapshot_id), table=".".join(table.name()))
+    found: dict[tuple[HeldKey, int], HeldChunk] = {}
+    rows = _everything(table, mark) if look.everything else _asked_for(table, mark, look)
+    for held in rows:
+        found[held.key, held.sequence] = held
+    return list(found.values())
+
+
+def ids_held(table: Table, mark: HeldMark, reasons: Collection[Reason]) -> list[str]:
+    """The waveforms with a row for one of these reasons (any, where none is named), by the id column alone."""
+    check_mark(mark, live_files(table, mark.snapshot_id), table=".".join(table.name()))
+    wanted = is_in("reason", {r.value for r in reasons}) if reasons else EVERY_ROW
+    found: set[str] = set()
+    for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
+        if held_file(task).reason not in _CLAIMS:
+            for batch in read_file(table, task, ("waveform_id",), wanted):
+                found.update(i for i in batch["waveform_id"].unique().to_pylist() if i is not None)
+    return sorted(found)
+
+
+def near(coordinates: Collection[Coordinate]) -> BooleanExpression:
+    """What every row at one of these places meets, and hardly another."""
+    by_partition: dict[int, list[int]] = defaultdict(list)
+    for _, partition, offset in coordinates:
+        by_partition[partition].append(offset)
+    spans = {p: (min(offsets), max(offsets) + 1) for p, offsets in by_partition.items()}
+    topics = is_in("topic_id", {topic for topic, _, _ in coordinates})
+    if len(spans) > _MOST_IN_FILTER:
+        whole = (min(a for a, _ in spans.values()), max(b for _, b in spans.values()))
+        return all_of(topics, at_least("offset", whole[0]), below("offset", whole[1]))
+    return all_of(
+        topics,
+        any_of(
+            *(all_of(equals("partition", p), at_least("offset", a), below("offset", b)) for p, (a, b) in spans.items())
+        ),
+    )
+
+
+def _everything(table: Table, mark: HeldMark) -> Iterator[HeldChunk]:
+    for task in files_to_read(table, snapshot_id=mark.snapshot_id):
+        for batch in read_file(table, task, FACTS):
+            yield from _chunks(batch)
+
+
+def _asked_for(table: Table, mark: HeldMark, look: HeldLook) -> Iterator[HeldChunk]:
+    ids = look.ids
+    if look.open_since_ms is not None:
+        ids = ids | _waiting(table, mark, look.open_since_ms)
+    if ids:
+        yield from _of_waveforms(table, mark, ids)
+    if look.coordinates:
+        yield from _at_places(table, mark, look.coordinates)
+
+
+def _waiting(table: Table, mark: HeldMark, since_ms: int) -> frozenset[str]:
+    """The waveforms with an open chunk that is not older."""
+    wanted = all_of(equals("reason", Reason.OPEN.value), at_least("timestamp_ms", since_ms))
+    found: set[str] = set()
+    for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
+        for batch in read_file(table, task, ("waveform_id",), wanted):
+            found.update(i for i in batch["waveform_id"].unique().to_pylist() if i is not None)
+    return frozenset(found)
+
+
+def _of_waveforms(table: Table, mark: HeldMark, ids: frozenset[str]) -> Iterator[HeldChunk]:
+    """The valid chunks of these waveforms."""
+    ordered = sorted(ids)
+    values = pa.array(ordered, pa.string())
+    few = is_in("waveform_id", ids) if len(ids) <= _MOST_IN_FILTER else EVERY_ROW
+    wanted = all_of(few, at_least("waveform_id", ordered[0]), at_most("waveform_id", ordered[-1]))
+    for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
+        if held_file(task).reason in _CLAIMS:
+            continue
+        for batch in read_file(table, task, FACTS, few):
+            yield from _chunks(batch.filter(pc.is_in(batch["waveform_id"], value_set=values)))
+
+
+def _at_places(table: Table, mark: HeldMark, coordinates: frozenset[Coordinate]) -> Iterator[HeldChunk]:
+    wanted = near(coordinates)
+    for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
+        for batch in read_file(table, task, FACTS, wanted):
+            columns = (batch[name].to_pylist() for name in ("topic_id", "partition", "offset"))
+            rows = [n for n, place in enumerate(zip(*columns, strict=True)) if place in coordinates]
+            if rows:
+                yield from _chunks(batch.take(pa.array(rows, pa.int64())))
+
+
+def _chunks(batch: pa.RecordBatch) -> Sequence[HeldChunk]:
+    columns = [batch[name].to_pylist() for name in FACTS]
+    return [held_chunk(dict(zip(FACTS, row, strict=True))) for row in zip(*columns, strict=True)]

@@ -1,0 +1,206 @@
+"""Puts held rows where only the head can make them count: a snapshot of the held table on a branch of its own.
+
+Its parent is the snapshot that the decision's base head names, so that it holds what is held, and nothing of decisions
+that were never committed. After the commit main of the held table follows the head: a projection, repaired by whoever
+comes next. What can never be committed any more goes then, too. Keeps I1 and I6; decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.update.snapshot import ExpireSnapshots, ManageSnapshots
+
+from wavestitch.contracts.errors import Altered, StateUnknown, Transient
+from wavestitch.contracts.held_mark import HeldMark, mark_of
+from wavestitch.contracts.ports import CommitConflict, HeldStaging
+from wavestitch.contracts.position import Head
+from wavestitch.tables.commit_outcome import reading
+from wavestitch.tables.held_look import live_files
+from wavestitch.tables.one_commit import OneCommit
+from wavestitch.tables.stored_table import StoredTable
+
+_TRIES = 50
+_BRANCH = "wavestitch-"
+_EMPTY = "wavestitch-empty"
+"""A tag on the table's first snapshot, which has no rows: what is staged before anything was held stands on it."""
+_DECISION, _SEQUENCE = "wavestitch.decision", "wavestitch.sequence"
+
+Encode = Callable[[], Iterable[tuple[str, Iterable[pa.RecordBatch]]]]
+
+
+def stage_rows(
+    stored: StoredTable,
+    base: HeldMark | None,
+    encode: Encode,
+    staging: HeldStaging,
+    *,
+    instead_of: Sequence[DataFile] = (),
+) -> HeldMark:
+    """The mark of a snapshot with these rows on top of the base's, and without these files of it.
+
+    Staged again, it is the same snapshot.
+    """
+    paths: list[str] | None = None
+    for _ in range(_TRIES):
+        table = _with_root(stored)
+        base_id = _root(table) if base is None else base.snapshot_id
+        branch = f"{_BRANCH}{staging.decision}-{base_id}"
+        there = table.metadata.refs.get(branch)
+        if there is not None:
+            return _staged(table, there.snapshot_id, base_id, staging)
+        live_files(table, base_id)
+        if paths is None:
+            paths = [path for _, batches in encode() for path in stored.write(table, batches)]
+        try:
+            _commit(stored, table, branch=branch, base_id=base_id, paths=paths, staging=staging, old=instead_of)
+        except (CommitConflict, StateUnknown):
+            continue  # the table says whether it is there
+    raise Transient(f"{_TRIES} times others committed to table {stored.name} first; try again")
+
+
+def settle(stored: StoredTable, head: Head, *, named: Collection[int]) -> None:
+    """Main of the held table is what the head names; branches that no commit can name any more go.
+
+    `named`: the snapshots that retained heads name. Whoever is overtaken meanwhile leaves it to the one who was faster.
+    """
+    table = stored.load()
+    if table is None or not table.metadata.snapshots:
+        return
+    target = _root(table) if head.held is None else head.held.snapshot_id
+    live_files(table, target)
+    below = ancestry(table, target)
+    dead = {
+        name: ref.snapshot_id
+        for name, ref in table.metadata.refs.items()
+        if name.startswith(_BRANCH)
+        and name != _EMPTY
+        and _sequence(table, ref.snapshot_id) <= head.sequence
+        and (ref.snapshot_id in below or ref.snapshot_id not in named)
+    }
+    # Whatever no branch, tag or retained head leads to: staged for nothing, or put together and overtaken.
+    roots = {target, *named, *(r.snapshot_id for name, r in table.metadata.refs.items() if name not in dead)}
+    roots -= {table.metadata.current_snapshot_id} - {target, *named}
+    reached = {i for root in roots for i in ancestry(table, root)}
+    gone = sorted({s.snapshot_id for s in table.metadata.snapshots} - reached)
+    if table.metadata.current_snapshot_id == target and not dead and not gone:
+        return
+    change = OneCommit(table)
+    with reading(stored.name):
+        if table.metadata.current_snapshot_id != target:
+            _point(change, MAIN_BRANCH, target)
+        if dead:
+            refs = ManageSnapshots(change)
+            for name in sorted(dead):
+                refs.remove_branch(name)
+            refs.commit()
+        if gone:
+            ExpireSnapshots(change).by_ids(gone).commit()
+    with suppress(CommitConflict, StateUnknown, Transient):
+        change.commit_transaction()
+
+
+def projected_mark(stored: StoredTable) -> tuple[HeldMark | None, bool]:
+    """What main shows, for a head that is lost, and whether nothing is staged beside it. Its counts are of all rows:
+    those that were released since are among them."""
+    table = stored.load()
+    if table is None or table.metadata.current_snapshot_id is None:
+        return None, True
+    settled = not any(name.startswith(_BRANCH) and name != _EMPTY for name in table.metadata.refs)
+    current = table.metadata.current_snapshot_id
+    files = live_files(table, current)
+    counts = Counter[str]()
+    for file in files:
+        counts[file.reason] += file.rows
+    return (mark_of(current, files, counts) if files else None), settled
+
+
+def _with_root(stored: StoredTable) -> Table:
+    """The table, with its empty first snapshot: only then can a branch be made on it."""
+    for _ in range(_TRIES):
+        table = stored.ensure()
+        if table.metadata.snapshots:
+            return table
+        change = OneCommit(table)
+        with reading(stored.name):
+            with change.update_snapshot().fast_append():
+                pass
+            root = change.table_metadata.current_snapshot_id
+            assert root is not None
+            _point(change, _EMPTY, root, kind=SnapshotRefType.TAG)
+        with suppress(CommitConflict, StateUnknown):
+            change.commit_transaction()
+    raise Transient(f"{_TRIES} times others committed to table {stored.name} first; try again")
+
+
+def _root(table: Table) -> int:
+    found = table.metadata.refs.get(_EMPTY)
+    if found is None:
+        raise Altered(
+            f"table {'.'.join(table.name())} has lost its tag {_EMPTY}, and the head names nothing of it: somebody "
+            "else's table stands where ours should be; move it away, an empty one is made"
+        )
+    return found.snapshot_id
+
+
+def _commit(
+    stored: StoredTable,
+    table: Table,
+    *,
+    branch: str,
+    base_id: int,
+    paths: Sequence[str],
+    staging: HeldStaging,
+    old: Sequence[DataFile],
+) -> None:
+    change = OneCommit(table, branch=branch)
+    with reading(stored.name):
+        _point(change, branch, base_id)
+        summary = {_DECISION: staging.decision, _SEQUENCE: str(staging.sequence), "wavestitch.plan": staging.plan_id}
+        how = change.update_snapshot(snapshot_properties=summary, branch=branch)
+        with how.overwrite() if old else how.merge_append() as files:
+            for file in old:
+                files.delete_data_file(file)
+            for path in paths:
+                files.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
+    change.commit_transaction()
+
+
+def _point(change: OneCommit, name: str, snapshot_id: int, *, kind: SnapshotRefType = SnapshotRefType.BRANCH) -> None:
+    updates, requirements = change._set_ref_snapshot(snapshot_id=snapshot_id, ref_name=name, type=kind)
+    change._stage(updates, requirements)
+
+
+def _staged(table: Table, snapshot_id: int, base_id: int, staging: HeldStaging) -> HeldMark:
+    snapshot = table.metadata.snapshot_by_id(snapshot_id)
+    if snapshot is None or snapshot.parent_snapshot_id != base_id:
+        raise Altered(
+            f"snapshot {snapshot_id} of table {'.'.join(table.name())} was staged on another one than the head names; "
+            "somebody else writes to branches whose names begin with wavestitch-: stop that, then try again"
+        )
+    return mark_of(snapshot_id, live_files(table, snapshot_id), staging.counts)
+
+
+def _sequence(table: Table, snapshot_id: int) -> int:
+    """Of the head that what is on this branch was to become; a branch that is not ours stays."""
+    snapshot = table.metadata.snapshot_by_id(snapshot_id)
+    text = snapshot.summary.additional_properties.get(_SEQUENCE) if snapshot and snapshot.summary else None
+    return int(text) if text else 1 << 62
+
+
+def ancestry(table: Table, snapshot_id: int) -> set[int]:
+    """The snapshot and those that it stands on, as far as they are there."""
+    parents = {s.snapshot_id: s.parent_snapshot_id for s in table.metadata.snapshots}
+    found: set[int] = set()
+    at: int | None = snapshot_id
+    while at is not None and at in parents:
+        found.add(at)
+        at = parents[at]
+    return found
