@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,8 +55,9 @@ def after(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytest
     bootstrap = secure_broker.broker.bootstrap
     config = write_settings(folder, streams=folder / "streams", bootstrap=bootstrap, java_home=java_home)
     options = {**secure_broker.options(user), "sasl.password": "env:CANARY_KAFKA"}
-    marker = folder / "a-command-was-run"
-    why = " ".join(c.format(marker=marker) for c in COMMANDS)
+    # A reason is one line of 500 characters: the name is short, so that all of them have room.
+    marker = Path(tempfile.gettempdir()) / f"ran-{uuid.uuid4().hex[:8]}"
+    why = " ".join(" ".join(c.format(marker=marker).split()) for c in COMMANDS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WAVESTITCH_CONFIG", str(config))
         patch.setenv("CANARY_KAFKA", canaries.kafka)

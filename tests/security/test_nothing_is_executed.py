@@ -22,6 +22,8 @@ from tests.stack.airflow_home import load_dags, prepare_airflow, write_settings
 from wavestitch.batch.request import check_gate, earlier_plan, plan_request, rewind_target
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.harmless import is_plain
+from wavestitch.contracts.plain_text import MAX_SAID
 
 prepare_airflow()
 
@@ -174,5 +176,9 @@ def test_what_is_typed_into_a_form_is_a_place_in_the_log_or_refused(typed: str) 
             rewind_target(typed)
     with pytest.raises(BadInput):
         check_gate(typed, "why")
-    assert check_gate("park", typed) == ("park", typed.strip())  # free text: recorded, and nothing else
+    if is_plain(typed.strip()) and len(typed) <= MAX_SAID:
+        assert check_gate("park", typed) == ("park", typed.strip())  # free text: recorded, and nothing else
+    else:
+        with pytest.raises(BadInput):
+            check_gate("park", typed)
     assert earlier_plan("manual", {"plan_id": typed}) == typed.strip()  # a plan's folder refuses it
