@@ -66,9 +66,6 @@ class Witness:
     def _expired(self, partition: int) -> None:
         self.history.append(Reset(self._log.topic_id, partition, None))
 
-    def _looked_at_gates(self) -> None:
-        """The checker asks nothing about it."""
-
     def _looked(self, what: str) -> None:
         self.history.append(Looked(under_way(), what))
 
