@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from tests.domain.table_rows import first_head, published_row, stage
+from wavestitch.contracts.errors import BadInput
 from wavestitch.tables import heads
 from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.shared_history import check_version
 from wavestitch.tables.stream_tables import StreamTables
 from wavestitch.tables.table_state import local_path
 
@@ -53,3 +56,9 @@ def test_heads_of_expired_snapshots_are_not_kept(tmp_path: Path) -> None:
     tables.waveforms().maintenance.expire_snapshots().by_ids(old).commit()
     assert [h.sequence for h in tables.heads()] == [5, 4]
     assert set(heads._heads_of[tables.waveforms().metadata.table_uuid]) == {h.snapshot_id for h in tables.heads()}
+
+
+def test_a_pyiceberg_that_nobody_has_looked_into_is_refused_with_a_sentence() -> None:
+    check_version()
+    with pytest.raises(BadInput, match=r"pyiceberg 0\.13\.0 is installed, .* 0\.12\.0: install what"):
+        check_version("0.13.0")

@@ -14,6 +14,7 @@ import pytest
 from consumers import range_scan
 from tests.histories.anomaly import Kind
 from tests.memory.faults import under_way
+from tests.memory.memory_tables import MemoryTables
 from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps, stream_state
 from wavestitch.contracts import assembly, decision, holes, pending_decision, protocol
 from wavestitch.contracts.assembly import ChunkFacts
@@ -312,6 +313,17 @@ def the_fence_forgets_generations(patch: Patch) -> None:
 def the_fence_lets_everybody_through(patch: Patch) -> None:
     for module in (publish, reassemble):
         patch.setattr(module, "check_fence", lambda *_, **__: None)
+
+
+@shows(Kind.STALE_WRITER)
+def a_commit_that_lost_is_put_on_top_of_what_won(patch: Patch) -> None:
+    """What a library does whose retries a table's property allows."""
+    real = MemoryTables.commit
+
+    def wrong(self: MemoryTables, base: Any, new: Any, *rest: Any) -> Any:
+        return real(self, self.snapshots[-1] if self.snapshots else None, new, *rest)
+
+    patch.setattr(MemoryTables, "commit", wrong)
 
 
 @shows(Kind.STALE_WRITER)

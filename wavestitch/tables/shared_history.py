@@ -4,15 +4,22 @@ It applies every update to a deep copy of the metadata, the snapshots of all tim
 each retained one. What the metadata consists of are frozen models, so only what holds them is copied. And it reads the
 metadata file anew whenever a table is looked at. Such a file is never changed, so that what was read or written of it
 holds; which one is the table's is still asked of the catalog each time. Changes nothing else about them.
+
+It replaces methods of pyiceberg, and `one_commit` stands in for one: both were written for, and tested with, versions
+that are named here. Another one is refused with a sentence.
 """
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 from pyiceberg.serializers import FromInputFile, ToOutputFile
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
 
+from wavestitch.contracts.errors import BadInput
+
+_TESTED = ("0.12.0",)
 _KEPT = 12
 """The three tables of a few streams; versions of one table share its snapshots."""
 
@@ -20,9 +27,19 @@ _read, _write = FromInputFile.table_metadata, ToOutputFile.table_metadata
 _known: dict[str, TableMetadata] = {}
 
 
+def check_version(found: str = version("pyiceberg")) -> None:
+    """Raises `BadInput` for a version of pyiceberg whose insides nobody has looked at."""
+    if found not in _TESTED:
+        raise BadInput(
+            f"pyiceberg {found} is installed, Wavestitch works inside {' and '.join(_TESTED)}: install what "
+            "requirements/runtime.txt pins"
+        )
+
+
 def share_history() -> None:
     """From now on, in this process, a copy of a table's metadata has the same snapshot objects as its original, and the
     metadata files that were read or written last are not read again."""
+    check_version()
     for kind in (TableMetadataV1, TableMetadataV2, TableMetadataV3):
         kind.__deepcopy__ = _copy_containers  # type: ignore[method-assign,assignment]
     FromInputFile.table_metadata = _read_once  # type: ignore[method-assign,assignment]
