@@ -44,7 +44,7 @@ def test_the_audit_identity_counts_every_record_once(carried: Carried) -> None:
 
 
 def test_no_file_is_named_after_anything_that_was_sent(carried: Carried) -> None:
-    ours = ("slice-p", "receipt-", "assignment-", "stitched-", "job-", "verdict-", "decision-", "plan.json")
+    ours = ("slice-p", "receipt-", "assignment-", "stitched-", "job-", "report-", "verdict-", "decision-", "plan.json")
     landing = carried.deployment.settings.landing
     (folder,) = [p.parent for p in landing.glob("*/*/plan.json")]
     assert [p.name for p in folder.iterdir() if not p.name.startswith(ours)] == []

@@ -26,7 +26,10 @@ DAY_NS = 86_400 * 10**9
 JOB = StitchJob(
     "p" * 32, "topic-id", "/landing/p", "/staged", "zstd", ("a.arrow", "/held.arrow"), ("assignment-1.arrow",)
 )
-RESULT = StitchResult("assignment-1.arrow", "stitched-1.arrow", "x.parquet", 10, "d" * 32, 2, 1, 5, 400)
+DIGEST = "d" * 32
+RESULT = StitchResult(
+    "assignment-1.arrow", f"stitched-1-{DIGEST}.arrow", f"x-1-{DIGEST}.parquet", 10, DIGEST, 2, 1, 5, 400
+)
 
 
 def whole(waveform_id: str, *, size: int = 100, day: int = 0, file: int = 0, row: int = 0) -> Assembly:
@@ -107,10 +110,10 @@ def test_job_and_report_come_back_from_json_as_they_were() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", json.dumps({**json.loads(JOB.to_json()), "format": 1})])
 def test_an_unknown_format_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match="run the batch again"):
+    with pytest.raises(BadInput, match="run the batch's reassemble step again"):
         stitch_job_from_json(text)
 
 
 def test_an_unknown_codec_is_refused() -> None:
-    with pytest.raises(BadInput, match="zstd and none"):
+    with pytest.raises(BadInput, match="a field of another kind: codec"):
         stitch_job_from_json(JOB.to_json().replace('"zstd"', '"lz4"'))

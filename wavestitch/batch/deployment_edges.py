@@ -25,12 +25,13 @@ from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, reader_stops
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
-from wavestitch.batch.work_folder import WorkFolder, kept_row
+from wavestitch.batch.work_folder import WorkFolder, kept_row, plain_text
 from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.decision import Stitched
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.plain_text import harmless
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log
 from wavestitch.contracts.reasons import Reason
@@ -142,18 +143,27 @@ class DeploymentEdges:
 
     def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:
         folder = self._folder(plan.plan_id)
-        return load_landed(plan, [receipt_from_json(folder.read_digested(name)) for name in receipts], folder)
+        return load_landed(
+            plan, [receipt_from_json(folder.read_digested(name, kind="receipt")) for name in receipts], folder
+        )
 
     def stitching(self, plan: Plan, report: str | None) -> StagedRows:
         folder = self._folder(plan.plan_id)
-        found = stitch_report_from_json((folder.path / report).read_text()) if report else None
+        found = None
+        if report is not None:
+            found = stitch_report_from_json(folder.read_digested(report, kind="report"))
+            if found.plan_id != plan.plan_id:
+                raise BadInput(
+                    f"the stitch report is of plan {harmless(found.plan_id[:16])}, the batch's plan is "
+                    f"{plan.plan_id[:16]}; run the batch's reassemble step again"
+                )
         return StagedRows(folder, found, self.tables.data_folder)
 
     def keep_verdict(self, plan: Plan, verdict: Verdict) -> str:
         return self._folder(plan.plan_id).write_digested("verdict", verdict.to_json()).name
 
     def verdict(self, plan: Plan, name: str) -> Verdict:
-        return verdict_from_json(self._folder(plan.plan_id).read_digested(name))
+        return verdict_from_json(self._folder(plan.plan_id).read_digested(name, kind="verdict"))
 
     def close_gate(self, plan: Plan, verdict: Verdict) -> None:
         said = json.dumps({"format": 1, "closed": list(verdict.closed)})
@@ -176,14 +186,15 @@ class DeploymentEdges:
         folder = self._folder(plan.plan_id)
         codec = self.deployment.settings.codec
         job_path = prepare_reassembly(plan, landed, whole, tables=self.tables, folder=folder, codec=codec)
-        job = stitch_job_from_json(job_path.read_text())
+        job = stitch_job_from_json(plain_text(job_path))
         say(f"{len(job.assignments)} stitching tasks")
         self._load_gate(plan)
         if not job.assignments:
             return None
-        name = f"stitched-{job_path.stem}.json"
-        (self._submit or submit_locally(self.deployment, say))(job_path, folder.path / name)
-        return name
+        result = folder.path / f"stitched-{job_path.stem}.json"
+        (self._submit or submit_locally(self.deployment, say))(job_path, result)
+        # Under the digest of what it says, as all that steps hand to each other: a name alone can be led astray.
+        return folder.write_digested("report", plain_text(result)).name
 
     def judge(self, plan: Plan, stitching: Stitching) -> Verdict:
         if self._loading is not None:

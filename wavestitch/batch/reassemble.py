@@ -188,7 +188,7 @@ def gather_stitched(folder: WorkFolder, report: StitchReport | None) -> pa.Table
     """All rows of the report's result files, one per waveform that was to be stitched."""
     tables = []
     for result in report.results if report else ():
-        with pa.memory_map(str(folder.intact(result.stitched))) as source:
+        with pa.memory_map(str(folder.intact(result.stitched, kind="stitched"))) as source:
             tables.append(pa.ipc.open_file(source).read_all())
     return pa.concat_tables(tables) if tables else STITCHED.empty_table()
 

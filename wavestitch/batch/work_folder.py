@@ -7,21 +7,23 @@ name carries the digest of its content, so that two executions of a step cannot 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, Transient
-from wavestitch.contracts.plain_text import name_of_person, said_by_person
+from wavestitch.contracts.plain_text import harmless, name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, plan_from_json
+from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import make_folder
 from wavestitch.write_once import digest_file, write_first
 
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")
 _SHORT = 16
+_MOST_TEXT = 512 << 20
 _DIGESTED = re.compile(r"[a-z][a-z0-9-]*-([0-9a-f]{16}|[0-9a-f]{32})\.(json|arrow)")
 PAYLOAD = ("slice-*.arrow", "held-*.arrow")
 ABANDONED = "abandoned.json"
@@ -50,46 +52,48 @@ class WorkFolder:
         if not reason:
             raise BadInput("say why this batch is abandoned (why): it is kept with it")
         self.plan()
-        self.write(ABANDONED, json.dumps({"who": name_of_person(who), "why": reason, "at_ms": at_ms}))
+        self.write(ABANDONED, _ABANDONED.text(Abandoned(name_of_person(who), reason, at_ms)))
 
     def plan(self) -> Plan:
         """The plan as it was made. Raises `Fenced` where the batch was abandoned on purpose."""
         given_up = self.path / ABANDONED
         if given_up.exists():
-            about = json.loads(given_up.read_text(encoding="utf-8"))
+            about = _ABANDONED.read(plain_text(given_up))
+            by = f"{harmless(about.who)} ({harmless(about.why)})"
             raise Fenced(
-                f"batch {self.path.name[:16]} was abandoned by {about['who']} ({about['why']}); plan again",
+                f"batch {self.path.name[:16]} was abandoned by {by}; plan again",
                 plan_id=self.path.name,
             )
         try:
-            plan = plan_from_json((self.path / "plan.json").read_text(encoding="utf-8"))
+            plan = plan_from_json(plain_text(self.path / "plan.json"))
         except FileNotFoundError:
             raise BadInput(f"no plan in {self.path}; its batch was finished and cleaned, or never made") from None
-        except UnicodeDecodeError:
-            raise BadInput(f"the plan in {self.path} is not UTF-8; plan again") from None
         if plan.plan_id != self.path.name:
             raise Altered(
                 f"the plan in {self.path} is plan {plan.plan_id}; it was put there by somebody else: plan again"
             )
         return plan
 
-    def read_digested(self, name: str) -> str:
-        """The text of a file whose name carries its content's digest; see `intact`."""
-        return self.intact(name).read_text(encoding="utf-8")
+    def read_digested(self, name: str, *, kind: str = "") -> str:
+        """The text of a file whose name carries its content's digest, and begins with `kind`; see `intact`."""
+        return plain_text(self.intact(name, kind=kind))
 
-    def intact(self, name: str) -> Path:
-        """The path of a file whose name carries its content's digest; raises `Altered` where that is not so."""
-        if not _DIGESTED.fullmatch(name):
+    def intact(self, name: str, *, kind: str = "") -> Path:
+        """The path of a file whose name carries its content's digest; raises `Altered` where that is not so.
+
+        Names come out of XComs and of other files, where people may have been at them: this is where all of them are
+        checked, by a closed pattern, before anything is opened.
+        """
+        if not isinstance(name, str) or not _DIGESTED.fullmatch(name) or not name.startswith(kind):
             raise BadInput(
-                f"{ascii(name)[:120]} is not the name of a file that a step leaves; run the step before again"
+                f"{ascii(name)[:120]} is not the name of a {kind or 'file'} that a step leaves; run the step before it "
+                "again"
             )
         path = self.path / name
         try:
-            # A link would lead out of the folder, and reading a pipe need never end.
-            if not stat.S_ISREG(path.lstat().st_mode):
-                raise Altered(f"{path} is no plain file; delete it and run its step again", file=str(path))
+            _check_plain(path)
             said = path.stem.rpartition("-")[2]
-            seen = _short_digest(path.read_bytes()) if len(said) == _SHORT else digest_file(path)[1]
+            seen = _short_digest(plain_text(path).encode()) if len(said) == _SHORT else digest_file(path)[1]
         except FileNotFoundError:
             raise Altered(f"{path} is gone; run its step again", file=str(path)) from None
         if seen != said:
@@ -103,7 +107,7 @@ class WorkFolder:
             write_first(path, text)
         except OSError as error:
             raise Transient(f"cannot write {path}: {error.strerror}; free disk space and try again") from None
-        if path.read_text() != text:
+        if plain_text(path) != text:
             raise Altered(f"{path} is there with other content; a file of a batch is never replaced")
         return path
 
@@ -122,6 +126,40 @@ class WorkFolder:
                 freed += path.stat().st_size
                 path.unlink()
         return freed
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """Who gave a batch up, and why."""
+
+    who: str
+    why: str
+    at_ms: int
+
+
+_ABANDONED = Versioned(Abandoned, f"the file {ABANDONED}", "delete it, and abandon the batch again")
+
+
+def plain_text(path: Path) -> str:
+    """The text of a plain file that is not too large to be one of ours. Raises `FileNotFoundError` where it is gone."""
+    size = _check_plain(path)
+    if size > _MOST_TEXT:
+        raise Altered(
+            f"{path} has {size >> 20} MiB, allowed are {_MOST_TEXT >> 20}; delete it and run its step again",
+            file=str(path),
+        )
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise Altered(f"{path} is not UTF-8; delete it and run its step again", file=str(path)) from None
+
+
+def _check_plain(path: Path) -> int:
+    """Its size. A link would lead out of the folder, and reading a pipe or a device need never end."""
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise Altered(f"{path} is no plain file; delete it and run its step again", file=str(path))
+    return found.st_size
 
 
 def _short_digest(content: bytes) -> str:

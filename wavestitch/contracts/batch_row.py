@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from wavestitch.contracts.decision import Decision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.reasons import Fate
+from wavestitch.contracts.versioned import Versioned
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,17 @@ class BatchRow:
         )
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+        return BATCH_ROWS.line(self)
 
 
 def batch_row_from_json(text: str) -> BatchRow:
-    return BatchRow(**json.loads(text))
+    """A row of the history, of this version or an older one."""
+    return BATCH_ROWS.read(text)
+
+
+BATCH_ROWS = Versioned(
+    BatchRow, "a row of the history", "it is for people alone: delete it, and it is made anew from the head"
+)
 
 
 def describe_batch(

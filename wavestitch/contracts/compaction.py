@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.versioned import Versioned
 
 COMPACTION_FORMAT = 1
 
@@ -20,7 +18,7 @@ class CompactionJob:
     tables: Mapping[str, Mapping[str, str]]
 
     def to_json(self) -> str:
-        return json.dumps({"format": COMPACTION_FORMAT, **asdict(self)}, indent=1, sort_keys=True)
+        return COMPACTION_JOBS.text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +32,25 @@ class Compacted:
     conflicts: int
 
 
+@dataclass(frozen=True, slots=True)
+class CompactionReport:
+    """What became of each table."""
+
+    tables: tuple[Compacted, ...]
+
+
 def compaction_job_from_json(text: str) -> CompactionJob:
-    return CompactionJob(**_checked(text))
+    return COMPACTION_JOBS.read(text)
 
 
-def compacted_to_json(found: list[Compacted]) -> str:
-    return json.dumps({"format": COMPACTION_FORMAT, "tables": [asdict(c) for c in found]}, indent=1, sort_keys=True)
+def compacted_to_json(found: Sequence[Compacted]) -> str:
+    return COMPACTION_REPORTS.text(CompactionReport(tuple(found)))
 
 
 def compacted_from_json(text: str) -> list[Compacted]:
-    return [Compacted(**c) for c in _checked(text)["tables"]]
+    return list(COMPACTION_REPORTS.read(text).tables)
 
 
-def _checked(text: str) -> dict[str, Any]:
-    found = json.loads(text)
-    if found.pop("format", None) != COMPACTION_FORMAT:
-        raise BadInput(f"a compaction file has an unknown format; this version reads {COMPACTION_FORMAT}: run it again")
-    return dict(found)
+_AGAIN = "run maintenance again"
+COMPACTION_JOBS = Versioned(CompactionJob, "the compaction job", _AGAIN, format=COMPACTION_FORMAT)
+COMPACTION_REPORTS = Versioned(CompactionReport, "the compaction report", _AGAIN, format=COMPACTION_FORMAT)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wavestitch.contracts.batch_size import unit_budget
 from wavestitch.contracts.errors import BadInput
@@ -18,6 +18,7 @@ from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange, Unit
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.versioned import Versioned
 
 PLAN_FORMAT = 1
 
@@ -110,89 +111,21 @@ class Plan:
 
     def sealed(self) -> Plan:
         """This plan under the id that its content gives."""
-        return replace(self, plan_id=hashlib.sha256(_canonical(self).encode()).hexdigest()[:32])
+        content = PLANS.content(self)
+        del content["plan_id"]
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return replace(self, plan_id=hashlib.sha256(canonical.encode()).hexdigest()[:32])
 
     def to_json(self) -> str:
-        return json.dumps({"plan_id": self.plan_id, **_content(self)}, indent=1, sort_keys=True)
+        return PLANS.text(self)
 
 
 def plan_from_json(text: str) -> Plan:
     """The plan as it was sealed; refused where its id is not the digest of its content."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadInput("the plan is not JSON; plan again") from None
-    version = found.get("format") if isinstance(found, dict) else None
-    if version != PLAN_FORMAT:
-        raise BadInput(f"the plan has format {ascii(version)[:80]}; this version reads {PLAN_FORMAT}: plan again")
-    try:
-        plan = _plan_of(found)
-        intact = plan.sealed().plan_id == plan.plan_id
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        raise BadInput("the plan lacks a field, or has one of another kind; plan again") from None
-    if not intact:
-        raise BadInput(f"plan {str(plan.plan_id)[:16]} was changed after it was made; plan again")
+    plan = PLANS.read(text)
+    if plan.sealed().plan_id != plan.plan_id:
+        raise BadInput(f"plan {ascii(plan.plan_id)[1:17]} was changed after it was made; plan again")
     return plan
 
 
-def _plan_of(found: dict[str, Any]) -> Plan:
-    ranges = [tuple(OffsetRange(*r) for r in unit) for unit in found["units"]]
-    return Plan(
-        plan_id=found["plan_id"],
-        kind=PlanKind(found["kind"]),
-        stream=Stream.model_validate(found["stream"]),
-        topic_id=found["topic_id"],
-        partitions=found["partitions"],
-        ranges=tuple(OffsetRange(*r) for r in found["ranges"]),
-        units=tuple(ranges),
-        positions={int(p): Position(*v) for p, v in found["positions"].items()},
-        ends={int(p): Position(*v) for p, v in found["ends"].items()},
-        generation=found["generation"],
-        base_sequence=found["base_sequence"],
-        base_snapshot=found["base_snapshot"],
-        held_snapshot=found["held_snapshot"],
-        watermark_ms=found["watermark_ms"],
-        clock_ms=found["clock_ms"],
-        scope=Scope(*found["scope"]) if found["scope"] else None,
-        why={int(p): w for p, w in found["why"].items()},
-        mean_record_bytes=found["mean_record_bytes"],
-        code_version=found["code_version"],
-        nonce=found["nonce"],
-        left=found["left"],
-        choice=_choice_of(found["choice"]) if found.get("choice") else None,
-    )
-
-
-def _choice_of(found: dict[str, Any]) -> HeldChoice:
-    return HeldChoice(**{**found, "action": HeldAction(found["action"]), "ids": tuple(found["ids"])})
-
-
-def _content(plan: Plan) -> dict[str, Any]:
-    return {
-        "format": PLAN_FORMAT,
-        "kind": plan.kind.value,
-        "stream": plan.stream.model_dump(mode="json"),
-        "topic_id": plan.topic_id,
-        "partitions": plan.partitions,
-        "ranges": [list(r) for r in plan.ranges],
-        "units": [[list(r) for r in unit] for unit in plan.units],
-        "positions": {str(p): list(v) for p, v in plan.positions.items()},
-        "ends": {str(p): list(v) for p, v in plan.ends.items()},
-        "generation": plan.generation,
-        "base_sequence": plan.base_sequence,
-        "base_snapshot": plan.base_snapshot,
-        "held_snapshot": plan.held_snapshot,
-        "watermark_ms": plan.watermark_ms,
-        "clock_ms": plan.clock_ms,
-        "scope": list(plan.scope) if plan.scope else None,
-        "why": {str(p): w for p, w in plan.why.items()},
-        "mean_record_bytes": plan.mean_record_bytes,
-        "code_version": plan.code_version,
-        "nonce": plan.nonce,
-        "left": plan.left,
-        "choice": None if plan.choice is None else asdict(plan.choice),
-    }
-
-
-def _canonical(plan: Plan) -> str:
-    return json.dumps(_content(plan), sort_keys=True, separators=(",", ":"))
+PLANS = Versioned(Plan, "the plan", "plan again", format=PLAN_FORMAT)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from wavestitch.contracts.errors import BadInput, DataLost
-from wavestitch.contracts.holes import Hole, Proof
+from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.versioned import Versioned
 
 RECEIPT_FORMAT = 3
 _FILE = re.compile(r"slice-p[0-9]+-[0-9]+-[0-9]+-[0-9a-f]{32}\.arrow")
@@ -46,47 +45,26 @@ class Receipt:
     seconds: float
 
     def to_json(self) -> str:
-        return json.dumps({"format": RECEIPT_FORMAT, **asdict(self)}, indent=1, sort_keys=True)
+        return RECEIPTS.text(self)
 
 
 def receipt_from_json(text: str) -> Receipt:
-    """Refused with `BadInput` where it is no receipt of this format, or says what cannot be."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadInput("a receipt is not JSON; run the batch's read step again") from None
-    if not isinstance(found, dict) or found.pop("format", None) != RECEIPT_FORMAT:
-        raise BadInput(f"a receipt has an unknown format; this version reads {RECEIPT_FORMAT}: run the batch again")
-    try:
-        receipt = Receipt(**{**found, "slices": [_slice(s) for s in found["slices"]]})
-        wrong = next((w for s in receipt.slices if (w := _impossible(s))), None)
-    except (KeyError, TypeError, ValueError):
-        wrong = "it lacks a field, or has one of another kind"
-    if wrong is None and not _is_headed(receipt):
-        wrong = "it lacks a field, or has one of another kind"
-    if wrong is not None:
-        raise BadInput(f"a receipt is not what a reader writes: {wrong}; run the batch's read step again")
-    return receipt
+    """Refused with `BadInput` where it is no receipt, or says what cannot be."""
+    return RECEIPTS.read(text)
 
 
-def _slice(found: dict[str, Any]) -> LandedSlice:
-    return LandedSlice(**{**found, "holes": [Hole(a, b, Proof(proof)) for a, b, proof in found["holes"]]})
+def _impossible(receipt: Receipt) -> str | None:
+    """What is wrong with a receipt that no reader would write, or None."""
+    if receipt.unit < 0 or receipt.seconds < 0:
+        return "a number of it is less than 0"
+    return next((wrong for s in receipt.slices if (wrong := _impossible_slice(s))), None)
 
 
-def _is_headed(r: Receipt) -> bool:
-    seconds = isinstance(r.seconds, int | float) and r.seconds >= 0
-    return isinstance(r.plan_id, str) and _is_count(r.unit) and seconds
-
-
-def _impossible(s: LandedSlice) -> str | None:
+def _impossible_slice(s: LandedSlice) -> str | None:
     """What is wrong with a slice that no reader would write, or None. A file is a plain name: never a path."""
-    if not all(map(_is_count, (s.partition, s.start, s.end, s.file_bytes, s.records, s.payload_bytes))):
-        return "a number of a slice is no whole number of at least 0"
-    if not (isinstance(s.seconds, int | float) and 0 <= s.seconds < float("inf")):
-        return "the seconds of a slice are no number of at least 0"
+    if min(s.partition, s.start, s.end, s.file_bytes, s.records, s.payload_bytes, s.seconds) < 0:
+        return "a number of a slice is less than 0"
     where = OffsetRange(s.partition, s.start, s.end)
-    if s.seen_ms is not None and not isinstance(s.seen_ms, int):
-        return f"the record time of {where} is no number"
     if s.file is None:
         named = s.records == 0
     else:
@@ -95,14 +73,13 @@ def _impossible(s: LandedSlice) -> str | None:
         return f"the file of {where} is {ascii(s.file)[:120]}, which is not the name of its landing file"
     reached = s.start
     for begin, end, _ in s.holes:
-        if not (_is_count(begin) and _is_count(end) and reached <= begin < end <= s.end):
+        if not reached <= begin < end <= s.end:
             return f"the holes of {where} are not in it, in order"
         reached = end
     return None
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+RECEIPTS = Versioned(Receipt, "a receipt", "run the batch's read step again", format=RECEIPT_FORMAT, wrong=_impossible)
 
 
 def check_coverage(plan: Plan, receipts: Sequence[Receipt]) -> None:

@@ -7,12 +7,13 @@ and how the waveforms are dealt out to tasks. Spark distributes names; payload b
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.versioned import Versioned
 
 if TYPE_CHECKING:
     # Only for annotations: every Spark worker imports this module, and the model behind `Assembly` is slow to load.
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 STITCH_JOB_FORMAT = 2
 _DAY_NS = 86_400 * 10**9
+_STITCHED = re.compile(r"stitched-[0-9A-Za-z]{1,8}-([0-9a-f]{32}|[0-9a-f]{64})\.arrow")
+_STAGED = re.compile(r"[0-9a-z]{1,16}-[0-9A-Za-z]{1,8}-([0-9a-f]{32}|[0-9a-f]{64})\.parquet")
+_SHOWN = 120
 
 Codec = Literal["zstd", "none"]
 
@@ -38,7 +42,7 @@ class StitchJob:
     assignments: tuple[str, ...]
 
     def to_json(self) -> str:
-        return json.dumps({"format": STITCH_JOB_FORMAT, **asdict(self)}, indent=1, sort_keys=True)
+        return STITCH_JOBS.text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +76,17 @@ class StitchReport:
     results: tuple[StitchResult, ...]
 
     def to_json(self) -> str:
-        return json.dumps({"format": STITCH_JOB_FORMAT, **asdict(self)}, indent=1, sort_keys=True)
+        return STITCH_REPORTS.text(self)
 
 
 def stitch_job_from_json(text: str) -> StitchJob:
-    """Raises `BadInput` where the text is no job of this format."""
-    found = _checked(text, "stitch job")
-    if found.get("codec") not in ("zstd", "none"):
-        raise BadInput(f"the stitch job's codec is {found.get('codec')!r}; known are zstd and none")
-    try:
-        return StitchJob(**{**found, "files": tuple(found["files"]), "assignments": tuple(found["assignments"])})
-    except (KeyError, TypeError):
-        raise BadInput(_NOT_OURS.format("stitch job")) from None
+    """Raises `BadInput` where the text is no job."""
+    return STITCH_JOBS.read(text)
 
 
 def stitch_report_from_json(text: str) -> StitchReport:
-    """Raises `BadInput` where the text is no report of this format."""
-    found = _checked(text, "stitch report")
-    try:
-        return StitchReport(found["plan_id"], tuple(StitchResult(**r) for r in found["results"]))
-    except (KeyError, TypeError):
-        raise BadInput(_NOT_OURS.format("stitch report")) from None
+    """Raises `BadInput` where the text is no report, or names a file that no stitching leaves."""
+    return STITCH_REPORTS.read(text)
 
 
 def assign_waveforms(assemblies: Sequence[Assembly], *, task_bytes: int, tasks_at_least: int) -> list[list[Assembly]]:
@@ -128,15 +122,18 @@ def _cut(waveforms: list[Assembly], target: int) -> list[list[Assembly]]:
     return [p for p in parts if p]
 
 
-_NOT_OURS = "a {} lacks a field, or has one that is unknown or of another kind; run the batch again"
+def _impossible(report: StitchReport) -> str | None:
+    """What is wrong with a report that no stitching writes, or None. Files are plain names: never paths."""
+    for r in report.results:
+        if min(r.file_bytes, r.rows, r.refused, r.chunks, r.payload_bytes) < 0:
+            return f"a number of {ascii(r.assignment)[:_SHOWN]} is less than 0"
+        if not _STITCHED.fullmatch(r.stitched):
+            return f"{ascii(r.stitched)[:_SHOWN]} is not the name of a file of rows"
+        if r.file is not None and not _STAGED.fullmatch(r.file):
+            return f"{ascii(r.file)[:_SHOWN]} is not the name of a staged file"
+    return None
 
 
-def _checked(text: str, what: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadInput(f"a {what} is not JSON; run the batch again") from None
-    version = found.pop("format", None) if isinstance(found, dict) else None
-    if version != STITCH_JOB_FORMAT:
-        raise BadInput(f"a {what} has format {version}; this version reads {STITCH_JOB_FORMAT}: run the batch again")
-    return dict(found)
+_AGAIN = "run the batch's reassemble step again"
+STITCH_JOBS = Versioned(StitchJob, "the stitch job", _AGAIN, format=STITCH_JOB_FORMAT)
+STITCH_REPORTS = Versioned(StitchReport, "the stitch report", _AGAIN, format=STITCH_JOB_FORMAT, wrong=_impossible)

@@ -68,7 +68,7 @@ class Versioned(Generic[R]):
             (record,) = self._adapter.validate_json(json.dumps([fields]))
         except ValidationError as error:
             raise BadInput(f"{self.what} {_first(error)}; {self.way_out}") from None
-        except (ValueError, TypeError, RecursionError, OverflowError):
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
             raise BadInput(f"{self.what} is not what was written; {self.way_out}") from None
         wrong = self.wrong(record)
         if wrong is not None:
@@ -86,7 +86,7 @@ class Versioned(Generic[R]):
         if seen > self.format:
             raise BadInput(
                 f"{self.what} was written by a newer Wavestitch (format {ascii(seen)[:_SHOWN]}; this version reads up "
-                f"to {self.format}); use that version",
+                f"to {self.format}); use that version, or {self.way_out}",
                 format=seen if seen < 1 << 31 else -1,
             )
         for older in range(seen, self.format):
@@ -116,7 +116,7 @@ def _first(error: Any) -> str:
     where = ".".join(str(part) for part in found["loc"][1:])
     place = ascii(where)[1:-1][:_SHOWN]
     if found["type"] in ("missing", "missing_argument"):
-        return f"lacks the field {place}"
+        return f"lacks a field: {place}"
     if found["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return f"has the unknown field {place}"
-    return f"has a field {place} of another kind ({found['msg'][:_SHOWN]})"
+        return f"has an unknown field: {place}"
+    return f"has a field of another kind: {place} ({found['msg'][:_SHOWN]})"

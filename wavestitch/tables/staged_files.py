@@ -5,6 +5,7 @@ A staged file is never changed: what must not be published is left out in a new 
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,13 @@ from wavestitch.write_once import digest_file, place_once, scratch_file, sync_fi
 def check_staged(path: Path, staged: StagedFile) -> None:
     """Raises `Altered` unless the file at `path` has the size and the digest that it was staged with."""
     try:
-        size = path.stat().st_size
+        found = path.lstat()
     except FileNotFoundError:
         raise Altered(f"staged file {path} is gone; run the batch's reassemble step again", file=str(path)) from None
+    # A link would lead to what somebody else may change, and reading a pipe need never end.
+    if not stat.S_ISREG(found.st_mode):
+        raise Altered(f"staged file {path} is no plain file; run the batch's reassemble step again", file=str(path))
+    size = found.st_size
     if size != staged.bytes:
         raise Altered(
             f"staged file {path} has {size} bytes, {staged.bytes} were written; run the batch's reassemble step again",

@@ -1,0 +1,151 @@
+"""An operator who may edit XComs, or files in a plan's folder, names what a step opens: nothing else is ever opened."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deployment_rig import STREAM, make_plan
+from tests.hostile.kind import chunked
+from tests.hostile.landed_deployment import MemoryDeployment, landed_edges, make_landed_deployment
+from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.results import Read, Reassembled, Validated
+from wavestitch.batch.steps import step_publish, step_read, step_reassemble, step_validate
+from wavestitch.contracts.errors import Altered, BadInput, WavestitchError
+
+PLAIN = "report-0123456789abcdef.json"
+NAMES = [
+    "/dev/zero",
+    "/etc/hostname",
+    "../../../elsewhere.json",
+    "../" + PLAIN,
+    "./" + PLAIN,
+    "plan.json",
+    "verdict-0123456789abcdef.json",
+    "report-0123456789ABCDEF.json",
+    PLAIN + "\n",
+    "report-0123456789abcdef.json/../plan.json",
+    "",
+]
+
+
+class Under:
+    """A batch that is read and stitched, and not validated."""
+
+    def __init__(self, folder: Path) -> None:
+        whole = make_landed_deployment(
+            folder, stream_yaml="reading: {min_slice: 4, workers: 1}\nlimits: {max_clock_skew: 19000 d}\n", partitions=1
+        )
+        assert isinstance(whole.deployment, MemoryDeployment)
+        for n, record in enumerate(chunked("w", 8)):
+            whole.deployment.memory.append(0, 1_767_225_600_000 + n, record.key, record.headers, record.value)
+        self.edges: DeploymentEdges = landed_edges(whole.deployment)
+        self.plan_id = make_plan(self.edges).plan_id
+        read = step_read(self.edges, self.plan_id)
+        assert isinstance(read, Read)
+        made = step_reassemble(self.edges, self.plan_id, read)
+        assert isinstance(made, Reassembled)
+        self.read, self.made = read, made
+        self.folder = whole.deployment.settings.landing / STREAM / self.plan_id
+
+    def validated(self, report: str) -> Any:
+        return step_validate(self.edges, self.plan_id, Reassembled(report, self.read.receipts, 1, 0.0))
+
+    def renamed(self, change: Callable[[dict[str, Any]], Any]) -> str:
+        """The report with other contents, under the name that is true of them."""
+        found = json.loads((self.folder / str(self.made.report)).read_text())
+        change(found)
+        folder = self.edges._folder(self.plan_id)
+        return folder.write_digested("report", json.dumps(found)).name
+
+
+@pytest.fixture
+def under(tmp_path: Path) -> Under:
+    return Under(tmp_path / "d")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_report_is_named_by_a_closed_pattern(under: Under, name: str) -> None:
+    with pytest.raises(BadInput, match="is not the name of a report that a step leaves"):
+        under.validated(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_receipts_and_verdicts_are_too(under: Under, name: str) -> None:
+    with pytest.raises(BadInput, match="is not the name of a receipt that a step leaves"):
+        step_reassemble(under.edges, under.plan_id, Read((name,), 0, 0, 0.0))
+    checked = Validated(name.replace("verdict", "report"), False, "", 0, (), 0.0)
+    with pytest.raises(BadInput, match="is not the name of a verdict that a step leaves"):
+        step_publish(under.edges, under.plan_id, under.made, checked)
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "zeros", "folder"])
+def test_a_report_that_is_no_plain_file_is_not_opened(under: Under, what: str) -> None:
+    path = under.folder / PLAIN
+    if what == "link":
+        path.symlink_to("/etc/hostname")
+    elif what == "zeros":
+        path.symlink_to("/dev/zero")
+    elif what == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(Altered, match="is no plain file"):
+        under.validated(PLAIN)
+
+
+def test_a_report_that_is_larger_than_any_of_ours_is_not_read(under: Under) -> None:
+    with (under.folder / PLAIN).open("wb") as file:
+        file.truncate(4 << 30)  # of holes: it takes no room
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(Altered, match="has 4096 MiB, allowed are"):
+        under.validated(PLAIN)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+
+
+def test_a_report_whose_bytes_are_not_those_of_its_name_is_altered(under: Under) -> None:
+    (under.folder / PLAIN).write_text("{}")
+    with pytest.raises(Altered, match="is not as it was written"):
+        under.validated(PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("file", "../../../../evil.parquet"),
+        ("file", "/etc/passwd"),
+        ("file", "y.parquet"),
+        ("stitched", "/dev/zero"),
+        ("stitched", "../x-" + "0" * 32 + ".arrow"),
+        ("stitched", "plan.json"),
+    ],
+)
+def test_files_that_a_report_names_are_checked_as_well(under: Under, field: str, value: str) -> None:
+    name = under.renamed(lambda found: found["results"][0].update({field: value}))
+    with pytest.raises(BadInput, match="is not the name of a"):
+        under.validated(name)
+
+
+def test_a_report_of_another_plan_is_refused(under: Under) -> None:
+    name = under.renamed(lambda found: found.update(plan_id="f" * 32))
+    with pytest.raises(BadInput, match="the stitch report is of plan ffff"):
+        under.validated(name)
+
+
+@pytest.mark.parametrize("which", ["stitched", "file"])
+def test_a_link_in_place_of_a_file_that_a_report_names_is_refused(under: Under, which: str, tmp_path: Path) -> None:
+    result = json.loads((under.folder / str(under.made.report)).read_text())["results"][0]
+    checked = under.validated(str(under.made.report))
+    folder = under.folder if which == "stitched" else under.edges.tables.data_folder()
+    path = folder / result[which]
+    elsewhere = tmp_path / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    with pytest.raises(WavestitchError, match="is no plain file"):
+        step_publish(under.edges, under.plan_id, under.made, checked)
