@@ -55,7 +55,7 @@ class Deployment:
         return CatalogSettings(found.catalog, resolve_secret(found.uri), found.warehouse, properties)
 
     def tables(self, stream: str) -> StreamTables:
-        return StreamTables(self.catalog_settings(), _plain(stream), id_index=IdIndex(self.settings.cache / "ids"))
+        return StreamTables(self.catalog_settings(), plain_name(stream), id_index=IdIndex(self.settings.cache / "ids"))
 
     def producer_settings(self) -> dict[str, str]:
         """For our own producer, which sets idempotence and acknowledgements itself."""
@@ -65,7 +65,7 @@ class Deployment:
         return load_stream(self.settings, name)
 
     def folder(self, stream: str, plan_id: str) -> WorkFolder:
-        folder = WorkFolder(self.settings.landing, _plain(stream), plan_id)
+        folder = WorkFolder(self.settings.landing, plain_name(stream), plan_id)
         for path in (folder.path.parent, folder.path):
             if path.is_symlink():
                 raise BadInput(f"{path} is a link, and may lead anywhere; put the whole landing elsewhere instead")
@@ -74,10 +74,10 @@ class Deployment:
     def docs_folder(self, stream: str, plan_id: str) -> Path:
         if not _PLAN.fullmatch(plan_id):
             raise BadInput(f"{ascii(plan_id)[:_SHOWN]} is not a plan id; `wavestitch batches` lists them")
-        return self.settings.docs / _plain(stream) / plan_id
+        return self.settings.docs / plain_name(stream) / plan_id
 
 
-def _plain(stream: str) -> str:
+def plain_name(stream: str) -> str:
     """A stream's name, before it becomes part of a path or of a table's name."""
     if not _STREAM.fullmatch(stream):
         raise BadInput(

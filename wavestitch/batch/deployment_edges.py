@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
-from wavestitch.batch.deployment import Deployment, code_version
+from wavestitch.batch.deployment import Deployment, code_version, plain_name
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, reader_stops
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
@@ -97,7 +97,7 @@ class DeploymentEdges:
         gate_ahead: bool = False,
     ) -> None:
         self.deployment = deployment
-        self.name = stream
+        self.name = plain_name(stream)
         self._read = read
         self._submit = submit
         self._gate_ahead = gate_ahead
