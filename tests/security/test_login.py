@@ -21,6 +21,8 @@ from wavestitch.batch.steps import step_read
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.stop_rule import Why
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.raw_log import RawLog
 from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
 
@@ -121,6 +123,18 @@ def test_a_permission_that_is_revoked_while_a_unit_is_read_ends_it_and_nothing_i
         read = step_read(edges, planned.plan_id, [unit])
         assert isinstance(read, Read)
         assert read.records > 0
+
+
+def test_raw_batches_are_read_over_the_same_login_and_the_same_checked_certificate(secure_broker: SecureBroker) -> None:
+    secure_broker.make_topic("raw-batches", partitions=1)
+    secure_broker.add_user("raw-reader", "right-1")
+    secure_broker.grant({"raw-reader": [("topic", "READ"), ("topic", "DESCRIBE")]}, topic="raw-batches", group="none")
+    options = {**secure_broker.options("raw-reader"), "sasl.password": "right-1"}
+    with RawLog(KafkaSettings(secure_broker.broker.bootstrap, options), "raw-batches", deadline=20) as raw:
+        assert raw.fetch(0, 0, most_bytes=1 << 16).batches == []
+    wrong = KafkaSettings(secure_broker.broker.bootstrap, {**options, "sasl.password": "wrong-1"})
+    with RawLog(wrong, "raw-batches", deadline=20) as raw, pytest.raises(Terminal, match="does not let us in"):
+        raw.fetch(0, 0, most_bytes=1 << 16)
 
 
 def test_a_reader_never_needs_a_right_to_its_group(secure: SecureDeployment) -> None:
