@@ -314,6 +314,22 @@ class TestPlanning:
             plan_held(edges, HeldAction.DISCARD, Selection(ids=("w",)), who="ops", why=" ")
 
 
+class TestQuotas:
+    def test_a_batch_that_would_hold_too_much_is_refused_with_the_place_and_a_way_out(self, world: World) -> None:
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=3)})
+        for n in range(3):
+            world.send(f"w{n}", 0, ONE)
+        world.ingest()
+        world.send("w0", 1, TWO)
+        world.send("x", 0, ONE)
+        with pytest.raises(Refused, match=r"4 rows in .* partition 0, offsets 4 to 4 \(1 open\).*rewind ecg --to 0:5"):
+            world.ingest()
+        assert world.published() == {}
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=4)})
+        world.ingest()
+        assert world.published() == {"w0": ONE + TWO}
+
+
 class TestWaiting:
     def test_record_times_decades_away_do_not_keep_chunks_open_for_ever(self, world: World) -> None:
         century = T + 30 * 365 * 86_400_000

@@ -16,6 +16,7 @@ from wavestitch.contracts.batch_row import BatchRow, describe_batch
 from wavestitch.contracts.decision import Decision, Evidence, decide
 from wavestitch.contracts.errors import StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk
+from wavestitch.contracts.held_quota import check_quota
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
 from wavestitch.contracts.protocol import check_fence
@@ -77,6 +78,7 @@ def publish_batch(
             sizes=audit.sizes,
             reading=audit.reading,
         )
+        check_quota(plan, decision, now.head.held)
         files = staging.files_for(decision.publish)
         staged = HeldStaging(plan.plan_id, decision.digest, decision.head.sequence, decision.held_counts, plan.clock_ms)
         mark = tables.stage_held(now.head.held, _held_rows(plan, decision, staging), staging=staged)

@@ -1,0 +1,221 @@
+"""`decide` by example: what was held, what a batch read, and what becomes of each chunk. Read it as the specification.
+
+A chunk is written `id/seq@offset`, with `!` behind it where its bytes are others; `of 2` is how many there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.domain.producing import metadata
+from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.decision import Decision, Evidence, Stitched, decide
+from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform, open_deadlines
+from wavestitch.contracts.held_choice import HeldAction, HeldChoice
+from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stream import Stream
+
+T = 1_767_614_400_000
+META = metadata(T).decode()
+LATENESS_S = 60
+
+
+def chunk(name: str, *, at: int = T, carried: bool = False, reason: Reason | None = None) -> ChunkFacts:
+    what, _, offset = name.partition("@")
+    waveform_id, _, seq = what.partition("/")
+    odd = seq.endswith("!")
+    piece = hashlib.sha256(f"{seq}".encode()).digest()
+    return ChunkFacts(
+        partition=0,
+        offset=int(offset),
+        timestamp_ms=at,
+        waveform_id=waveform_id,
+        seq=int(seq.rstrip("!")),
+        count=2,
+        crc=99 if odd else 7,
+        length=4,
+        meta=META,
+        digest=None,
+        piece=piece,
+        reason=reason,
+        evidence="seen" if reason else None,
+        carried=carried,
+    )
+
+
+def held(name: str, reason: Reason, *, at: int = T) -> HeldChunk:
+    return HeldChunk(chunk(name, at=at, carried=True), reason, "why", "d", 1)
+
+
+def published(waveform_id: str) -> Mapping[str, PublishedWaveform]:
+    pieces = tuple(PublishedChunk(0, n, 4, chunk(f"{waveform_id}/{n}@{n}").piece) for n in range(2))
+    return {waveform_id: PublishedWaveform(waveform_id, pieces)}
+
+
+def made(
+    read: Sequence[str],
+    was: Sequence[HeldChunk] = (),
+    *,
+    known: Mapping[str, PublishedWaveform] | None = None,
+    watermark: int = T,
+    choice: HeldChoice | None = None,
+    **evidence: Any,
+) -> Decision:
+    counts: dict[str, int] = {}
+    for h in was:
+        counts[h.reason.value] = counts.get(h.reason.value, 0) + 1
+    mark = HeldMark(1, len(was), 0, "", counts)
+    head = Head(1, 1, HeadKind.INGEST, "topic", {0: Position(0)}, watermark_ms=watermark, held=mark)
+    plan = Plan(
+        plan_id="p",
+        kind=PlanKind.INGEST if choice is None else PlanKind.HELD,
+        stream=Stream(name="ecg", topic="t", group="g", allowed_lateness=LATENESS_S),
+        topic_id="topic",
+        partitions=1,
+        ranges=(),
+        units=(),
+        positions={0: Position(0)},
+        ends={0: Position(100)},
+        generation=1,
+        base_sequence=1,
+        base_snapshot=1,
+        held_snapshot=1,
+        watermark_ms=watermark,
+        clock_ms=T + 3_600_000,
+        scope=None,
+        why={},
+        mean_record_bytes=1.0,
+        code_version="test",
+        nonce="n",
+        choice=choice,
+    )
+    chunks = [chunk(name) for name in read]
+    ids = {c.waveform_id or "" for c in (*chunks, *(h.chunk for h in was))}
+    values: dict[str, Any] = {"stitched": {i: Stitched(None, "") for i in ids}, "seen_ms": {}, **evidence}
+    return decide(plan, Evidence(chunks=chunks, **values), head=head, held=was, published=known or {})
+
+
+def fates(decision: Decision) -> list[str]:
+    return [
+        f"{f.chunk.waveform_id}/{f.chunk.seq}@{f.chunk.offset} {f.fate.value}{f' {f.reason.value}' if f.reason else ''}"
+        for f in decision.fates
+    ]
+
+
+class Example(NamedTuple):
+    says: str
+    was: tuple[HeldChunk, ...]
+    read: tuple[str, ...]
+    becomes: list[str]
+    known: Mapping[str, PublishedWaveform] = MappingProxyType({})
+    counts: Mapping[str, int] = MappingProxyType({})
+
+
+OPEN, CONFLICT, PARKED, DISCARDED = Reason.OPEN, Reason.CONFLICT, Reason.PARKED, Reason.DISCARDED
+EXAMPLES = (
+    Example("whole", (), ("w/0@1", "w/1@2"), ["w/0@1 published", "w/1@2 published"]),
+    Example("half waits", (), ("w/0@1",), ["w/0@1 carried_out open"], counts={"open": 1}),
+    Example("the rest comes", (held("w/0@1", OPEN),), ("w/1@2",), ["w/1@2 published", "w/0@1 published"]),
+    Example(
+        "a repeat counts once",
+        (),
+        ("w/0@1", "w/0@2", "w/1@3"),
+        ["w/0@1 published", "w/0@2 duplicate", "w/1@3 published"],
+    ),
+    Example(
+        "other bytes",
+        (),
+        ("w/0@1", "w/1@2", "w/1!@3"),
+        ["w/0@1 quarantined conflict", "w/1@2 quarantined conflict", "w/1@3 quarantined conflict"],
+        counts={"conflict": 3},
+    ),
+    Example(
+        "read again", (held("w/0@1", OPEN),), ("w/0@1",), ["w/0@1 replay", "w/0@1 carried_out open"], counts={"open": 1}
+    ),
+    Example(
+        "a place used again",
+        (held("w/0@1", OPEN),),
+        ("w/1@1",),
+        ["w/1@1 published", "w/0@1 published"],
+    ),
+    Example("published before", (), ("w/0@7",), ["w/0@7 replay"], published("w")),
+    Example(
+        "contradicts what is published",
+        (),
+        ("w/0!@7",),
+        ["w/0@7 quarantined conflict"],
+        published("w"),
+        {"conflict": 1},
+    ),
+    Example(
+        "a conflict blocks",
+        (held("w/0@1", CONFLICT),),
+        ("w/1@2",),
+        ["w/1@2 quarantined conflict"],
+        counts={"conflict": 2},
+    ),
+    Example(
+        "parked stays parked",
+        (held("w/0@1", PARKED), held("w/1@2", PARKED)),
+        ("w/1@5", "w/1!@6"),
+        ["w/1@5 duplicate", "w/1@6 quarantined parked"],
+        counts={"parked": 3},
+    ),
+    Example(
+        "discarded stays away", (held("w/0@1", DISCARDED),), ("w/0@9",), ["w/0@9 duplicate"], counts={"discarded": 1}
+    ),
+)
+
+
+@pytest.mark.parametrize("one", EXAMPLES, ids=[e.says for e in EXAMPLES])
+def test_what_becomes_of_each_chunk(one: Example) -> None:
+    found = made(one.read, one.was, known=one.known)
+    assert fates(found) == one.becomes
+    assert found.held_counts == dict(one.counts)
+
+
+@pytest.mark.parametrize(
+    ("passed", "fate"),
+    [(-1, "carried_out open"), (0, "carried_out open"), (1, None)],
+    ids=["before its deadline", "at its deadline", "behind it"],
+)
+def test_an_open_waveform_is_taken_up_until_its_deadline_has_passed(passed: int, fate: str | None) -> None:
+    found = made((), (held("w/0@1", OPEN),), watermark=T + LATENESS_S * 1000 + passed)
+    assert fates(found) == ([f"w/0@1 {fate}"] if fate else [])
+
+
+def test_the_deadline_is_that_of_the_newest_open_chunk() -> None:
+    rows = [held("w/0@1", OPEN, at=T), held("w/1@2", OPEN, at=T + 5), held("w/1@3", CONFLICT, at=T + 9)]
+    assert open_deadlines(rows, allowed_lateness_ms=100) == {"w": T + 105}
+    assert open_deadlines(rows[::-1], allowed_lateness_ms=100) == {"w": T + 105}
+
+
+def test_the_next_head_keeps_the_record_time_of_what_was_read_last() -> None:
+    assert made(("w/0@1",), seen_ms={0: T + 77}).head.positions[0].seen_ms == T + 77
+
+
+DECISIONS = (
+    ("redrive", (held("w/0@1", PARKED), held("w/1@2", PARKED)), "", ["w/0@1 published", "w/1@2 published"]),
+    ("discard", (held("w/0@1", OPEN),), "", ["w/0@1 quarantined discarded"]),
+    ("restore", (held("w/0@1", DISCARDED),), "", ["w/0@1 quarantined conflict"]),
+    (
+        "pick",
+        (held("w/0@1", CONFLICT), held("w/1@2", CONFLICT), held("w/1!@3", CONFLICT)),
+        "last",
+        ["w/0@1 published", "w/1@2 quarantined discarded", "w/1@3 published"],
+    ),
+)
+
+
+@pytest.mark.parametrize(("action", "was", "pick", "becomes"), DECISIONS, ids=[d[0] for d in DECISIONS])
+def test_what_an_operator_decides(action: str, was: tuple[HeldChunk, ...], pick: str, becomes: list[str]) -> None:
+    choice = HeldChoice(HeldAction(action), ("w",), "ops", "looked", pick)
+    assert fates(made((), was, choice=choice)) == becomes
