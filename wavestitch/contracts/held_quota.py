@@ -31,9 +31,10 @@ def check_quota(plan: Plan, decision: Decision, held: HeldMark | None) -> None:
     raise Refused(
         f"stream {name}: with this batch {rows} rows in {size} bytes would be held; allowed are {limits.max_held_rows} "
         f"and {limits.max_held_bytes}. Most of the new ones, {count}, are of partition {worst}, offsets {first} to "
-        f"{last} ({why}): stop what sends them. Then raise limits.max_held_rows or max_held_bytes, let go of what is old "
-        f"with `wavestitch maintain {name} --only held,junk --apply`, take the other partitions in with `--partitions`, or "
-        f"skip it by name with `wavestitch rewind {name} --to {worst}:{last + 1} --accept-skip --apply`",
+        f"{last} ({why}): stop what sends them. Then raise limits.max_held_rows or max_held_bytes, let go of what is "
+        f"old with `wavestitch maintain {name} --only held,junk --apply`, take the other partitions in with "
+        f"`--partitions`, or skip it by name with `wavestitch rewind {name} --to {worst}:{last + 1} --accept-skip "
+        "--apply`",
         partition=worst,
         first=first,
         last=last,
