@@ -15,9 +15,9 @@ from pyiceberg import exceptions
 from tests.domain.rest_catalog import Faults, rest_catalog
 from tests.domain.table_rows import first_head
 from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal, Transient, WavestitchError
+from wavestitch.tables.access.catalog_errors import meanings
+from wavestitch.tables.access.reading import reading
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
-from wavestitch.tables.catalog_errors import meanings
-from wavestitch.tables.commit_outcome import reading
 from wavestitch.tables.stream_tables import StreamTables
 
 OF_ICEBERG = [c for _, c in inspect.getmembers(exceptions, inspect.isclass) if c.__module__ == exceptions.__name__]
@@ -31,7 +31,7 @@ def served(tmp_path: Path) -> Iterator[tuple[CatalogSettings, Faults]]:
 
 @pytest.mark.parametrize("kind", OF_ICEBERG, ids=lambda k: k.__name__)
 def test_every_error_of_pyiceberg_is_in_the_list(kind):
-    assert kind in meanings(), f"add {kind.__name__} to wavestitch/tables/catalog_errors.py"
+    assert kind in meanings(), f"add {kind.__name__} to wavestitch/tables/access/catalog_errors.py"
     with pytest.raises(WavestitchError, match=r"^ecg\.held: .*seen by nobody"), reading("ecg.held"):
         raise kind("seen by nobody")
 

@@ -20,7 +20,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import GroupOffset, HeadKind
 from wavestitch.contracts.stream import Stream
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.snapshot_expiry import expire_snapshots
+from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 from wavestitch.tables.stream_tables import StreamTables
 
 START_MS = 1_767_614_400_000

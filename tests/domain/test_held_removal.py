@@ -9,8 +9,8 @@ import pytest
 from tests.domain.table_rows import facts, held_row, hold, write_landing
 from wavestitch.contracts.held import HeldLook
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.file_scans import files_to_read, read_file
-from wavestitch.tables.held_removal import held_places
+from wavestitch.tables.held.held_removal import held_places
+from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -15,11 +15,11 @@ from pyiceberg.table import FileScanTask
 from tests.domain.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.rows import PUBLISHED
-from wavestitch.tables import id_index, published_lookup
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.file_scans import files_to_read, stream_file
-from wavestitch.tables.id_index import IdIndex
-from wavestitch.tables.snapshot_expiry import expire_snapshots
+from wavestitch.tables.lookup import id_index, published_lookup
+from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
+from wavestitch.tables.lookup.id_index import IdIndex
+from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -285,7 +285,7 @@ class TestDamage:
             StreamTables(settings, "ecg", id_index=IdIndex(tmp_path / "a-file" / "ids")).published(["a"])
 
     def test_a_store_that_is_locked_for_long_is_transient(self, tables, tmp_path, monkeypatch):
-        monkeypatch.setattr("wavestitch.tables.id_store._BUSY_SECONDS", 0.05)
+        monkeypatch.setattr("wavestitch.tables.lookup.id_store._BUSY_SECONDS", 0.05)
         publish(tables, ["one more"])
         other = sqlite3.connect(store_file(tmp_path), isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")

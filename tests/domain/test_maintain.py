@@ -22,9 +22,9 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.maintain.stages import NAMES
 from wavestitch.settings import load_settings
-from wavestitch.tables.held_removal import held_places
-from wavestitch.tables.snapshot_expiry import expire_snapshots
-from wavestitch.tables.stored_table import StoredTable
+from wavestitch.tables.commit.stored_table import StoredTable
+from wavestitch.tables.held.held_removal import held_places
+from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 
 pytestmark = pytest.mark.filterwarnings("error")
 HOUR_MS = 3_600_000

@@ -20,10 +20,10 @@ from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.maintain.compaction import compact_locally
 from wavestitch.maintain.run import maintain_stream
+from wavestitch.tables.access.spark_catalog import spark_catalog_conf
 from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.maintenance.replacement_proof import prove_replacements
 from wavestitch.tables.read_waveforms import read_waveforms
-from wavestitch.tables.replacement_proof import prove_replacements
-from wavestitch.tables.spark_catalog import spark_catalog_conf
 
 
 @pytest.fixture

@@ -25,9 +25,9 @@ from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
-from wavestitch.tables.held_removal import held_places
-from wavestitch.tables.snapshot_expiry import expire_snapshots
-from wavestitch.tables.stored_table import StoredTable
+from wavestitch.tables.commit.stored_table import StoredTable
+from wavestitch.tables.held.held_removal import held_places
+from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -10,11 +10,11 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from tests.domain.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import BadInput
-from wavestitch.tables import heads
+from wavestitch.tables.access.shared_history import check_version
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.shared_history import check_version
+from wavestitch.tables.history import heads
+from wavestitch.tables.maintenance.table_state import local_path
 from wavestitch.tables.stream_tables import StreamTables
-from wavestitch.tables.table_state import local_path
 
 
 def as_written(table: Table) -> TableMetadata:

@@ -11,7 +11,7 @@ import xxhash
 from tests.domain.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.staged_files import check_staged, make_durable, rewrite_without
+from wavestitch.tables.commit.staged_files import check_staged, make_durable, rewrite_without
 from wavestitch.tables.stream_tables import StreamTables
 from wavestitch.write_once import digest_file
 

@@ -23,11 +23,11 @@ from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
 from wavestitch.maintain.what_goes import unreferenced
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
+from wavestitch.tables.commit.stored_table import StoredTable
+from wavestitch.tables.commit.table_layout import WAVEFORMS_TABLE
+from wavestitch.tables.maintenance.table_state import named_files, stored_files
 from wavestitch.tables.read_waveforms import read_waveforms
-from wavestitch.tables.stored_table import StoredTable
 from wavestitch.tables.stream_tables import StreamTables
-from wavestitch.tables.table_layout import WAVEFORMS_TABLE
-from wavestitch.tables.table_state import named_files, stored_files
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -29,8 +29,8 @@ from wavestitch.contracts.held import HeldLook, effective_held
 from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING
-from wavestitch.tables import held_look
 from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.held import held_look
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -20,9 +20,9 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held import PublishedChunk
 from wavestitch.contracts.rows import PUBLISHED
 from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.commit.table_layout import iceberg_schema
 from wavestitch.tables.read_waveforms import physical_samples, raw_samples, read_waveforms
 from wavestitch.tables.stream_tables import StreamTables
-from wavestitch.tables.table_layout import iceberg_schema
 
 pytestmark = pytest.mark.filterwarnings("error")
 

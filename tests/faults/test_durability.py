@@ -18,7 +18,7 @@ from tests.domain.test_maintain_compaction import replace
 from tests.faults.local_faults_watch import Watched, run_watched
 from wavestitch.contracts.compaction import Compacted, compacted_to_json
 from wavestitch.maintain.run import maintain_stream
-from wavestitch.tables.staged_files import make_durable
+from wavestitch.tables.commit.staged_files import make_durable
 from wavestitch.write_once import write_digested, write_first
 
 NAMING = ("link", "linkat", "rename", "renameat", "renameat2")

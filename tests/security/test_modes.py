@@ -26,7 +26,7 @@ from wavestitch.folder_lock import folder_lock
 from wavestitch.maintain.landing_folders import write_first_seen
 from wavestitch.modes import OWN_FOLDER, make_folder
 from wavestitch.settings import Settings
-from wavestitch.tables.id_store import open_store
+from wavestitch.tables.lookup.id_store import open_store
 from wavestitch.validation import gate
 from wavestitch.write_once import write_digested
 from tests.unit.test_plan_and_receipt import make_plan

@@ -31,7 +31,7 @@ from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.maintain.compaction import compact_locally
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.settings import MaintainLimits
-from wavestitch.tables.file_scans import read_rows
+from wavestitch.tables.lookup.file_scans import read_rows
 
 KILLED_AFTER = ("plan", "read", "reassemble", "validate", "publish")
 _CHILD_SECONDS = 180

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.tables.access.spark_catalog import spark_catalog_conf
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.spark_catalog import spark_catalog_conf
 
 PREFIX = "spark.sql.catalog.ws"
 

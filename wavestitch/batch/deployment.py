@@ -17,7 +17,7 @@ from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.id_index import IdIndex
+from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
 
 _STREAM = re.compile(r"[a-z][a-z0-9_]{0,47}")

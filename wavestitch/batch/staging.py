@@ -13,7 +13,7 @@ from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.ports import StagedFile
 from wavestitch.contracts.stitch_job import StitchReport
-from wavestitch.tables.staged_files import check_staged, make_durable, rewrite_without
+from wavestitch.tables.commit.staged_files import check_staged, make_durable, rewrite_without
 
 _CHECKED_AT_ONCE = 4
 

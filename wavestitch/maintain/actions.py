@@ -36,11 +36,11 @@ from wavestitch.maintain.what_goes import (
     snapshots_to_expire,
     unreferenced,
 )
-from wavestitch.tables.held_removal import held_places, junk_files
-from wavestitch.tables.published_lookup import find_published
-from wavestitch.tables.snapshot_expiry import expire_snapshots
-from wavestitch.tables.stored_table import StoredTable
-from wavestitch.tables.table_state import (
+from wavestitch.tables.commit.stored_table import StoredTable
+from wavestitch.tables.held.held_removal import held_places, junk_files
+from wavestitch.tables.lookup.published_lookup import find_published
+from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
+from wavestitch.tables.maintenance.table_state import (
     describe_table,
     main_snapshots,
     named_files,

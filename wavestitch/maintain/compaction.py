@@ -21,11 +21,11 @@ from wavestitch.local.java import find_java
 from wavestitch.maintain.leftovers import job_folder
 from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun
 from wavestitch.maintain.what_goes import files_to_compact, smallest_good
-from wavestitch.tables.replacement_proof import prove_replacements
-from wavestitch.tables.spark_catalog import spark_catalog_conf
-from wavestitch.tables.staged_files import make_durable
-from wavestitch.tables.table_layout import HELD_FILE_BYTES
-from wavestitch.tables.table_state import describe_table, local_path, named_files
+from wavestitch.tables.access.spark_catalog import spark_catalog_conf
+from wavestitch.tables.commit.staged_files import make_durable
+from wavestitch.tables.commit.table_layout import HELD_FILE_BYTES
+from wavestitch.tables.maintenance.replacement_proof import prove_replacements
+from wavestitch.tables.maintenance.table_state import describe_table, local_path, named_files
 
 _SHOWN = 5
 _JARS = "spark.jars"

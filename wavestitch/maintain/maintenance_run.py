@@ -17,9 +17,9 @@ from wavestitch.contracts.position import Head
 from wavestitch.maintain.batch_state import judge_batch
 from wavestitch.maintain.landing_folders import batch_folders, tree_size
 from wavestitch.settings import MaintainLimits
-from wavestitch.tables.heads import walk_heads
+from wavestitch.tables.history.heads import walk_heads
+from wavestitch.tables.maintenance.table_state import describe_table, table_folder
 from wavestitch.tables.stream_tables import StreamTables
-from wavestitch.tables.table_state import describe_table, table_folder
 
 Compact = Callable[[Path, Path], None]
 """Runs the compaction app on a job file (first path) so that it leaves its result (second path)."""

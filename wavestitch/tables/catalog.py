@@ -18,9 +18,9 @@ from sqlalchemy.exc import OperationalError
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.modes import make_folder, open_new
-from wavestitch.tables.commit_outcome import reading
-from wavestitch.tables.durable_file_io import DurableFileIO
-from wavestitch.tables.shared_history import share_history
+from wavestitch.tables.access.durable_file_io import DurableFileIO
+from wavestitch.tables.access.reading import reading
+from wavestitch.tables.access.shared_history import share_history
 
 SQLITE_BUSY_SECONDS = 60
 

@@ -20,8 +20,8 @@ from pyiceberg.expressions import BooleanExpression
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.rows import PUBLISHED
-from wavestitch.tables.file_scans import read_rows
-from wavestitch.tables.row_filter import all_of, at_least, below, is_in
+from wavestitch.tables.lookup.file_scans import read_rows
+from wavestitch.tables.lookup.row_filter import all_of, at_least, below, is_in
 from wavestitch.tables.stream_tables import StreamTables
 
 DTYPES = {"i16le": "<i2", "i32le": "<i4", "i64le": "<i8", "f32le": "<f4", "f64le": "<f8"}

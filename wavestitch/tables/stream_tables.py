@@ -21,19 +21,19 @@ from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Rem
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.reasons import Reason
 from wavestitch.modes import make_folder
-from wavestitch.tables.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
-from wavestitch.tables.file_scans import files_to_read
-from wavestitch.tables.heads import find_remains, newest_head, walk_heads
-from wavestitch.tables.held_look import ids_held, live_files, look_at_held
-from wavestitch.tables.held_payloads import write_payloads
-from wavestitch.tables.held_removal import rows_that_stay
-from wavestitch.tables.held_rows import held_groups
-from wavestitch.tables.held_staging import ancestry, projected_mark, settle, stage_rows
-from wavestitch.tables.id_index import IdIndex
-from wavestitch.tables.published_lookup import find_published
-from wavestitch.tables.stored_table import StoredTable
-from wavestitch.tables.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
+from wavestitch.tables.commit.stored_table import StoredTable
+from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
+from wavestitch.tables.held.held_look import ids_held, live_files, look_at_held
+from wavestitch.tables.held.held_payloads import write_payloads
+from wavestitch.tables.held.held_removal import rows_that_stay
+from wavestitch.tables.held.held_rows import held_groups
+from wavestitch.tables.held.held_staging import ancestry, projected_mark, settle, stage_rows
+from wavestitch.tables.history.batch_history import absent_history, history_batches, read_history, read_recorded
+from wavestitch.tables.history.heads import find_remains, newest_head, walk_heads
+from wavestitch.tables.lookup.file_scans import files_to_read
+from wavestitch.tables.lookup.id_index import IdIndex
+from wavestitch.tables.lookup.published_lookup import find_published
 
 
 class StreamTables:

@@ -17,7 +17,7 @@ from pyiceberg.table.snapshots import Snapshot
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.maintenance import DataFileFacts, SnapshotFacts, StoredFile, TableState
 from wavestitch.contracts.position import head_from_properties
-from wavestitch.tables.commit_outcome import reading
+from wavestitch.tables.access.reading import reading
 
 _LOCAL = re.compile(r"^file:/*")
 _EPOCH = date(1970, 1, 1)

@@ -15,8 +15,8 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
-from wavestitch.tables.commit_outcome import reading
-from wavestitch.tables.row_filter import EVERY_ROW
+from wavestitch.tables.access.reading import reading
+from wavestitch.tables.lookup.row_filter import EVERY_ROW
 
 _AT_ONCE_BYTES = 16 << 20
 

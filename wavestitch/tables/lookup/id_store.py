@@ -212,7 +212,8 @@ def hash_ids(ids: Iterable[str | None]) -> Hashes:
 def open_store(path: Path, identity: str, *, write: bool) -> Iterator[IdStore]:
     """The store in one transaction. Raises `Damaged`, or `sqlite3.Error` where the file cannot be used."""
     # SQLite would make it for everybody to read; its journals take over the mode.
-    os.close(open_new(path, os.O_RDWR, 0o600))
+    if write:
+        os.close(open_new(path, os.O_RDWR, 0o600))
     db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
         db.execute("PRAGMA trusted_schema = OFF")

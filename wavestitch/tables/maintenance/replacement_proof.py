@@ -16,9 +16,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from wavestitch.contracts.errors import Altered
-from wavestitch.tables.commit_outcome import reading
-from wavestitch.tables.file_scans import stream_file
-from wavestitch.tables.table_state import main_snapshots
+from wavestitch.tables.access.reading import reading
+from wavestitch.tables.lookup.file_scans import stream_file
+from wavestitch.tables.maintenance.table_state import main_snapshots
 
 
 def prove_replacements(table: Table, *, since: int | None) -> int:

@@ -29,10 +29,10 @@ from sqlalchemy.exc import IntegrityError
 
 from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.ports import CommitConflict
-from wavestitch.tables.commit_outcome import reading
-from wavestitch.tables.one_commit import OneCommit
-from wavestitch.tables.own_properties import changed_properties, with_own_properties
-from wavestitch.tables.table_layout import RAW_COLUMNS, TableLayout
+from wavestitch.tables.access.reading import reading
+from wavestitch.tables.commit.one_commit import OneCommit
+from wavestitch.tables.commit.own_properties import changed_properties, with_own_properties
+from wavestitch.tables.commit.table_layout import RAW_COLUMNS, TableLayout
 
 # Columns of payload have no statistics, on purpose; pyiceberg would warn of each in every file.
 logging.getLogger("pyiceberg.io.pyarrow").setLevel(logging.ERROR)

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.held import PublishedChunk, PublishedWaveform
-from wavestitch.tables.file_scans import files_to_read, read_file
-from wavestitch.tables.id_index import FileWithIds, IdIndex
-from wavestitch.tables.row_filter import EVERY_ROW, is_in
+from wavestitch.tables.lookup.file_scans import files_to_read, read_file
+from wavestitch.tables.lookup.id_index import FileWithIds, IdIndex
+from wavestitch.tables.lookup.row_filter import EVERY_ROW, is_in
 
 _MOST_IN_FILTER = 500
 

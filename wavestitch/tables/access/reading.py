@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError
 
-from wavestitch.tables.catalog_errors import meaning_of
+from wavestitch.tables.access.catalog_errors import meaning_of
 
 _SQLITE_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 

@@ -12,8 +12,8 @@ from pyiceberg.table.update.snapshot import ExpireSnapshots
 
 from wavestitch.contracts.errors import StateUnknown, Transient
 from wavestitch.contracts.ports import CommitConflict
-from wavestitch.tables.one_commit import OneCommit
-from wavestitch.tables.stored_table import StoredTable
+from wavestitch.tables.commit.one_commit import OneCommit
+from wavestitch.tables.commit.stored_table import StoredTable
 
 _TRIES = 10
 

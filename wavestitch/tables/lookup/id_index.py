@@ -8,6 +8,7 @@ table, never believed. It answers "these files may have it"; that no other has i
 
 from __future__ import annotations
 
+import errno
 import logging
 import sqlite3
 from collections.abc import Collection, Iterator
@@ -23,9 +24,9 @@ from pyiceberg.typedef import Record
 
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.modes import OWN_FOLDER, make_folder
-from wavestitch.tables.commit_outcome import reading
-from wavestitch.tables.file_scans import files_to_read, read_file
-from wavestitch.tables.id_store import FORMAT, Damaged, Hashes, IdStore, hash_ids, open_store
+from wavestitch.tables.access.reading import reading
+from wavestitch.tables.lookup.file_scans import files_to_read, read_file
+from wavestitch.tables.lookup.id_store import FORMAT, Damaged, Hashes, IdStore, hash_ids, open_store
 
 _IDS_AT_ONCE = 1 << 20
 _ATTEMPTS = 3
@@ -216,8 +217,9 @@ def _usable(path: Path) -> Iterator[None]:
     """What the file system or another process says, in the words of the error tree."""
     try:
         yield
-    except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+    except (sqlite3.Error, OSError) as error:
+        refused = isinstance(error, PermissionError | IsADirectoryError) or getattr(error, "errno", 0) == errno.EROFS
+        if refused or getattr(error, "sqlite_errorcode", 0) & 0xFF in (
             sqlite3.SQLITE_READONLY,
             sqlite3.SQLITE_CANTOPEN,
             sqlite3.SQLITE_PERM,

@@ -10,9 +10,9 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
-from wavestitch.tables.file_scans import read_rows
-from wavestitch.tables.row_filter import EVERY_ROW, all_of, at_least, equals
-from wavestitch.tables.table_layout import BATCHES
+from wavestitch.tables.commit.table_layout import BATCHES
+from wavestitch.tables.lookup.file_scans import read_rows
+from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, at_least, equals
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -20,9 +20,9 @@ from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import Altered, Terminal
 from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.rows import LANDING
-from wavestitch.tables.file_scans import files_to_read, read_file
-from wavestitch.tables.held_look import near
-from wavestitch.tables.row_filter import all_of, equals
+from wavestitch.tables.held.held_look import near
+from wavestitch.tables.lookup.file_scans import files_to_read, read_file
+from wavestitch.tables.lookup.row_filter import all_of, equals
 from wavestitch.write_once import place_once, scratch_file
 
 _BATCH_BYTES = 16 << 20

@@ -19,7 +19,7 @@ from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.ports import HeldRow, HeldStaging
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import texts_of
-from wavestitch.tables.table_layout import HELD, RAW_COLUMNS
+from wavestitch.tables.commit.table_layout import HELD, RAW_COLUMNS
 
 FACTS = tuple(n for n in HELD.names if n not in (*RAW_COLUMNS, "stored", "plan_id", "held_ms"))
 _ROWS_A_BATCH = 8192

@@ -17,10 +17,10 @@ from pyiceberg.types import LongType
 from wavestitch.contracts.held_mark import HeldFile, HeldMark
 from wavestitch.contracts.maintenance import HeldPlace
 from wavestitch.contracts.reasons import OF_RECORDS
-from wavestitch.tables.file_scans import files_to_read, read_file
-from wavestitch.tables.held_look import held_file
-from wavestitch.tables.held_rows import FACTS, held_chunk
-from wavestitch.tables.table_layout import HELD
+from wavestitch.tables.commit.table_layout import HELD
+from wavestitch.tables.held.held_look import held_file
+from wavestitch.tables.held.held_rows import FACTS, held_chunk
+from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 
 _CLAIMS = frozenset(r.value for r in OF_RECORDS)
 _HELD_MS = HELD.get_field_index("held_ms") + 1

@@ -19,8 +19,8 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, Asser
 
 from wavestitch.contracts.errors import BadInput, StateUnknown, Transient
 from wavestitch.contracts.ports import CommitConflict
-from wavestitch.tables.catalog_errors import brief, meaning_of
-from wavestitch.tables.commit_outcome import is_locked
+from wavestitch.tables.access.catalog_errors import brief, meaning_of
+from wavestitch.tables.access.reading import is_locked
 
 
 class OneCommit(Transaction):

@@ -22,10 +22,10 @@ from wavestitch.contracts.errors import Altered, StateUnknown, Transient
 from wavestitch.contracts.held_mark import HeldMark, mark_of
 from wavestitch.contracts.ports import CommitConflict, HeldStaging
 from wavestitch.contracts.position import Head
-from wavestitch.tables.commit_outcome import reading
-from wavestitch.tables.held_look import live_files
-from wavestitch.tables.one_commit import OneCommit
-from wavestitch.tables.stored_table import StoredTable
+from wavestitch.tables.access.reading import reading
+from wavestitch.tables.commit.one_commit import OneCommit
+from wavestitch.tables.commit.stored_table import StoredTable
+from wavestitch.tables.held.held_look import live_files
 
 _TRIES = 50
 _BRANCH = "wavestitch-"

@@ -1,0 +1,1 @@
+"""Heads in the ancestry of the waveforms table, and the history for people."""

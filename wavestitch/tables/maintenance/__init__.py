@@ -1,0 +1,1 @@
+"""What maintenance sees of tables, and how snapshots go."""
