@@ -111,7 +111,6 @@ PARAMS = {
 
 READ_DOC = "**Reads one unit of work** (the slices in its name) from Kafka into the landing, up to exactly its end."
 CATCH_UP_DOC = "**Triggers the next run** where the batch's limits left records behind; skipped otherwise."
-NO_UNIT = {"unit": None, "slices": "nothing to read"}
 _SHOWN = 200  # of a task's name
 
 log = logging.getLogger(__name__)
@@ -125,7 +124,7 @@ def plan(stream: str) -> list[dict[str, Any]]:
     is skipped and the run succeeds; `nothing` says why.
     """
     from wavestitch.batch.plan import NothingToDo  # noqa: PLC0415
-    from wavestitch.batch.results import Finished, result_to_json  # noqa: PLC0415
+    from wavestitch.batch.results import Finished, result_to_json, units_of_work  # noqa: PLC0415
     from wavestitch.batch.steps import step_plan, step_take_up  # noqa: PLC0415
 
     context = get_current_context()
@@ -145,12 +144,10 @@ def plan(stream: str) -> list[dict[str, Any]]:
     context["ti"].xcom_push(key="plan_id", value=planned.plan_id)
     if isinstance(planned, Finished):
         log.info("plan %s was committed before: only its offsets are looked after", planned.plan_id)
-        return [NO_UNIT]
+        return units_of_work(planned)
     for partition, why in planned.why.items():
         _log(f"partition {partition} starts there: {why}")
-    units = [{"unit": u, "slices": ", ".join(planned.slices[u])} for u in planned.units]
-    # A batch that only expires what has waited too long reads nothing, but must not be taken for nothing to do.
-    return units or [NO_UNIT]
+    return units_of_work(planned)
 
 
 # Airflow takes a task's documentation from its docstring, but not that of a mapped one.

@@ -26,7 +26,7 @@ def commit_offsets(stream: Stream, *, log: Log, tables: Tables) -> str:
     # Asked last: on a topic that was made anew these offsets would lie beyond data that nobody has read (I4).
     if log.topic(stream.topic).topic_id != head.topic_id:
         return f"topic {stream.topic} was recreated; group {stream.group} left alone until the stream is rewound to it"
-    return project(stream, head, log=log, tables=tables)
+    return project(stream, head, log=log, tables=tables, table=table)
 
 
 def _look(stream: Stream, *, log: Log, tables: Tables) -> tuple[Head, dict[int, GroupOffset | None], str | None]:
@@ -45,9 +45,12 @@ def _look(stream: Stream, *, log: Log, tables: Tables) -> tuple[Head, dict[int, 
     raise Transient(f"stream {stream.name}: the head changed {_TRIES} times beside the group; try again")
 
 
-def project(stream: Stream, head: Head, *, log: Log, tables: Tables, leave: Collection[int] = ()) -> str:
-    """Write `head` into the group, whatever stands there, the partitions to `leave` excepted."""
-    table = tables.table_uuid()
+def project(
+    stream: Stream, head: Head, *, log: Log, tables: Tables, leave: Collection[int] = (), table: str | None = None
+) -> str:
+    """Write `head` into the group, whatever stands there, the partitions to `leave` excepted. `table`: its UUID, where
+    that was asked before: nothing shall lie between the last look and this."""
+    table = table or tables.table_uuid()
     assert table is not None, "a head was read, so its table is there"
     written = {p: at for p, at in head.positions.items() if p not in leave}
     log.commit_group(stream.group, stream.topic, written, head.tag(table).encode())

@@ -160,6 +160,14 @@ def describe_published(row: BatchRow) -> Published:
     )
 
 
+def units_of_work(planned: Planned | Finished) -> list[dict[str, Any]]:
+    """What the read step is mapped over; never empty, since that would be taken for nothing to do: a batch that only
+    expires what has waited too long reads nothing, and a finished one only looks after its offsets."""
+    slices = () if isinstance(planned, Finished) else planned.slices
+    units = [{"unit": n, "slices": ", ".join(unit)} for n, unit in enumerate(slices)]
+    return units or [{"unit": None, "slices": "nothing to read"}]
+
+
 def together(reads: Sequence[Read | Finished]) -> Read | Finished:
     """What several executions of the read step have read, as one."""
     found: list[Read] = []

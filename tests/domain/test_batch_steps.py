@@ -1,0 +1,101 @@
+"""The steps of a batch over memory edges: what each asks first, and what comes between two of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.domain.producing import cut, letter, metadata
+from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
+from tests.memory.faults import Steps
+from tests.memory.memory_log import MemoryLog
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.results import BatchDone, Finished, Planned, units_of_work
+from wavestitch.batch.steps import step_commit_offsets, step_plan
+from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.stream import Stream
+
+CLOCK_MS = 1_700_000_000_000
+STREAM = Stream(name="waves", topic="waves", group="waves-batches")
+META = metadata(CLOCK_MS)
+
+
+def bench_with_a_waveform() -> Bench:
+    bench = Bench(MemoryLog(partitions=1))
+    for one in cut("w1", [b"ab", b"cd"], meta=META, live=False, digest=None, keyed=True):
+        bench.log.append(0, CLOCK_MS, *one)
+    return bench
+
+
+def planned(bench: Bench) -> Planned:
+    found = step_plan(MemoryEdges(bench, STREAM, CLOCK_MS, Carrying()), PlanRequest())
+    assert isinstance(found, Planned)
+    return found
+
+
+def test_a_committed_plan_ends_at_once_and_reads_nothing_also_when_retention_has_passed() -> None:
+    bench = bench_with_a_waveform()
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS)
+    (plan,) = bench.plans.values()
+    bench.log.retain_from(0, 2)
+    again = Steps(lambda: carry_through(bench, plan, Carrying()))
+    again.finish()
+    assert again.error is None
+    assert isinstance(again.result, BatchDone)
+    assert isinstance(again.result.published, Finished)
+    assert "log.read" not in again.trace
+    assert "log.ends" not in again.trace
+
+
+def test_parking_a_batch_that_passed_keeps_its_reason() -> None:
+    bench = bench_with_a_waveform()
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS, how=Carrying(park=True))
+    assert bench.tables.rows == []
+    assert "gate: park; park" in bench.tables.history[-1].note
+
+
+def test_a_plan_whose_head_was_put_back_and_committed_again_is_fenced() -> None:
+    """The same number, and another snapshot: what the plan stood on is not what stands there now."""
+    bench = bench_with_a_waveform()
+    plan = bench.plans[planned(bench).plan_id]
+    head = bench.tables.snapshots[-1]
+    bench.tables.snapshots[-1] = replace(head, snapshot_id=(head.snapshot_id or 0) + 999)
+    with pytest.raises(Fenced, match="has left the table's history"):
+        carry_through(bench, plan, Carrying())
+    assert bench.tables.rows == []
+
+
+def test_a_topic_that_is_made_anew_while_offsets_are_committed_is_left_alone() -> None:
+    for moment in range(30):
+        bench = bench_with_a_waveform()
+        run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS)
+        edges = MemoryEdges(bench, STREAM, CLOCK_MS, Carrying())
+        (plan_id,) = bench.plans
+        run = Steps(lambda edges=edges, plan_id=plan_id: step_commit_offsets(edges, plan_id))  # type: ignore[misc]
+        if not all(run.advance() for _ in range(moment)) or run.at == "log.commit_group":
+            break  # who is about to write cannot be fenced, by anyone
+        bench.log.recreate(1)
+        run.finish()
+        assert bench.log.group == {}, f"at {moment}, {run.trace}"
+    else:
+        raise AssertionError("it never came to the group")
+    assert moment > 2
+
+
+def test_a_digest_that_only_a_repeat_carries_is_checked() -> None:
+    bench = Bench(MemoryLog(partitions=1))
+    bench.log.append(0, CLOCK_MS, *letter("w1", 0, b"ab", meta=META, count=1))
+    (wrong,) = cut("w1", [b"ab"], meta=META, live=False, digest="0" * 32, keyed=True)
+    bench.log.append(0, CLOCK_MS, *wrong)
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS)
+    assert bench.tables.rows == []
+    assert {row.held.reason.value for row in bench.tables.held_rows()} == {"digest_mismatch"}
+
+
+def test_a_batch_that_reads_nothing_is_not_nothing_to_do() -> None:
+    some = Planned("p", "ingest", "waves", 1, (("a", "b"), ("c",)), 3, 4, ((0, 1, 2),), {0: "x"}, 0)
+    assert units_of_work(some) == [{"unit": 0, "slices": "a, b"}, {"unit": 1, "slices": "c"}]
+    nothing = [{"unit": None, "slices": "nothing to read"}]
+    assert units_of_work(replace(some, slices=())) == nothing
+    assert units_of_work(Finished("p")) == nothing
