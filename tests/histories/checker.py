@@ -13,26 +13,31 @@ from itertools import permutations
 from tests.domain.oracle import truths
 from tests.histories.anomaly import Anomaly, Kind
 from tests.histories.history import (
+    Abandoned,
+    CatalogSetBack,
     Committed,
     Coordinate,
     Ended,
     Event,
+    GateClosed,
     GateSays,
     Held,
     Looked,
+    Planned,
     Produced,
     Projected,
     Published,
     Quiet,
     Recorded,
     Reset,
+    Retained,
     Rewound,
     Started,
     TopicMade,
 )
 from tests.histories.ledger import Ledger
 
-MOVED_ON_PURPOSE = ("rewind", "adopted")
+MOVED_ON_PURPOSE = ("rewind", "adopted", "rebuilt")
 FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope")
 ENDS = frozenset(
     (
@@ -61,7 +66,7 @@ class _Checker:
         self.at = -1
         self.owed: dict[Coordinate, tuple[int, bool]] = {}
         self.gaps: set[Coordinate] = set()
-        self.given_up: set[Coordinate] = set()
+        self.given_up: dict[Coordinate, int] = {}
         self.before: dict[tuple[str, int], int] = {}
         self.runs: dict[str, Started] = {}
         self.looked: dict[tuple[str, str], int] = {}
@@ -71,6 +76,11 @@ class _Checker:
         self.topic_made_at = -1
         self.refused_by_gate: set[str] = set()
         self.quiet = False
+        self.log_start: dict[tuple[str, int], int] = {}
+        self.standing: dict[str, int] = {}
+        """Plans at a closed gate, and since which event."""
+        self.named: dict[str, tuple[int, ...]] = {}
+        self.set_back_at = -1
 
     def say(
         self, kind: Kind, what: str, ids: Iterable[str] = (), at: Iterable[Coordinate] = (), event: int | None = None
@@ -82,11 +92,14 @@ class _Checker:
         before = self.ledger.heads[-1] if self.ledger.heads else None
         if isinstance(event, Projected):
             self._projected(event)
-        self.ledger.take(event)
+        if not isinstance(event, CatalogSetBack):
+            self.ledger.take(event)
         match event:
             case Committed():
                 self._follows(before, event)
                 self._moves(before, event)
+                self._named_only(before, event)
+                self._past_a_gate(event)
                 self.heads_at.append((self.at, event.kind))
             case Published():
                 self._row(event)
@@ -100,8 +113,21 @@ class _Checker:
                 self._ended(event)
             case Looked():
                 self.looked[event.run, event.what] = self.at
-            case Rewound() if event.accepted:
-                self.accepted.add(event.run)
+            case Rewound():
+                if event.accepted:
+                    self.accepted.add(event.run)
+                if event.only is not None:
+                    self.named[event.run] = event.only
+            case CatalogSetBack():
+                self._set_back(event.sequence)
+            case Retained():
+                self.log_start[event.topic_id, event.partition] = event.log_start
+            case GateClosed():
+                self.standing[event.plan_id] = self.at
+            case Abandoned():
+                self.standing.pop(event.plan_id, None)
+            case Planned():
+                self._planned(event)
             case Reset() if event.offset is None:
                 self.resets.pop(event.partition, None)
             case Reset():
@@ -121,9 +147,10 @@ class _Checker:
         if before is None:
             return
         where = f"head {head.sequence} ({head.kind})"
-        if head.sequence != before.sequence + 1:
+        # What became of the heads that a rebuilt one stands for nobody knows; it must be beyond them all.
+        if head.sequence != before.sequence + 1 and not (head.kind == "rebuilt" and head.sequence > before.sequence):
             self.say(Kind.STALE_WRITER, f"{where} follows head {before.sequence}")
-        if head.generation != before.generation + (head.kind in MOVED_ON_PURPOSE):
+        if not self._newer(before, head):
             self.say(Kind.STALE_WRITER, f"{where} is of generation {head.generation}, after {before.generation}")
         if not head.plan_id:
             return
@@ -139,10 +166,73 @@ class _Checker:
                 Kind.STALE_WRITER, f"{where} was planned at {plan.positions}, the head stood at {before.positions}"
             )
 
+    def _newer(self, before: Committed, head: Committed) -> bool:
+        """One generation further on purpose, none otherwise; after a set back beyond all that were lost."""
+        step = head.generation - before.generation
+        if head.kind not in MOVED_ON_PURPOSE:
+            return step == 0
+        known = max((h.generation for h in (before, *self.ledger.lost)), default=0)
+        return step == 1 or 0 < step <= known + 1 - before.generation or (head.kind == "rebuilt" and step > 0)
+
+    def _named_only(self, before: Committed | None, head: Committed) -> None:
+        """A rewind of some partitions moves no other one."""
+        only = self.named.get(head.run)
+        if before is None or only is None or head.kind != "rewind":
+            return
+        moved = [p for p, at in before.positions.items() if p not in only and head.positions.get(p) != at]
+        if moved:
+            self.say(Kind.STALE_WRITER, f"head {head.sequence} moves partitions {moved}, only {only} were named")
+
+    def _past_a_gate(self, head: Committed) -> None:
+        """No ingest goes past a batch at a closed gate, which stands until it is committed, given up or fenced."""
+        if head.kind in MOVED_ON_PURPOSE:
+            self.standing.clear()
+        mine = self.standing.pop(head.plan_id, None)
+        looked = self.looked.get((head.run, "gates"), -1)
+        if head.kind == "ingest" and mine is None and any(since < looked for since in self.standing.values()):
+            self.say(Kind.INVENTED, f"head {head.sequence} goes past a batch that stands at a closed gate")
+        if head.kind == "ingest":
+            self.standing.clear()  # they are fenced
+
+    def _set_back(self, to: int) -> None:
+        kept = [at for (at, _), h in zip(self.heads_at, self.ledger.heads, strict=True) if h.sequence <= to]
+        since = kept[-1] if kept else -1
+        self.heads_at = self.heads_at[: len(kept)]
+        self.ledger.set_back(to)
+        self.owed = {c: found for c, found in self.owed.items() if found[0] <= since}
+        self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
+        self.standing.clear()
+        self.set_back_at = self.at
+
+    def _planned(self, plan: Planned) -> None:
+        """Nobody plans an ingest where the group shows a head that the catalog does not have."""
+        if (
+            plan.kind != "ingest"
+            or not self.ledger.heads
+            or self.looked.get((plan.run, "group"), -1) < self.set_back_at
+        ):
+            return
+        head = self.ledger.heads[-1]
+        shown = [v for p, (_, v) in self.ledger.group.items() if v is not None and p in plan.positions]
+        if any(v > (head.generation, head.sequence) for v in shown):
+            self.say(Kind.STALE_WRITER, f"plan {plan.plan_id[:8]} goes on from a catalog that was set back")
+
     def _moves(self, before: Committed | None, head: Committed) -> None:
         """Every offset that this head passes was read and is durable, or is explained."""
         if before is None:
-            self.before |= {(head.topic_id, p): at for p, at in head.positions.items()}
+            if self.ledger.lost:
+                # The catalog was lost: what lies before its first head is not read, so somebody must have said so, in
+                # the rewind that began it or by setting the group there.
+                for p, at in sorted(head.positions.items()):
+                    if self.ledger.group.get(p) == (at, None):
+                        self.given_up |= {(head.topic_id, p, o): self.at for o in range(at)}
+                        continue
+                    start = self.log_start.get((head.topic_id, p), 0)
+                    self._skipped(head, [(head.topic_id, p, o) for o in range(start, at)])
+            self.before = {
+                (head.topic_id, p): self.log_start.get((head.topic_id, p), 0) if self.ledger.lost else at
+                for p, at in head.positions.items()
+            }
             return
         was = before.positions if before.topic_id == head.topic_id else {}
         for p, now in sorted(head.positions.items()):
@@ -161,7 +251,7 @@ class _Checker:
         if silent:
             self.gaps.update(silent)
             self.say(Kind.UNEXPLAINED_GAP, f"head {head.sequence} ({head.kind}) skips what nobody gave up", at=silent)
-        self.given_up.update(c for c in passed if c in named)
+        self.given_up |= {c: self.at for c in passed if c in named}
 
     def _passed(self, head: Committed, passed: list[Coordinate]) -> None:
         read = self.ledger.reads.get(head.plan_id, set())
@@ -285,7 +375,7 @@ class _Checker:
 
     def _what_was_never_seen(self) -> None:
         topic_id = self.ledger.topic_id
-        known = self.owed.keys() | self.given_up | self.gaps
+        known = self.owed.keys() | self.given_up.keys() | self.gaps
         unseen = [
             r.coordinate
             for r in self._visible()

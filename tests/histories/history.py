@@ -187,6 +187,27 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogSetBack:
+    """The catalog is as it was right after this head: a backup was put back. 0: lost, and another one in its place."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class GateClosed:
+    """The gate stopped this plan."""
+
+    plan_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """Somebody gave this plan up."""
+
+    plan_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Projected:
     """A run wrote the group's offsets, tagged."""
 
@@ -199,11 +220,13 @@ class Projected:
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """An operator asked for a rewind; `accepted`: what it skips was accepted by name."""
+    """An operator asked for a rewind; `accepted`: what it skips was accepted by name. `only`: of these partitions;
+    None: of all."""
 
     run: str
     word: str
     accepted: bool
+    only: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +265,9 @@ Event = (
     | Committed
     | Recorded
     | Forgotten
+    | CatalogSetBack
+    | GateClosed
+    | Abandoned
     | Projected
     | Rewound
     | Reset

@@ -11,12 +11,14 @@ from tests.histories.history import (
     Committed,
     Coordinate,
     Event,
+    Forgotten,
     Held,
     Planned,
     Produced,
     Projected,
     Published,
     Read,
+    Recorded,
     Reset,
     Settled,
     TopicMade,
@@ -44,8 +46,23 @@ class Ledger:
         self._held_pieces: dict[Identity, list[Held]] = defaultdict(list)
         self._payloads: dict[tuple[Coordinate, Identity], bytes | None] = {}
         self._decisions: set[str] = set()
+        self._events: list[Event] = []
+        self.lost: list[Committed] = []
+        """Heads of catalogs that were lost or set back."""
+
+    def set_back(self, to: int) -> None:
+        """As if of the tables only what is no later than head `to` had ever been written."""
+        kept = [h for h in self.heads if h.sequence <= to]
+        decisions = {h.decision for h in kept} - {""}
+        lost = [*self.lost, *self.heads[len(kept) :]]
+        events = [e for e in self._events if not _in_a_table(e) or _stays(e, to, decisions)]
+        self.__init__()  # type: ignore[misc]
+        for event in events:
+            self.take(event)
+        self.lost = lost
 
     def take(self, event: Event) -> None:
+        self._events.append(event)
         match event:
             case Produced():
                 self.records[event.coordinate] = event
@@ -117,9 +134,21 @@ class Ledger:
 
     def furthest(self, partition: int) -> int:
         """The furthest position that a head of today's topic ever had."""
-        mine = [h.positions.get(partition, 0) for h in self.heads if h.topic_id == self.topic_id]
+        mine = [h.positions.get(partition, 0) for h in (*self.heads, *self.lost) if h.topic_id == self.topic_id]
         return max(mine, default=0)
 
 
 def _identity(row: Held) -> Identity:
     return row.id, row.seq, row.length, bytes.fromhex(row.piece)
+
+
+def _in_a_table(event: Event) -> bool:
+    return isinstance(event, Committed | Published | Held | Recorded | Forgotten)
+
+
+def _stays(event: Event, to: int, decisions: set[str]) -> bool:
+    """Whether a copy of the tables from right after head `to` has it."""
+    if isinstance(event, Held):
+        return event.decision in decisions
+    assert isinstance(event, Committed | Published | Recorded | Forgotten)
+    return event.sequence <= to

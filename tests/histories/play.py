@@ -7,6 +7,7 @@ Then heals everything, lets quiet runs follow what refusals advise, and hands th
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,15 +18,18 @@ from tests.histories.witness import Witness
 from tests.memory.batch import Carrying, carry_through, run_batch
 from tests.memory.faults import Fault, Killed, Steps
 from tests.memory.memory_log import Mood, Visibility
+from tests.memory.memory_tables import MemoryFiles, MemoryTables
 from tests.memory.way_out import way_out
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.batch.request import Gate, rewind_target
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Unbalanced, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.stream import Limits, Reading, Stream
 
+STOPPED = re.compile(r"--plan (\S+) --gate accept")
 DEADLINE = 600
 """Effects that one run may take; the longest that any of ours takes is about a third of it."""
 WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic")
@@ -44,6 +48,7 @@ class Play(Producing):
             topic="waves",
             group="waves-batches",
             on_reset=self.random.choice(["adopt", "adopt", "refuse"]),  # type: ignore[arg-type]
+            on_closed_gate=self.random.choice(["stop", "stop", "park"]),  # type: ignore[arg-type]
             allowed_lateness=60,
             idle=30,
             search_margin=60,
@@ -52,6 +57,8 @@ class Play(Producing):
         self.runs: list[Steps] = []
         self.launched = 0
         self.healing = False
+        self.catalogs = 0
+        self.spoiled = {f"w{n}" for n in range(200) if self.random.random() < 0.1}
 
     # running
 
@@ -127,7 +134,15 @@ class Play(Producing):
         if len(self.runs) < 3:
             most = self.random.choice([1000, 1000, 7, 4, 2, 1])
             stream = self.stream.model_copy(update={"limits": Limits(max_batch_records=most)})
-            self.launch("ingest", partial(self.batch, stream, PlanRequest(), self.random.random() < 0.05))
+            request = self.random.choice([PlanRequest(), PlanRequest(), self.some_partitions()])
+            self.launch("ingest", partial(self.batch, stream, request, self.random.random() < 0.05))
+
+    def some_partitions(self) -> PlanRequest:
+        """An ingest of one partition, or one that ends at a named offset."""
+        p, at = self.a_partition()
+        if self.random.random() < 0.5:
+            return PlanRequest(only=frozenset({p}))
+        return PlanRequest(until={p: self.random.randint(at.log_start, at.end)})
 
     def backfill(self) -> None:
         if len(self.runs) < 3:
@@ -147,10 +162,13 @@ class Play(Producing):
         """A step that is tried again, perhaps beside its own zombie."""
         if len(self.runs) < 3 and self.bench.plans:
             plan = self.random.choice(list(self.bench.plans.values())[-4:])
-            self.launch(f"{plan.kind} again", partial(carry_through, self.bench, plan, Carrying(self.failing)))
+            self.launch(f"{plan.kind} again", partial(carry_through, self.bench, plan, self.carrying()))
+
+    def carrying(self, *, park: bool = False, gate: Gate = "stop") -> Carrying:
+        return Carrying(self.failing, park, self.spoiled, gate)
 
     def batch(self, stream: Stream, request: PlanRequest, park: bool = False) -> Any:
-        how = Carrying(self.failing, park)
+        how = self.carrying(park=park)
         return run_batch(self.bench, stream, request, clock_ms=self.clock_ms, how=how)
 
     def rewind(self) -> None:
@@ -161,13 +179,16 @@ class Play(Producing):
                     *map(Target, WORDS),
                     Target(offsets={p: self.random.randint(at.log_start, at.end)}),
                     Target(time_ms=START_MS + self.random.randint(0, 300) * 1000),
+                    rewind_target(self.random.choice(["earliest", "latest", "previous"]), str(p)),
+                    rewind_target(f"{p}:{self.random.choice(['earliest', 'latest', 'head', 'group'])}"),
                 ]
             )
             self.start_rewind(target, self.random.random() < 0.5)
 
     def start_rewind(self, target: Target, accepted: bool, *, far: bool = False) -> Steps:
-        word = target.word or ("offsets" if target.offsets else "a time")
-        self.history.append(Rewound(f"run-{self.launched + 1}", word, accepted))
+        word = target.word or ("offsets" if target.offsets else "parts" if target.parts else "a time")
+        named = target.only or frozenset(target.parts or target.offsets or ())
+        self.history.append(Rewound(f"run-{self.launched + 1}", word, accepted, tuple(sorted(named)) or None))
         return self.launch("rewind", partial(self.rewound, target, accepted), far=far)
 
     def rewound(self, target: Target, accepted: bool) -> Any:
@@ -192,9 +213,24 @@ class Play(Producing):
         log = self.bench.log
         p, at = self.a_partition()
         what = self.random.choice(
-            ["reset", "reset", "expiry", "retention", "partition", "snapshots", "member", "compacted", "recreated"]
+            [
+                *(
+                    "reset",
+                    "reset",
+                    "expiry",
+                    "retention",
+                    "partition",
+                    "snapshots",
+                    "member",
+                    "compacted",
+                    "recreated",
+                ),
+                *("catalog lost", "catalog set back", "head expired"),
+            ]
         )
         if what == "recreated" and (log.incarnation > 1 or self.random.random() < 0.6):
+            return
+        if what.startswith(("catalog", "head")) and (self.catalogs > 1 or not self.bench.tables.snapshots):
             return
         if what == "partition" and len(log.partitions) > 3:
             return
@@ -214,8 +250,33 @@ class Play(Producing):
                 log.live_members = [] if log.live_members else ["console-consumer at 10.0.0.1"]
             case "compacted":
                 log.compacted = not log.compacted
+            case "catalog lost":
+                self.catalog_lost()
+            case "catalog set back":
+                self.stop_everybody()
+                self.catalogs += 1
+                heads = self.bench.tables.snapshots
+                self.bench.tables.restore(heads[self.random.randrange(len(heads))].sequence)
+            case "head expired":
+                self.catalogs += 1
+                self.bench.tables.expire_head()
             case "recreated":
                 log.recreate(self.random.randint(1, 3))
+
+    def catalog_lost(self) -> None:
+        """With the host that it was on."""
+        self.stop_everybody()
+        self.catalogs += 1
+        self.bench.files = MemoryFiles()
+        self.bench.tables = MemoryTables(self.bench.files, uuid=f"6d0f4f0e-0000-4000-8000-{self.catalogs + 1:012d}")
+        self.witness.catalog_lost(self.bench.tables)
+        self.bench.gates.clear()
+
+    def stop_everybody(self) -> None:
+        """Nobody is at work on a catalog that is put back (docs/operations.md), or on one that is gone."""
+        for run in list(self.runs):
+            run.kill()
+            self.settle(run)
 
     # healing
 
@@ -239,10 +300,27 @@ class Play(Producing):
 
     def follow(self, advice: str) -> None:
         """Take the way out that a refusal names."""
+        stopped = STOPPED.search(advice)
+        if stopped is not None:
+            self.decide_at_the_gate(stopped[1])
+            return
         target = way_out(advice)
         if target is not None:
             self.ops["advice followed"] += 1
             self.start_rewind(target, True, far=self.healing)
+
+    def decide_at_the_gate(self, plan_id: str) -> None:
+        plan = self.bench.plans.get(plan_id)
+        how = self.random.choice(["accept", "park", "abandon"])
+        if plan is None:
+            return
+        self.ops["gate: " + how] += 1
+        if how == "abandon":
+            self.bench.abandoned.add(plan_id)
+            self.bench.tell("abandoned", plan_id=plan_id)
+            return
+        decided = self.carrying(park=how == "park", gate="accept" if how == "accept" else "stop")
+        self.launch(f"{plan.kind} again", partial(carry_through, self.bench, plan, decided), far=self.healing)
 
 
 def how_it_ended(run: Steps) -> tuple[str, str]:

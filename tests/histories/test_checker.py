@@ -17,9 +17,12 @@ from tests.histories import anomaly, checker, history, ledger
 from tests.histories.anomaly import Kind
 from tests.histories.checker import analyse
 from tests.histories.history import (
+    Abandoned,
+    CatalogSetBack,
     Committed,
     Ended,
     Event,
+    GateClosed,
     GateSays,
     Held,
     History,
@@ -303,3 +306,37 @@ def test_the_checker_shares_no_code_with_the_product(module: Any) -> None:
     found = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
     found += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
     assert not {name.split(".")[0] for name in found} & {"wavestitch", "consumers", "spark_apps"}
+
+
+def test_a_first_head_after_a_lost_catalog_that_skips_the_log_is_an_unexplained_gap() -> None:
+    fresh = replace(head(1, 6), run="run-2")
+    assert Kind.UNEXPLAINED_GAP in kinds(before_quiet(CatalogSetBack(0), fresh, projected(6, 1, run="run-2")))
+
+
+def test_a_catalog_that_was_set_back_owes_again_what_it_has_not_seen() -> None:
+    """Whatever was passed and published since is not passed any more; what nobody reads again is lost."""
+    assert Kind.LOST in kinds(before_quiet(CatalogSetBack(1), projected(0, 1)))
+
+
+def test_an_ingest_that_is_planned_on_a_catalog_that_was_set_back_is_a_stale_writer() -> None:
+    plan = Planned("run-2", "p2", "ingest", 1, 1, T, {0: 0}, ((0, 0, 6),))
+    found = analyse(History(before_quiet(CatalogSetBack(1), Looked("run-2", "group"), plan)))
+    assert any(a.kind is Kind.STALE_WRITER and "set back" in a.what for a in found)
+
+
+def test_an_ingest_past_a_closed_gate_is_invented() -> None:
+    past: list[Event] = [
+        GateClosed("p2"),
+        Looked("run-2", "gates"),
+        Planned("run-2", "p3", "ingest", 1, 2, T, {0: 6}, ()),
+        replace(head(3, 6), run="run-2", kind="ingest", plan_id="p3"),
+        projected(6, 3, run="run-2"),
+    ]
+    assert kinds(before_quiet(*past)) == [Kind.INVENTED]
+    assert kinds(before_quiet(past[0], Abandoned("p2"), *past[1:])) == []
+    assert kinds(before_quiet(*past[1:3], past[0], *past[3:])) == [], "who looked before cannot know"
+
+
+def test_a_rewind_that_moves_a_partition_that_was_not_named_is_a_stale_writer() -> None:
+    events = [replace(e, only=(1,)) if isinstance(e, Rewound) else e for e in a_rewind(3)]
+    assert Kind.STALE_WRITER in kinds(before_quiet(*events))

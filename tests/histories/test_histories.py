@@ -35,8 +35,9 @@ ACTS = (
     ),
     *("forged chunk", "count taught later"),
     *("recreated", "reader: empty", "reader: stale end", "reader: jump"),
+    *("catalog lost", "catalog set back", "head expired", "gate: accept", "gate: park", "gate: abandon"),
 )
-ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Transient", "StateUnknown")
+ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Transient", "StateUnknown", "GateClosed")
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.histories.history import (
+    Abandoned,
+    CatalogSetBack,
     Committed,
     Forgotten,
+    GateClosed,
     Held,
     History,
     Looked,
@@ -27,7 +30,7 @@ from tests.histories.history import (
 from tests.memory.batch import Bench
 from tests.memory.faults import under_way
 from tests.memory.memory_log import Record
-from tests.memory.memory_tables import PublishedRow, StoredHeld
+from tests.memory.memory_tables import MemoryTables, PublishedRow, StoredHeld
 
 
 class Witness:
@@ -119,6 +122,21 @@ class Witness:
     def _recorded(self, row: Any) -> None:
         counts = {int(p): dict(n) for p, n in row.partitions.items()}
         self.history.append(Recorded(under_way(), row.sequence, row.decision, counts))
+
+    def _restored(self, sequence: int) -> None:
+        self.history.append(CatalogSetBack(sequence))
+
+    def _gate_closed(self, plan_id: str) -> None:
+        self.history.append(GateClosed(plan_id))
+
+    def _abandoned(self, plan_id: str) -> None:
+        self.history.append(Abandoned(plan_id))
+
+    def catalog_lost(self, tables: MemoryTables) -> None:
+        """Another one is in its place; of the one before nobody hears any more."""
+        self._tables = tables
+        tables.tell = self._hear  # type: ignore[method-assign]
+        self.history.append(CatalogSetBack(0))
 
     def _forgotten(self, head: Any) -> None:
         self.history.append(Forgotten(head.sequence, head.decision))

@@ -160,7 +160,7 @@ class MemoryEdges:
 
     def closed_gates(self) -> list[Plan]:
         with self.bench.act("folder.closed_gates", error=Transient):
-            self.bench.tell("looked at gates")
+            self.bench.tell("looked", what="gates")
             return [p for i, p in sorted(self.bench.gates.items()) if i not in self.bench.abandoned]
 
     def reader_stops(self) -> list[ReaderStop]:

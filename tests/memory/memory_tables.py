@@ -233,8 +233,9 @@ class MemoryTables(Edge):
         """As another engine does it: a snapshot of its own (a compaction) is newest, and all older ones go."""
         if self.snapshots:
             self.headless = next(self._snapshot_ids)
-            self.expired = len(self.snapshots)
-            self.tell("headless")
+            gone, self.expired = self.snapshots[self.expired :], len(self.snapshots)
+            for head in gone:
+                self.tell("forgotten", head=head)
 
     def restore(self, sequence: int) -> None:
         """Put back a copy of the catalog from right after this head: what was committed since is in no table."""
@@ -242,6 +243,8 @@ class MemoryTables(Edge):
         self.snapshots, self.expired, self.headless = kept, min(self.expired, len(kept)), 0
         self.rows = [(s, row) for s, row in self.rows if s <= sequence]
         self.history = [b for b in self.history if b.sequence <= sequence]
+        newest = kept[-1].held if kept else None
+        self.held_main = newest.snapshot_id if newest is not None else None
         self.tell("restored", sequence=sequence)
 
     # for readers and the oracle

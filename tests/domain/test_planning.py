@@ -1,0 +1,57 @@
+"""What a plan covers, its inputs made as they come in life: by producers, open transactions, late records."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.domain.producing import letter, metadata
+from tests.memory.batch import Bench, run_batch
+from tests.memory.memory_log import MemoryLog, Visibility
+from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.stream import Stream
+
+START_MS = 1_767_614_400_000
+STREAM = Stream(name="ecg", topic="waves", group="g", search_margin=60)
+MINUTE = 60_000
+
+
+def send(
+    bench: Bench, waveform_id: str, *, at_ms: int = 0, start_ms: int = 0, seen: Visibility = Visibility.COMMITTED
+) -> None:
+    one = letter(waveform_id, 0, b"\1\0", meta=metadata(START_MS + start_ms), count=1)
+    bench.log.append(0, START_MS + at_ms, one.key, one.headers, one.value, seen)
+
+
+def published(bench: Bench) -> set[str]:
+    return {row.waveform_id for _, row in bench.tables.rows}
+
+
+def test_a_batch_ends_where_an_open_transaction_begins_and_goes_on_when_it_has_ended() -> None:
+    bench = Bench(MemoryLog("waves", 1))
+    send(bench, "before")
+    send(bench, "inside", seen=Visibility.OPEN)
+    send(bench, "behind")
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=START_MS)
+    assert published(bench) == {"before"}
+    plan = list(bench.plans.values())[-1]
+    assert [tuple(r) for r in plan.ranges] == [(0, 0, 1)]
+    with pytest.raises(Transient, match=r"behind an open transaction \(partition 0: stable end 1, high watermark 3\)"):
+        run_batch(bench, STREAM, PlanRequest(), clock_ms=START_MS)
+    bench.log.end_transactions(Visibility.COMMITTED, START_MS)
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=START_MS)
+    assert published(bench) == {"before", "inside", "behind"}
+
+
+@pytest.mark.parametrize("late_ms", [-MINUTE, 0, 2 * MINUTE, 3 * MINUTE - 1])
+def test_a_backfill_finds_what_came_earlier_or_later_by_the_search_margin(late_ms: int) -> None:
+    """The interval is about start times; records of its waveforms may bear other times."""
+    bench = Bench(MemoryLog("waves", 1))
+    send(bench, "long before", at_ms=-10 * MINUTE, start_ms=-10 * MINUTE)
+    send(bench, "wanted", at_ms=late_ms, start_ms=MINUTE)
+    send(bench, "long after", at_ms=10 * MINUTE, start_ms=10 * MINUTE)
+    scope = Scope(START_MS * 1_000_000, (START_MS + 2 * MINUTE) * 1_000_000)
+    found = run_batch(bench, STREAM, PlanRequest(PlanKind.BACKFILL, scope), clock_ms=START_MS)
+    assert not isinstance(found, NothingToDo)
+    assert published(bench) == {"wanted"}
