@@ -214,3 +214,13 @@ def test_two_rewinds_that_skip_keep_both_skips() -> None:
     rewind(bench, rewind_target("0:25"), accept_skip=True)
     rewind(bench, rewind_target("1:latest"), accept_skip=True)
     assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 20, 25), OffsetRange(1, 20, 30))
+
+
+def test_a_reset_that_comes_after_a_rewind_was_worked_out_is_left_for_the_next_plan() -> None:
+    bench = make_bench(1)
+    found = plan_rewind(STREAM, Target("earliest"), log=bench.log, tables=bench.tables, who="a test", why="to see")
+    bench.log.reset_group(0, 7)
+    apply_rewind(STREAM, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    assert shown(bench) == {0: 7}
+    with pytest.raises(Refused, match="set forward to 7"):
+        ingest(bench)

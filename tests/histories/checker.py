@@ -23,7 +23,6 @@ from tests.histories.history import (
     GateSays,
     Held,
     Looked,
-    Planned,
     Produced,
     Projected,
     Published,
@@ -80,7 +79,8 @@ class _Checker:
         self.standing: dict[str, int] = {}
         """Plans at a closed gate, and since which event."""
         self.named: dict[str, tuple[int, ...]] = {}
-        self.set_back_at = -1
+        self.shown: dict[int, tuple[int, tuple[int, int]]] = {}
+        """By partition, since when the group shows which head of today's table."""
 
     def say(
         self, kind: Kind, what: str, ids: Iterable[str] = (), at: Iterable[Coordinate] = (), event: int | None = None
@@ -122,18 +122,19 @@ class _Checker:
                 self._set_back(event.sequence)
             case Retained():
                 self.log_start[event.topic_id, event.partition] = event.log_start
-            case GateClosed():
+            case GateClosed() if self._can_still_commit(event.plan_id):
                 self.standing[event.plan_id] = self.at
             case Abandoned():
                 self.standing.pop(event.plan_id, None)
-            case Planned():
-                self._planned(event)
             case Reset() if event.offset is None:
                 self.resets.pop(event.partition, None)
+                self.shown.pop(event.partition, None)
             case Reset():
+                self.shown.pop(event.partition, None)
                 self.resets[event.partition] = self.at
             case TopicMade():
                 self.topic_made_at = self.at
+                self.shown = {}
                 self.resets = {}
             case GateSays():
                 self.refused_by_gate.add(event.id)
@@ -194,6 +195,11 @@ class _Checker:
         if head.kind == "ingest":
             self.standing.clear()  # they are fenced
 
+    def _can_still_commit(self, plan_id: str) -> bool:
+        """Whether it is an ingest that nobody has fenced; a backfill stands in nobody's way."""
+        plan, head = self.ledger.plans[plan_id], self.ledger.heads[-1]
+        return (plan.kind, plan.generation, plan.positions) == ("ingest", head.generation, head.positions)
+
     def _set_back(self, to: int) -> None:
         kept = [at for (at, _), h in zip(self.heads_at, self.ledger.heads, strict=True) if h.sequence <= to]
         since = kept[-1] if kept else -1
@@ -202,20 +208,7 @@ class _Checker:
         self.owed = {c: found for c, found in self.owed.items() if found[0] <= since}
         self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
         self.standing.clear()
-        self.set_back_at = self.at
-
-    def _planned(self, plan: Planned) -> None:
-        """Nobody plans an ingest where the group shows a head that the catalog does not have."""
-        if (
-            plan.kind != "ingest"
-            or not self.ledger.heads
-            or self.looked.get((plan.run, "group"), -1) < self.set_back_at
-        ):
-            return
-        head = self.ledger.heads[-1]
-        shown = [v for p, (_, v) in self.ledger.group.items() if v is not None and p in plan.positions]
-        if any(v > (head.generation, head.sequence) for v in shown):
-            self.say(Kind.STALE_WRITER, f"plan {plan.plan_id[:8]} goes on from a catalog that was set back")
+        self.shown = self.shown if to else {}
 
     def _moves(self, before: Committed | None, head: Committed) -> None:
         """Every offset that this head passes was read and is durable, or is explained."""
@@ -321,7 +314,13 @@ class _Checker:
     def _projected(self, event: Projected) -> None:
         # Who looked before the topic was made anew, or before a reset, cannot be fenced by anyone.
         fresh = self.looked.get((event.run, "topic"), -1) > self.topic_made_at
+        version = event.generation, event.sequence
         for p, offset in sorted(event.offsets.items()):
+            since, newest = self.shown.get(p, (self.at, version))
+            if version < newest and self.looked.get((event.run, "group"), -1) > since:
+                what = f"head {version} was shown over head {newest} on partition {p}, by a run that had seen that"
+                self.say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
+            self.shown[p] = self.at, version
             if fresh and offset > self.ledger.furthest(p):
                 self.say(
                     Kind.COMMIT_AHEAD,

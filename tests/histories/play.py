@@ -58,7 +58,7 @@ class Play(Producing):
         self.launched = 0
         self.healing = False
         self.catalogs = 0
-        self.spoiled = {f"w{n}" for n in range(200) if self.random.random() < 0.1}
+        self.spoiled = {f"w{n}" for n in range(200) if self.random.random() < 0.25}
 
     # running
 

@@ -442,6 +442,9 @@ def a_rewind_of_one_partition_moves_them_all(patch: Patch) -> None:
 
     def wrong(target: Any, sight: Any, **edges: Any) -> Any:
         found = real(target, sight, **edges)
-        return {p: sight.ends[p].log_start for p in sight.topic.partitions} | found if target.only else found
+        if sight.head is None or not (target.only or target.parts):
+            return found
+        back = {p: max(sight.ends[p].log_start, at.next_offset - 1) for p, at in sight.head.positions.items()}
+        return {p: to for p, to in back.items() if p in sight.ends} | found
 
     patch.setattr(rewind, "wanted_offsets", wrong)
