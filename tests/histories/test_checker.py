@@ -320,7 +320,7 @@ def test_a_catalog_that_was_set_back_owes_again_what_it_has_not_seen() -> None:
 
 def test_an_older_head_that_is_shown_over_a_newer_one_is_a_stale_writer() -> None:
     """As by a plan on a catalog that was set back, which takes the newer tag for an old one."""
-    over = [CatalogSetBack(1), Looked("run-2", "group"), projected(0, 1, run="run-2")]
+    over: list[Event] = [CatalogSetBack(1), Looked("run-2", "group"), projected(0, 1, run="run-2")]
     assert Kind.STALE_WRITER in kinds(before_quiet(*over))
     zombie = analyse(History(before_quiet(over[0], over[2])))
     assert not [a for a in zombie if "was shown over" in a.what], "who looked before cannot know"
