@@ -104,7 +104,7 @@ class Stand:
     def go_back(self) -> None:
         shutil.rmtree(self.folder)
         shutil.copytree(self._kept, self.folder)
-        # The group goes back, too: one that shows a later head than the catalog has tells of a catalog set back in time.
+        # The group goes back, too: if it shows a later head than the catalog has, that was set back in time.
         deployment = open_deployment(self.folder)
         head = deployment.tables(STREAM).head()
         assert head is not None

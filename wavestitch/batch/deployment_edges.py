@@ -228,7 +228,7 @@ def check_disk(landing: Path, plan: Plan) -> None:
     need = round(plan.estimated_bytes * _DISK_FACTOR)
     if need > free:
         raise Transient(
-            f"the batch needs about {need >> 20} MiB in {landing}, which has {free >> 20} MiB free; free some, or "
+            f"the batch needs about {-(-need >> 20)} MiB in {landing}, which has {free >> 20} MiB free; free some, or "
             f"lower limits.max_batch_bytes of stream {plan.stream.name}",
             need=need,
             free=free,
