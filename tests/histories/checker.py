@@ -23,10 +23,12 @@ from tests.histories.history import (
     GateSays,
     Held,
     Looked,
+    Planned,
     Produced,
     Projected,
     Published,
     Quiet,
+    Read,
     Recorded,
     Reset,
     Retained,
@@ -38,6 +40,7 @@ from tests.histories.ledger import Ledger
 
 MOVED_ON_PURPOSE = ("rewind", "adopted", "rebuilt")
 FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope")
+_ACTS = (Planned, Read, Held, Published, Committed, Recorded, Projected)
 ENDS = frozenset(
     (
         *("done", "nothing to do", "killed"),
@@ -69,6 +72,7 @@ class _Checker:
         self.before: dict[tuple[str, int], int] = {}
         self.runs: dict[str, Started] = {}
         self.looked: dict[tuple[str, str], int] = {}
+        self.acted: dict[str, int] = {}
         self.accepted: set[str] = set()
         self.resets: dict[int, int] = {}
         self.heads_at: list[tuple[int, str]] = []
@@ -92,8 +96,11 @@ class _Checker:
         before = self.ledger.heads[-1] if self.ledger.heads else None
         if isinstance(event, Projected):
             self._projected(event)
+        stood = self.ledger.group.get(event.partition) if isinstance(event, Reset) else None
         if not isinstance(event, CatalogSetBack):
             self.ledger.take(event)
+        if isinstance(event, _ACTS):
+            self.acted[event.run] = self.at
         match event:
             case Committed():
                 self._follows(before, event)
@@ -131,7 +138,8 @@ class _Checker:
                 self.shown.pop(event.partition, None)
             case Reset():
                 self.shown.pop(event.partition, None)
-                self.resets[event.partition] = self.at
+                if stood != (event.offset, None):  # otherwise nobody can see that it was done once more
+                    self.resets[event.partition] = self.at
             case TopicMade():
                 self.topic_made_at = self.at
                 self.shown = {}
@@ -312,13 +320,12 @@ class _Checker:
     # the group
 
     def _projected(self, event: Projected) -> None:
-        # Who looked before the topic was made anew, or before a reset, cannot be fenced by anyone.
-        fresh = self.looked.get((event.run, "topic"), -1) > self.topic_made_at
+        fresh = not self._could_not_know(event.run, "topic", self.topic_made_at)
         version = event.generation, event.sequence
         for p, offset in sorted(event.offsets.items()):
             since, newest = self.shown.get(p, (self.at, version))
-            if version < newest and self.looked.get((event.run, "group"), -1) > since:
-                what = f"head {version} was shown over head {newest} on partition {p}, by a run that had seen that"
+            if version < newest and not self._could_not_know(event.run, "group", since):
+                what = f"head {version} was shown over head {newest} on partition {p}, by a run that could see that"
                 self.say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
             self.shown[p] = self.at, version
             if fresh and offset > self.ledger.furthest(p):
@@ -328,11 +335,16 @@ class _Checker:
                     at=[(event.topic_id, p, offset)],
                 )
             reset_at = self.resets.pop(p, None)
-            if reset_at is None or self.looked.get((event.run, "group"), -1) < reset_at:
+            if reset_at is None or self._could_not_know(event.run, "group", reset_at):
                 continue
             if not any(at > reset_at and kind in (*MOVED_ON_PURPOSE, "first") for at, kind in self.heads_at):
                 what = f"a reset of the group on partition {p} was written over and never taken over"
                 self.say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
+
+    def _could_not_know(self, run: str, what: str, happened: int) -> bool:
+        """Who looked, then writes, and in between it happened, cannot be fenced by anyone. Who has done anything but
+        look since then has no such excuse."""
+        return self.acted.get(run, -1) < self.looked.get((run, what), -1) < happened
 
     # runs
 

@@ -32,6 +32,7 @@ from wavestitch.contracts.decision import Evidence
 from wavestitch.contracts.disagreement import Doubt
 from wavestitch.contracts.pending_decision import PendingDecision
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.ports import TopicView
 from wavestitch.contracts.position import HeadKind, Position
 from wavestitch.contracts.reasons import Fate, Reason
 from wavestitch.contracts.stop_rule import StopRule
@@ -256,13 +257,28 @@ def a_position_that_retention_overtook_moves_silently(patch: Patch) -> None:
 
 @shows(Kind.COMMIT_AHEAD)
 def the_group_is_put_one_too_far(patch: Patch) -> None:
-    real = commit_offsets.project
+    real = commit_offsets._project
 
     def wrong(stream: Any, head: Any, **edges: Any) -> str:
         far = {p: at._replace(next_offset=at.next_offset + 1) for p, at in head.positions.items()}
         return real(stream, replace(head, positions=far), **edges)
 
-    patch.setattr(commit_offsets, "project", wrong)
+    patch.setattr(commit_offsets, "_project", wrong)
+
+
+@shows(Kind.COMMIT_AHEAD)
+def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> None:
+    real = commit_offsets._project
+
+    class Blind:
+        def __init__(self, log: Any, topic_id: str) -> None:
+            self.commit_group = log.commit_group
+            self.topic = lambda name: TopicView(name, topic_id, (), False, 0)
+
+    def wrong(stream: Any, head: Any, *, log: Any, **more: Any) -> str:
+        return real(stream, head, log=Blind(log, head.topic_id), **more)  # type: ignore[arg-type]
+
+    patch.setattr(commit_offsets, "_project", wrong)
 
 
 @shows(Kind.COMMIT_AHEAD)
@@ -340,6 +356,11 @@ def a_commit_that_lost_is_put_on_top_of_what_won(patch: Patch) -> None:
 @shows(Kind.STALE_WRITER)
 def a_foreign_tag_is_overwritten(patch: Patch) -> None:
     patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
+
+
+@shows(Kind.STALE_WRITER)
+def a_head_is_written_over_a_reset_that_came_after_it(patch: Patch) -> None:
+    patch.setattr(commit_offsets, "left_alone", lambda *_, **__: set())
 
 
 @shows(Kind.STALE_WRITER)

@@ -279,6 +279,27 @@ def test_a_reset_after_the_last_look_can_be_fenced_by_nobody() -> None:
     assert kinds(events) == []
 
 
+def test_who_committed_since_its_last_look_at_the_group_has_no_excuse_for_writing_over_a_reset() -> None:
+    """As a rewind that looks, commits, and writes without looking again."""
+    seen: list[Event] = [Started("run-2", "rewind", 100), Looked("run-2", "topic"), Looked("run-2", "group")]
+    rewind = replace(head(3, 0), run="run-2", generation=2, kind="rewind")
+    told: list[Event] = [projected(0, 3, 2, run="run-2"), Ended("run-2", "done", 30)]
+    written_over = before_quiet(*seen, rewind, Reset(T, 0, 2), *told)
+    assert [a.what for a in analyse(History(written_over)) if a.kind is Kind.STALE_WRITER] == [
+        "a reset of the group on partition 0 was written over and never taken over"
+    ]
+    at_the_last_moment = before_quiet(*seen, rewind, Looked("run-2", "group"), Reset(T, 0, 2), *told)
+    assert not [a for a in analyse(History(at_the_last_moment)) if a.kind is Kind.STALE_WRITER]
+
+
+def test_a_reset_to_where_somebody_had_reset_the_group_before_is_seen_by_nobody() -> None:
+    seen: list[Event] = [Started("run-2", "rewind", 100), Looked("run-2", "topic"), Looked("run-2", "group")]
+    rewind = replace(head(3, 0), run="run-2", generation=2, kind="rewind")
+    again: list[Event] = [Looked("run-2", "group"), projected(0, 3, 2, run="run-2"), Ended("run-2", "done", 30)]
+    events = before_quiet(Reset(T, 0, 2), *seen, rewind, Reset(T, 0, 2), *again)
+    assert not [a for a in analyse(History(events)) if a.kind is Kind.STALE_WRITER]
+
+
 def test_a_waveform_that_came_late_is_not_lost_when_a_later_head_has_it() -> None:
     rest = cut("w2", [b"\x07\x00", b"\x08\x00"], meta=metadata(NOW))[1]
     row = Published(
@@ -322,7 +343,9 @@ def test_an_older_head_that_is_shown_over_a_newer_one_is_a_stale_writer() -> Non
     """As by a plan on a catalog that was set back, which takes the newer tag for an old one."""
     over: list[Event] = [CatalogSetBack(1), Looked("run-2", "group"), projected(0, 1, run="run-2")]
     assert Kind.STALE_WRITER in kinds(before_quiet(*over))
-    zombie = analyse(History(before_quiet(over[0], over[2])))
+    events = before_quiet(over[0], over[2])
+    events.insert(events.index(projected(6, 2)), over[1])
+    zombie = analyse(History(events))
     assert not [a for a in zombie if "was shown over" in a.what], "who looked before cannot know"
 
 

@@ -1,14 +1,18 @@
-"""Step 6, last: project the head's positions into the consumer group, for Kafka's own tools. Never the truth (I4)."""
+"""Step 6, last: project the head's positions into the consumer group, for Kafka's own tools. Never the truth (I4).
+
+Whoever writes looks right before, after any commit of its own: first at the group, where a reset by somebody else stays
+for the next plan to take over, then at the topic, which may have been made anew. Nothing else lies in between.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, Tables
 from wavestitch.contracts.position import GroupOffset, Head
-from wavestitch.contracts.protocol import may_project
+from wavestitch.contracts.protocol import left_alone, may_project
 from wavestitch.contracts.stream import Stream
 
 _TRIES = 5
@@ -23,10 +27,7 @@ def commit_offsets(stream: Stream, *, log: Log, tables: Tables) -> str:
     head, group, table = _look(stream, log=log, tables=tables)
     if not may_project(head, group, table=table):
         return f"group {stream.group} was reset by somebody else; left alone for the next plan to take over"
-    # Asked last: on a topic that was made anew these offsets would lie beyond data that nobody has read (I4).
-    if log.topic(stream.topic).topic_id != head.topic_id:
-        return f"topic {stream.topic} was recreated; group {stream.group} left alone until the stream is rewound to it"
-    return project(stream, head, log=log, tables=tables, table=table)
+    return _project(stream, head, table=table, log=log)
 
 
 def _look(stream: Stream, *, log: Log, tables: Tables) -> tuple[Head, dict[int, GroupOffset | None], str | None]:
@@ -45,13 +46,31 @@ def _look(stream: Stream, *, log: Log, tables: Tables) -> tuple[Head, dict[int, 
     raise Transient(f"stream {stream.name}: the head changed {_TRIES} times beside the group; try again")
 
 
-def project(
-    stream: Stream, head: Head, *, log: Log, tables: Tables, leave: Collection[int] = (), table: str | None = None
+def show_head(
+    stream: Stream,
+    head: Head,
+    seen: Mapping[int, GroupOffset | None],
+    *,
+    log: Log,
+    tables: Tables,
+    moved: Collection[int] | None = None,
 ) -> str:
-    """Write `head` into the group, whatever stands there, the partitions to `leave` excepted. `table`: its UUID, where
-    that was asked before: nothing shall lie between the last look and this."""
-    table = table or tables.table_uuid()
+    """Write a head that was just committed, or one that is shown in part, into the group.
+
+    `seen`: the group as that head was worked out on. It is the answer to what somebody had reset by then, of the
+    partitions that it `moved` (all unless given); what was reset since, or elsewhere, is left alone.
+    """
+    table = tables.table_uuid()
+    group = log.group_offsets(stream.group, stream.topic, sorted(head.positions))
+    answered = {p: seen.get(p) for p in (head.positions if moved is None else moved)}
+    return _project(stream, head, table=table, log=log, leave=left_alone(head, group, table=table, answered=answered))
+
+
+def _project(stream: Stream, head: Head, *, table: str | None, log: Log, leave: Collection[int] = ()) -> str:
     assert table is not None, "a head was read, so its table is there"
+    # Asked last: on a topic that was made anew these offsets would lie beyond data that nobody has read (I4).
+    if log.topic(stream.topic).topic_id != head.topic_id:
+        return f"topic {stream.topic} was recreated; group {stream.group} left alone until the stream is rewound to it"
     written = {p: at for p, at in head.positions.items() if p not in leave}
     log.commit_group(stream.group, stream.topic, written, head.tag(table).encode())
     moved = ", ".join(f"{p}:{at.next_offset}" for p, at in sorted(written.items()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wavestitch.batch.backlog import refuse_overtaken
-from wavestitch.batch.commit_offsets import project
+from wavestitch.batch.commit_offsets import show_head
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import PlanKind
@@ -41,14 +41,14 @@ def reconcile_head(
                 head, why = _first_head(stream, topic, log, group)
                 if apply:
                     head = tables.commit(None, head, [])
-                    project(stream, head, log=log, tables=tables)
+                    show_head(stream, head, group, log=log, tables=tables)
                 return head, why
             found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)
             if found.adopt is not None:
                 _refuse_skipped_start(stream, found.adopt, log.ends(topic.name, topic.partitions))
                 head = tables.commit(head, found.adopt, []) if apply else found.adopt
             if found.project and apply:
-                project(stream, head, log=log, tables=tables)
+                show_head(stream, head, group, log=log, tables=tables)
             return head, found.why
         except CommitConflict:
             continue

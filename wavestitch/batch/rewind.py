@@ -8,9 +8,9 @@ are never moved, nor is what the group says of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from wavestitch.batch.commit_offsets import project
+from wavestitch.batch.commit_offsets import show_head
 from wavestitch.batch.rebuilt_head import rebuild_head
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours, parse_tag
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
 from wavestitch.contracts.stream import Stream
 
 __all__ = ["TARGETS", "Rewind", "Target", "apply_rewind", "plan_rewind"]
@@ -28,15 +28,15 @@ __all__ = ["TARGETS", "Rewind", "Target", "apply_rewind", "plan_rewind"]
 class Rewind:
     """A rewind as it would be. `moves` per partition that was named (from, to); `skipped` what nobody would read any
     more; `settles`: the sentence of a disagreement of group and catalog that it ends. `base` None: a first head, or
-    with `remains` one in place of a head that was expired. `remarks`: what it is made from, and what is not known."""
+    with `remains` one in place of a head that was expired. `remarks`: what it is made from, and what is not known.
+    `group`: what it showed when this was worked out."""
 
     base: Head | None
     head: Head
     moves: Mapping[int, tuple[int | None, int]]
     skipped: tuple[OffsetRange, ...]
+    group: Mapping[int, GroupOffset | None]
     settles: str = ""
-    group: Mapping[int, GroupOffset | None] = field(default_factory=dict)
-    """What the group showed when it was worked out."""
     remains: Remains | None = None
     remarks: tuple[str, ...] = ()
 
@@ -63,7 +63,7 @@ def plan_rewind(stream: Stream, target: Target, *, log: Log, tables: Tables, who
         )
     moves, skipped = _moves(sight, target, wanted_offsets(target, sight, log=log, tables=tables))
     note = f"rewind to {target} by {name_of_person(who)}: {reason}"
-    return Rewind(head, _head_after(sight, target, moves, skipped, note), moves, skipped, settles, group)
+    return Rewind(head, _head_after(sight, target, moves, skipped, note), moves, skipped, group, settles)
 
 
 def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log, tables: Tables) -> Head:
@@ -85,9 +85,7 @@ def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log,
             "changed, look at it again"
         ) from None
     try:
-        group = log.group_offsets(stream.group, stream.topic, sorted(head.positions))
-        if not _shows_newer(head, group, tables.table_uuid()):
-            project(stream, head, log=log, tables=tables, leave=_resets_to_take_over(rewind, group))
+        show_head(stream, head, rewind.group, log=log, tables=tables, moved=rewind.moves.keys())
     except WavestitchError as error:
         # Not undone: positions are the head's, and this error must not be taken for a rewind that did not happen.
         raise type(error)(
@@ -96,19 +94,6 @@ def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log,
             **error.facts,
         ) from error
     return head
-
-
-def _shows_newer(head: Head, group: Mapping[int, GroupOffset | None], table: str | None) -> bool:
-    """Whether somebody who came after this rewind was faster to show it."""
-    tags = [parse_tag(found.metadata) for found in group.values() if found is not None]
-    return any(t is not None and t.table == table and t.version > head.version for t in tags)
-
-
-def _resets_to_take_over(rewind: Rewind, group: Mapping[int, GroupOffset | None]) -> set[int]:
-    """Partitions that somebody has reset, and the rewind is not the answer to it: they were not named, or the reset
-    came after it was worked out. The next plan takes them over."""
-    reset = {p for p, found in group.items() if found is not None and not is_ours(found.metadata)}
-    return {p for p in reset if p not in rewind.moves or group[p] != rewind.group.get(p)}
 
 
 def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str) -> Rewind:
@@ -121,7 +106,7 @@ def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str) -> Rew
     sight = Sight(stream, None, topic, ends, group, remains.table)
     found = rebuild_head(sight, remains, tables.batches(), note=note)
     moves: dict[int, tuple[int | None, int]] = {p: (None, at.next_offset) for p, at in found.head.positions.items()}
-    return Rewind(None, found.head, moves, found.skipped, group=group, remains=remains, remarks=found.remarks)
+    return Rewind(None, found.head, moves, found.skipped, group, remains=remains, remarks=found.remarks)
 
 
 def _settled(sight: Sight, target: Target) -> str:

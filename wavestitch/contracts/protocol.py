@@ -140,3 +140,19 @@ def may_project(head: Head, group: Mapping[int, GroupOffset | None], *, table: s
     of another table or of a newer head."""
     foreign = any(found is not None and not is_ours(found.metadata) for found in group.values())
     return bool(head.positions) and not foreign and find_disagreement(head, group, table=table) is None
+
+
+def left_alone(
+    head: Head,
+    group: Mapping[int, GroupOffset | None],
+    *,
+    table: str | None,
+    answered: Mapping[int, GroupOffset | None],
+) -> set[int]:
+    """The partitions that this head is not written over, as the group stands right before: all of them where it shows
+    a newer head, and otherwise those that somebody has reset, unless that is what this head is the answer to."""
+    tags = [parse_tag(found.metadata) for found in group.values() if found is not None]
+    if any(t is not None and t.table == table and t.version > head.version for t in tags):
+        return set(head.positions)
+    reset = {p for p, found in group.items() if found is not None and not is_ours(found.metadata)}
+    return {p for p in reset if p not in answered or group[p] != answered[p]}
