@@ -31,8 +31,9 @@ from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.secret_reference import proof_of
 
 _ARGV = (sys.executable, "-P", "-m", "consumers.unit_process")  # -P: nothing is imported from the working directory
-# The client has threads of its own for each slice. With a heap for each of them, too, freed memory stays in pieces.
-_FEW_HEAPS = {"MALLOC_ARENA_MAX": "2"}
+# The client has threads of its own for each slice. With a heap for each of them, too, freed memory stays in pieces. And
+# numpy's algebra, which is not used, would take 40 MiB for each processor of the machine.
+_FEW_HEAPS = {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1"}
 
 OnProgress = Callable[[int, int, int], None]
 """Called with a unit and the records and bytes of it that were read so far."""

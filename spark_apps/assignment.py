@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # Only for annotations: see `stitch_job`.
     from wavestitch.contracts.assembly import Assembly, ChunkFacts
 
-ASSIGNMENT_FORMAT = b"2"
+ASSIGNMENT_FORMAT = b"3"
 _PIECE = (
     ("file", pa.int32()),  # number of the landing file in the job
     ("row", pa.int64()),  # row in that file, over all its record batches
@@ -30,6 +30,7 @@ _PIECE = (
     ("timestamp_ms", pa.int64()),
     ("count", pa.int32()),  # ws-count; -1 where the chunk does not say it
     ("crc", pa.uint32()),
+    ("digest", pa.string()),  # ws-digest of this chunk, which its CRC covers
     ("length", pa.int32()),
     ("piece", pa.binary(32)),
 )
@@ -37,7 +38,7 @@ ASSIGNMENT = pa.schema(
     [
         ("waveform_id", pa.string()),
         ("meta", pa.string()),
-        ("digest", pa.string()),  # ws-digest; null where no chunk carried one
+        ("digest", pa.string()),  # ws-digest; null where no chunk carried one, or an operator vouches for the bytes
         ("pieces", pa.list_(pa.struct(list(_PIECE)))),  # in order of sequence, 0 to count - 1
     ],
     metadata={b"wavestitch.assignment-format": ASSIGNMENT_FORMAT},
@@ -82,7 +83,7 @@ def write_assignment(folder: Path, assemblies: Sequence[Assembly]) -> str:
         [
             pa.array([a.waveform_id for a in assemblies], pa.string()),
             pa.array([a.pieces[0].meta for a in assemblies], pa.string()),
-            pa.array([_digest(*a.pieces, *a.repeats) for a in assemblies], pa.string()),
+            pa.array([a.digest for a in assemblies], pa.string()),
             pa.ListArray.from_arrays(
                 pa.array(ends, pa.int32()), pa.StructArray.from_arrays(columns, fields=[pa.field(*f) for f in _PIECE])
             ),
@@ -111,7 +112,7 @@ def read_assignment(path: Path) -> Assignment:
     first: Ints = np.concatenate(([0], np.cumsum(lists.value_lengths().to_numpy(), dtype=np.int64)))
     # Digests of 32 bytes as numbers, too: of an array of bytes objects each would be an object.
     columns = {name: flat.field(i) for i, (name, _) in enumerate(_PIECE)}
-    pieces = {n: _digests(c) if n == "piece" else c.to_numpy() for n, c in columns.items()}
+    pieces = {n: _values(n, c) for n, c in columns.items()}
     return Assignment(
         waveform_ids=table.column("waveform_id").to_pylist(),
         metas=table.column("meta").to_pylist(),
@@ -120,6 +121,12 @@ def read_assignment(path: Path) -> Assignment:
         pieces=pieces,
         sizes=np.add.reduceat(pieces["length"], first[:-1], dtype=np.int64),
     )
+
+
+def _values(name: str, column: Any) -> Any:
+    if name == "digest":
+        return column.to_pylist()
+    return _digests(column) if name == "piece" else column.to_numpy()
 
 
 def _digests(column: pa.FixedSizeBinaryArray) -> npt.NDArray[np.uint8]:
@@ -133,8 +140,3 @@ def _digests(column: pa.FixedSizeBinaryArray) -> npt.NDArray[np.uint8]:
 def _said(piece: ChunkFacts, name: str) -> Any:
     found = getattr(piece, name)
     return -1 if found is None and name == "count" else found
-
-
-def _digest(*copies: ChunkFacts) -> str | None:
-    # The CRC does not cover ws-digest: a repeated last chunk may carry one although the copy that was taken does not.
-    return next((c.digest for c in copies if c.digest is not None), None)

@@ -18,7 +18,8 @@ import xxhash
 
 from spark_apps.assignment import Assignment, Ints
 from spark_apps.landed_payload import LandedPayload, altered, locate_pieces
-from wavestitch.contracts.chunk_header import ascii_count, chunk_crc
+from wavestitch.contracts.chunk_header import chunk_crc
+from wavestitch.contracts.chunk_proof import Bound
 from wavestitch.contracts.errors import Altered
 
 Bytes = npt.NDArray[np.uint8]
@@ -94,10 +95,11 @@ class Gatherer:
         cut = slice(a.first[w], a.first[w + 1])
         waveform_id, meta = a.waveform_ids[w].encode(), a.metas[w].encode()
         begin = 0
-        said = zip(a.pieces["length"][cut].tolist(), a.pieces["count"][cut], a.pieces["crc"][cut], strict=True)
-        for seq, (length, count, crc) in enumerate(said):
-            counted = ascii_count(None if count < 0 else int(count))
-            seen = chunk_crc(waveform_id, b"%d" % seq, counted, meta, samples[begin : begin + length])
+        said = zip(*(a.pieces[name][cut] for name in ("length", "count", "digest", "crc")), strict=True)
+        for seq, (length, count, digest, crc) in enumerate(said):
+            counted = b"" if count < 0 else b"%d" % count
+            bound = Bound(waveform_id, b"%d" % seq, counted, meta, digest.encode() if digest else b"")
+            seen = chunk_crc(bound, samples[begin : begin + length])
             if seen != crc:
                 raise self._altered(w, seq, seen)
             begin += length

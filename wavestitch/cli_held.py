@@ -101,7 +101,7 @@ def _list(deployment: Deployment, stream: str, wanted: Selection, most: int, as_
     more = page[most - 1].waveform_id if len(page) > most else None
     if as_json:
         rows = [_summary(one) for one in page[:most]]
-        print(json.dumps({"chunks": counts, "waveforms": rows, "after": more}, indent=1, default=str))
+        _print_json({"chunks": counts, "waveforms": rows, "after": more})
     else:
         console_held.show_list(stream, counts, page[:most], after=more)
 
@@ -114,12 +114,14 @@ def _show(deployment: Deployment, stream: str, wanted: Selection, as_json: bool)
     if not found:
         raise BadInput(f"nothing of {wanted.ids[0]!r} is held; `wavestitch held {stream}` lists what is")
     if as_json:
-        print(
-            json.dumps([{**_summary(one), "held": [_row(h) for h in one.held]} for one in found], indent=1, default=str)
-        )
+        _print_json([{**_summary(one), "held": [_row(h) for h in one.held]} for one in found])
         return
     for one in found:
         console_held.show_waveform(one, definition)
+
+
+def _print_json(what: Any) -> None:
+    print(json.dumps(what, indent=1, default=str))
 
 
 def _summary(one: HeldWaveform) -> dict[str, Any]:
@@ -158,6 +160,6 @@ def _decide(
         shown = {k: v for k, v in asdict(found).items() if k != "plan"}
         ids = found.plan.choice.ids if found.plan.choice is not None else ()
         result = None if done is None else asdict(done)
-        print(json.dumps({"plan": found.plan.plan_id, "ids": ids, **shown, "done": result}, indent=1, default=str))
+        _print_json({"plan": found.plan.plan_id, "ids": ids, **shown, "done": result})
     else:
         console_held.show_decision(found, done)

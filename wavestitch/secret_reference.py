@@ -18,12 +18,12 @@ from wavestitch.contracts.stream import Stream
 def proof_of(stream: Stream, *, environment: Mapping[str, str] | None = None) -> ChunkProof:
     """What the chunks of a stream must carry, its key looked up. Raises `BadInput` where that is not to be had."""
     if stream.proof != "mac":
-        return ChunkProof(stream.proof)
+        return ChunkProof(stream.proof, topic=stream.topic)
     where = f"the proof_key of stream {stream.name}"
     key = _read(str(stream.proof_key), where, os.environ if environment is None else environment)
     if not LEAST_KEY_BYTES <= len(key) <= MOST_KEY_BYTES:
         raise BadInput(f"{where} has {len(key)} bytes; allowed are {LEAST_KEY_BYTES} to {MOST_KEY_BYTES}")
-    return ChunkProof("mac", key)
+    return ChunkProof("mac", key, stream.topic)
 
 
 def _read(reference: str, where: str, environment: Mapping[str, str]) -> bytes:

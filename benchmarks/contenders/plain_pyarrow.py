@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.children import serve
-from wavestitch.contracts.chunk_header import chunk_crc
+from wavestitch.contracts.chunk_header import bound_of, chunk_crc
 from wavestitch.contracts.rows import texts_of
 
 _GROUP_BYTES = 64 << 20
@@ -34,6 +34,7 @@ class _Piece(NamedTuple):
     crc: int
     pieces: int
     meta: str
+    digest: str | None
 
 
 def stitch(job: dict[str, Any]) -> dict[str, Any]:
@@ -56,10 +57,10 @@ def _pieces(batch: Any, number: int, buffers: list[Any]) -> list[_Piece]:
     payload = batch.column("payload")
     buffers.append(payload.buffers()[2])
     ends = memoryview(payload.buffers()[1]).cast("i")[payload.offset : payload.offset + len(payload) + 1].tolist()
-    columns = [batch.column(c).to_pylist() for c in ("waveform_id", "seq", "crc", "count")]
+    columns = [batch.column(c).to_pylist() for c in ("waveform_id", "seq", "crc", "count", "digest")]
     return [
-        _Piece(wid, seq, number, ends[i], ends[i + 1], crc, count, meta)
-        for i, (wid, seq, crc, count, meta) in enumerate(zip(*columns, texts_of(batch), strict=True))
+        _Piece(wid, seq, number, ends[i], ends[i + 1], crc, count, meta, digest)
+        for i, (wid, seq, crc, count, digest, meta) in enumerate(zip(*columns, texts_of(batch), strict=True))
     ]
 
 
@@ -102,10 +103,10 @@ def _waveform(mine: list[_Piece], buffers: list[Any]) -> tuple[str, str, int, An
     first = mine[0]
     if [p.seq for p in mine] != list(range(first.pieces)):
         raise RuntimeError(f"waveform {first.waveform_id} is not whole")
-    wid, meta = first.waveform_id.encode(), first.meta.encode()
     views = [memoryview(buffers[p.batch])[p.begin : p.end] for p in mine]
     for p, view in zip(mine, views, strict=True):
-        if chunk_crc(wid, b"%d" % p.seq, b"%d" % p.pieces, meta, view) != p.crc:
+        bound = bound_of(first.waveform_id, p.seq, p.pieces, meta=first.meta, digest=p.digest)
+        if chunk_crc(bound, view) != p.crc:
             raise RuntimeError(f"waveform {first.waveform_id}: chunk {p.seq} has another CRC")
     joined = all(a.batch == b.batch and a.end == b.begin for a, b in pairwise(mine))
     data = (

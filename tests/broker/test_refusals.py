@@ -134,7 +134,7 @@ def test_a_reset_forward_is_not_taken_over_by_itself(
     plan(whole)
     where = ["--bootstrap-server", broker.bootstrap, "--group", whole.group, "--topic", whole.topic]
     run_kafka_tool(java_home, kafka_jars, RESET, [*where, "--reset-offsets", "--to-latest", "--execute"])
-    with pytest.raises(Refused, match=r"would be skipped: accept that by name with .*--to group --accept-skip"):
+    with pytest.raises(Refused, match=r"would be skipped .*: accept that by name with .*--to group --accept-skip"):
         plan(whole)
     rewound(whole, Target(word="head"))
     assert "nothing" not in plan(whole)
@@ -156,8 +156,8 @@ def test_expired_group_offsets_are_written_again_from_the_head(whole: Deployment
 def test_a_full_disk_is_found_before_anything_is_read(whole: DeploymentRig, monkeypatch: pytest.MonkeyPatch) -> None:
     whole.send(cut(recordings(2)))
     # The disk's answer is the one thing here that a test cannot have for real without a disk of its own.
-    monkeypatch.setattr(deployment_edges.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1 << 20})())
-    with pytest.raises(Transient, match=r"needs about \d+ MiB in .*landing, which has 1 MiB free"):
+    monkeypatch.setattr(deployment_edges.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    with pytest.raises(Transient, match=r"needs about 1 MiB in .*landing, which has 0 MiB free"):
         plan(whole)
 
 

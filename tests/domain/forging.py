@@ -37,11 +37,15 @@ def same_crc(body: bytes, *, prefix: bytes, target: int) -> bytes:
 def forged(one: Letter) -> Letter:
     """Another value with the same headers, which fit it, too; where it is long enough for that."""
     h = dict(one.headers)
-    said = (one.key or h["ws-id"] or b"", h["ws-seq"] or b"", h.get("ws-count") or b"", h["ws-meta"] or b"", b"")
+    said = (one.key or h["ws-id"] or b"", h["ws-seq"] or b"", h.get("ws-count") or b"", h["ws-meta"] or b"")
     value = one.value or b""
     body = bytes(b ^ 0xFF for b in value[:-4])
     target = int(h["ws-crc"] or b"", 16)
-    return one._replace(value=same_crc(body, prefix=b"\0".join(said), target=target) if body else value)
+    return one._replace(
+        value=same_crc(body, prefix=b"\0".join((*said, h.get("ws-digest") or b"", b"")), target=target)
+        if body
+        else value
+    )
 
 
 def same_crc_and_xxh3(true: bytes, wish: bytes, *, prefix: bytes) -> bytes:

@@ -78,8 +78,10 @@ class Sent:
             value = self.raw[at * size : (at + count) * size]
             at += count
             numbers = (str(seq).encode(), str(len(self.pieces)).encode())
-            bound = b"\0".join([self.waveform_id.encode(), *numbers, self.meta.encode(), value])
             last = seq == len(self.pieces) - 1
+            digest = (self.true_digest if self.digest == "right" else self.digest) if last else None
+            whole = (digest or "").encode()
+            bound = b"\0".join([self.waveform_id.encode(), *numbers, self.meta.encode(), whole, value])
             found.append(
                 {
                     "timestamp_ms": self.record_ms + seq,
@@ -89,7 +91,7 @@ class Sent:
                     "crc": zlib.crc32(bound),
                     "length": len(value),
                     "meta": self.meta,
-                    "digest": (self.true_digest if self.digest == "right" else self.digest) if last else None,
+                    "digest": digest,
                     "piece": hashlib.sha256(hashlib.sha256(self.meta.encode()).digest() + value).digest(),
                     "payload": value,
                 }

@@ -75,7 +75,8 @@ def _piece(sent: Sent) -> Piece:
     assert 1 <= len(raw_id) <= 256
     seq, count = _number(h["ws-seq"]), _number(h["ws-count"]) if "ws-count" in h else None
     assert count is None or seq < count
-    crc = zlib.crc32(b"\0".join((raw_id, h["ws-seq"], h.get("ws-count", b""), h["ws-meta"], sent.value)))
+    said = (raw_id, h["ws-seq"], h.get("ws-count", b""), h["ws-meta"], h.get("ws-digest", b""))
+    crc = zlib.crc32(b"\0".join((*said, sent.value)))
     assert h["ws-crc"] == f"{crc:08x}".encode()
     meta = json.loads(h["ws-meta"])
     assert len(sent.value) % WIDTH[meta["sample_format"]] == 0
@@ -123,11 +124,10 @@ class Truth:
         digests = {p.digest for p in self.pieces if p.digest is not None}
         claimed = meta.get("sample_count")
         start_ms = meta["start_time_ns"] // 1_000_000
-        first_ms = min(p.time_ms for p in self.pieces)
         return (
             digests <= {xxhash.xxh3_128_hexdigest(self.samples)}
             and claimed in (None, len(self.samples) // WIDTH[meta["sample_format"]])
-            and abs(start_ms - first_ms) <= WEEK_MS
+            and min(abs(start_ms - p.time_ms) for p in self.pieces) <= WEEK_MS
         )
 
     @property

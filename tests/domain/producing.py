@@ -53,7 +53,7 @@ def letter(
     """One valid chunk."""
     raw_id, raw_seq = waveform_id.encode(), b"%d" % seq
     raw_count = b"" if count is None else b"%d" % count
-    crc = zlib.crc32(b"\0".join((raw_id, raw_seq, raw_count, meta, value)))
+    crc = zlib.crc32(b"\0".join((raw_id, raw_seq, raw_count, meta, (digest or "").encode(), value)))
     headers: list[tuple[str, bytes | None]] = [("ws-version", b"2"), ("ws-seq", raw_seq), ("ws-meta", meta)]
     headers.append(("ws-crc", b"%08x" % crc))
     if count is not None:
@@ -115,8 +115,8 @@ def lied(about: Letter, lie: Lie) -> Letter:
             claims["ws-version"] = b"1"
         case Lie.HALF_A_SAMPLE:
             meta, short = claims["ws-meta"], (value or b"")[:1]
-            said = (raw_id, claims["ws-seq"] or b"", claims.get("ws-count") or b"", meta or b"", short)
-            crc = zlib.crc32(b"\0".join(said))
+            said = (raw_id, claims["ws-seq"] or b"", claims.get("ws-count") or b"", meta or b"")
+            crc = zlib.crc32(b"\0".join((*said, claims.get("ws-digest") or b"", short)))
             return Letter(key, tuple((claims | {"ws-crc": b"%08x" % crc}).items()), short)
         case Lie.TWICE:
             return Letter(key, (*headers, ("ws-seq", b"0")), value)

@@ -117,7 +117,7 @@ def facts(
         waveform_id=f"w{partition}",
         seq=offset,
         count=None,
-        crc=zlib.crc32(payload or b"", 0 if reason else zlib.crc32(b"w%d\0%d\0\0%s\0" % (partition, offset, META))),
+        crc=zlib.crc32(payload or b"", 0 if reason else zlib.crc32(b"w%d\0%d\0\0%s\0\0" % (partition, offset, META))),
         length=len(payload or b""),
         meta=META.decode(),
         digest=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan, step_publish, step_read, step_reassemble, step_validate
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
-from wavestitch.contracts.errors import Fenced, GateClosed, Refused
+from wavestitch.contracts.errors import Fenced, GateClosed, NewerFormat, Refused
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate
 
 START_MS = 1_767_614_400_000
 STREAM = Stream(name="ecg", topic="waves", group="g")
@@ -144,11 +146,23 @@ def test_on_disk_a_closed_gate_is_found_until_its_batch_is_abandoned(bench: Benc
     folder = WorkFolder(tmp_path, "ecg", plan.plan_id)
     folder.create(plan)
     assert closed_gates(tmp_path, "ecg") == []
-    folder.write_digested(GATE_CLOSED, '{"closed": ["too few"]}')
-    folder.write_digested(GATE_CLOSED, '{"closed": ["judged again, by newer data"]}')
+    for why in ("too few", "judged again, by newer data"):
+        kept = folder.write_digested(GATE_CLOSED, CLOSED_GATES.text(ClosedGate(plan.plan_id, (why,))))
     assert closed_gates(tmp_path, "ecg") == [plan]
+    kept.chmod(0o600)
+    kept.write_text("damaged")
+    assert closed_gates(tmp_path, "ecg") == [plan], "a gate is closed however damaged the file that says so"
     folder.abandon(who="ada", why="the sensor was off", at_ms=0)
     assert closed_gates(tmp_path, "ecg") == []
+
+
+def test_a_gate_that_a_newer_wavestitch_closed_is_not_passed_over(bench: Bench, tmp_path: Path) -> None:
+    plan = plan_of(bench)
+    folder = WorkFolder(tmp_path, "ecg", plan.plan_id)
+    folder.create(plan)
+    folder.write_digested(GATE_CLOSED, json.dumps({"format": 2, "why": "of the future"}))
+    with pytest.raises(NewerFormat, match="what is kept of a closed gate was written by a newer Wavestitch"):
+        closed_gates(tmp_path, "ecg")
 
 
 def test_on_disk_what_stopped_readers_saw_is_found_and_what_was_altered_is_not(bench: Bench, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ META = metadata(CLOCK_MS)
 STREAM = Stream(name="ecg", topic="waves", group="g")
 _RANDOM = random.Random(1)
 TRUE = struct.pack("<4000h", *(int(_RANDOM.gauss(100, 40)) for _ in range(4000)))
-PREFIX = b"w\x000\x001\x00%s\x00" % META
+PREFIX = b"w\x000\x001\x00%s\x00%s\x00" % (META, xxhash.xxh3_128_hexdigest(TRUE).encode())
 
 
 def forged_crc() -> bytes:
@@ -71,7 +71,7 @@ def test_after_the_true_one_was_published_a_forged_copy_is_no_replay(forge) -> N
 
 @pytest.mark.parametrize("forge", [forged_crc, forged_crc_and_xxh3])
 def test_over_two_batches_a_forged_copy_of_a_held_chunk_is_a_conflict(forge) -> None:
-    prefix = b"w\x000\x00\x00%s\x00" % META  # of a chunk that does not say the count
+    prefix = b"w\x000\x00\x00%s\x00\x00" % META  # of a chunk that does not say the count
     other = (
         same_crc(b"\xff" * (len(TRUE) - 4), prefix=prefix, target=zlib.crc32(prefix + TRUE))
         if forge is forged_crc

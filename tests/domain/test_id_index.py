@@ -188,7 +188,7 @@ def test_what_no_snapshot_names_is_forgotten_and_the_rest_is_not(tables, index, 
         publish(tables, [f"w{n}-{i}" for i in range(50)], name=f"file-{n:02}")
     tables.published(["nobody"])
     for n in range(15):
-        write_anew(tables, f"{n:02}.parquet", without=f"w{n}-0")
+        write_anew(tables, f"file-{n:02}.parquet", without=f"w{n}-0")
     tables.published(["nobody"])
     table = tables.waveforms()
     gone = [s.snapshot_id for s in table.metadata.snapshots if s.snapshot_id != table.metadata.current_snapshot_id]

@@ -31,6 +31,8 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.held import held_look
+from wavestitch.tables.lookup import id_index
+from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -225,11 +227,59 @@ class TestLooks:
         real = held_look.read_file
 
         def spy(table, task, *more):
-            seen.append(task.file.file_path.rpartition("/")[2])
+            seen.append(f"{held_look.held_file(task).reason} {task.file.file_path}")
             return real(table, task, *more)
 
-        monkeypatch.setattr(held_look, "read_file", spy)
+        for module in (held_look, id_index):
+            monkeypatch.setattr(module, "read_file", spy)
         return seen
+
+    @pytest.fixture
+    def indexed(self, settings, tmp_path):
+        """Ten files of chunks, each with ids from all over, and junk that names the same ids."""
+        tables = StreamTables(settings, "ecg", id_index=IdIndex(tmp_path / "ids"))
+        for n in range(10):
+            mine = [facts(0, 100 * n + i, b"x")._replace(waveform_id=f"w{i:03}{n}", seq=0) for i in range(60)]
+            lies = [
+                facts(1, 100 * n + i, b"?", reason=Reason.CORRUPT)._replace(waveform_id=f"w{i:03}{n}")
+                for i in range(60)
+            ]
+            rows = [held_row(c, landing=None, decision=f"d{n}", sequence=n) for c in mine]
+            rows += [held_row(c, landing=None, decision=f"d{n}", sequence=n, reason=Reason.CORRUPT) for c in lies]
+            hold(tables, rows)
+        return tables
+
+    def test_of_very_many_ids_only_the_files_are_opened_that_have_one(self, indexed, monkeypatch):
+        mark = indexed.head().held
+        indexed.held(mark, HeldLook(ids=frozenset({"follows the table"})))
+        asked = {f"w{i:03}3" for i in range(60)} | {f"w{i:03}7" for i in range(10)} | {f"new-{i}" for i in range(500)}
+        opened = self.opened(monkeypatch)
+        found = indexed.held(mark, HeldLook(ids=frozenset(asked)))
+        assert {h.chunk.waveform_id for h in found} == {i for i in asked if i.startswith("w")}
+        assert {h.reason for h in found} == {Reason.OPEN}
+        assert len(opened) == 2
+
+    def test_of_very_many_ids_that_nothing_is_held_of_no_file_is_opened(self, indexed, monkeypatch):
+        mark = indexed.head().held
+        indexed.held(mark, HeldLook(ids=frozenset({"follows the table"})))
+        opened = self.opened(monkeypatch)
+        # By their bounds, every file could have them.
+        assert indexed.held(mark, HeldLook(ids=frozenset(f"w{i:03}x" for i in range(500)))) == []
+        assert opened == []
+
+    def test_the_index_of_ids_never_opens_junk_whatever_waveform_it_names(self, indexed, monkeypatch):
+        opened = self.opened(monkeypatch)
+        indexed.held(indexed.head().held, HeldLook(ids=frozenset({"w0003"})))
+        assert opened
+        assert {path.partition(" ")[0] for path in opened} == {"open"}
+        assert indexed.prune_index(apply=False) == 0
+
+    def test_with_the_index_a_look_finds_what_it_finds_without(self, indexed, settings):
+        plain = StreamTables(settings, "ecg")
+        mark = indexed.head().held
+        for ids in ({"w0003"}, {f"w{i:03}{n}" for i in range(60) for n in range(10)}, {"w0001", "nobody"}):
+            look = HeldLook(ids=frozenset(ids))
+            assert by_place(indexed.held(mark, look)) == by_place(plain.held(mark, look))
 
     def test_what_waits_is_found_without_opening_a_file_of_junk(self, full, monkeypatch):
         opened = self.opened(monkeypatch)
@@ -268,6 +318,10 @@ class TestLooks:
         assert opened == []
 
 
+def by_place(held):
+    return sorted(held, key=lambda h: (h.chunk.coordinate, h.sequence))
+
+
 def no_chunk(partition: int, offset: int) -> ChunkFacts:
     return facts(partition, offset, b"", reason=Reason.NOT_A_CHUNK)._replace(waveform_id=None, seq=None, meta=None)
 
@@ -285,7 +339,7 @@ def branches(tables: StreamTables) -> list[str]:
 class TestHistory:
     def test_rows_come_back_newest_first_and_once(self, tables):
         rows = [
-            BatchRow("p", f"d{n}", n, 1, "ingest", "ecg", 1_767_614_400_000 + n, [[0, 1, 2]], {"read": n})  # type: ignore[arg-type]
+            BatchRow("p", f"d{n}", n, 1, "ingest", "ecg", 1_767_614_400_000 + n, [[0, 1, 2]], counts={"read": n})
             for n in range(4)
         ]
         tables.append_batches(rows[:2])

@@ -21,7 +21,9 @@ from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_de
 from tests.faults.broker_faults_ledger import Ledger, Placed
 from tests.faults.broker_faults_oracle import judge
 from tests.faults.fault_class import Bench, Counts
-from tests.faults.in_process import narrow_fetches, run_here
+from tests.faults.in_process import run_here
+from tests.faults.narrow_fetches import narrow_fetches
+from tests.memory.way_out import way_out
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
@@ -32,7 +34,6 @@ from wavestitch.producers.recording import Recording
 RUN_DEADLINE = 60.0
 """Seconds that any one run may take, whatever the fault."""
 BETWEEN = ("plan", "read", "reassemble", "validate", "publish", "commit_offsets")
-WAYS_OUT = ("--to new-topic", "--to earliest", "--to latest", "--to head", "--to group")
 _QUIET_RUNS = 14
 _numbers = itertools.count()
 
@@ -207,12 +208,9 @@ class Case:
 
     def follow(self, error: WavestitchError) -> None:
         """Do what the sentence says."""
-        word = next((w for w in WAYS_OUT if w in error.message), None)
-        if word is not None:
-            self.rewind(Target(word.removeprefix("--to ")))
-        elif isinstance(error, DataLost) and "naming the loss" in error.message and "log_start" not in error.facts:
-            end = max(b for _, b in error.facts["offsets"])
-            self.rewind(Target(offsets={int(error.facts["partition"]): end}))
+        target = way_out(error.message)
+        if target is not None:
+            self.rewind(target)
 
     def stands_at_the_end(self) -> None:
         deployment = self.whole.deployment

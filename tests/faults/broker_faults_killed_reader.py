@@ -15,7 +15,7 @@ from typing import Any
 
 from consumers import unit_process, unit_processes
 from consumers.unit_reader import read_units
-from tests.faults.in_process import narrow_fetches
+from tests.faults.narrow_fetches import narrow_fetches
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.kafka.client_settings import KafkaSettings

@@ -13,10 +13,20 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tests.deployment_rig import STREAM
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.file_faults_aftermath import check_files, settle
-from tests.faults.local_faults_batch import carry, end_of_batch, make_deployment, plans_of, produce_mixture, quiet
+from tests.faults.local_faults_batch import (
+    carry,
+    end_of_batch,
+    make_deployment,
+    open_deployment,
+    plans_of,
+    produce_mixture,
+    quiet,
+)
 from tests.faults.local_faults_watch import Fault, How, Watched, Where, run_watched
+from wavestitch.batch.commit_offsets import project
 
 CASES = 120
 _CHANGES = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EIO)
@@ -94,6 +104,11 @@ class Stand:
     def go_back(self) -> None:
         shutil.rmtree(self.folder)
         shutil.copytree(self._kept, self.folder)
+        # The group goes back, too: if it shows a later head than the catalog has, that was set back in time.
+        deployment = open_deployment(self.folder)
+        head = deployment.tables(STREAM).head()
+        assert head is not None
+        project(deployment.stream(STREAM), head, log=deployment.log, tables=deployment.tables(STREAM))
 
     def watch(self, fault: Fault | None = None) -> Watched:
         """The second batch, disturbed."""

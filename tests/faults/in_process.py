@@ -7,13 +7,11 @@ as Spark calls it. What makes hundreds of faults affordable, and lets a fault st
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from consumers import range_scan
 from consumers.unit_reader import read_unit
 from spark_apps.outcome import read_outcomes, run_task
 from wavestitch.batch.deployment import Deployment
@@ -22,15 +20,11 @@ from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
-from wavestitch.kafka import client_settings
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.write_once import write_first
 
 AtRecord = Callable[[int], None]
 """Called while reading with the records that the batch has read so far."""
-
-NARROW = {"max.partition.fetch.bytes": 1024, "queued.max.messages.kbytes": 1}
-NARROW_RECORDS = 4
 
 
 def run_here(
@@ -80,22 +74,3 @@ def read_here(
             )
         )
     return receipts
-
-
-@contextmanager
-def narrow_fetches() -> Iterator[None]:
-    """The client fetches, and the reader takes, a few records at a time.
-
-    Otherwise a small test topic is in the client's queue before its first record is looked at, and nothing that
-    happens in the middle of reading would be in the middle of anything.
-    """
-    settings = client_settings._READER
-    before, counts = dict(settings), (range_scan._FIRST_RECORDS, range_scan._MOST_RECORDS)
-    settings.update(NARROW)
-    range_scan._FIRST_RECORDS = range_scan._MOST_RECORDS = NARROW_RECORDS
-    try:
-        yield
-    finally:
-        settings.clear()
-        settings.update(before)
-        range_scan._FIRST_RECORDS, range_scan._MOST_RECORDS = counts

@@ -79,8 +79,8 @@ def meta(**changes: Any) -> bytes:
 META = meta()
 
 
-def crc(raw_id: bytes, seq: bytes, count: bytes, meta: bytes, value: bytes) -> bytes:
-    return b"%08x" % zlib.crc32(b"\0".join((raw_id, seq, count, meta, value)))
+def crc(raw_id: bytes, seq: bytes, count: bytes, meta: bytes, value: bytes, *, digest: bytes = b"") -> bytes:
+    return b"%08x" % zlib.crc32(b"\0".join((raw_id, seq, count, meta, digest, value)))
 
 
 def sealed(
@@ -98,7 +98,7 @@ def sealed(
     """A record with a right CRC, whatever it says. `changes`: headers put in after that (`ws_seq=b"9"`), None: null."""
     raw_id = waveform_id.encode() if isinstance(waveform_id, str) else waveform_id
     found: dict[str, bytes | None] = {"ws-version": b"2", "ws-seq": seq, "ws-meta": meta}
-    found["ws-crc"] = crc(raw_id, seq, count or b"", meta, value)
+    found["ws-crc"] = crc(raw_id, seq, count or b"", meta, value, digest=(digest or "").encode())
     if count is not None:
         found["ws-count"] = count
     if digest is not None:

@@ -75,7 +75,8 @@ def resealed(key: bytes | None, headers: list[Any], value: bytes | None) -> list
     """With the CRC that fits: so that what lies behind that check is reached."""
     h = {n: v or b"" for n, v in headers}
     raw_id = key if key is not None else h.get("ws-id", b"")
-    right = crc(raw_id, h.get("ws-seq", b""), h.get("ws-count", b""), h.get("ws-meta", b""), value or b"")
+    said = (raw_id, *(h.get(name, b"") for name in ("ws-seq", "ws-count", "ws-meta")), value or b"")
+    right = crc(*said, digest=h.get("ws-digest", b""))
     return [(n, right if n == "ws-crc" else v) for n, v in headers]
 
 

@@ -31,6 +31,7 @@ from wavestitch.contracts.assembly import Assembly, ChunkFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk, record_digest
+from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.errors import BadInput, Fenced, Transient
 from wavestitch.contracts.held import PublishedChunk
@@ -57,6 +58,8 @@ class Bench(Edge):
     """Plans whose gate closed."""
     abandoned: set[str] = field(default_factory=set)
     stops: list[ReaderStop] = field(default_factory=list)
+    proof: ChunkProof = NO_PROOF
+    """What its stream demands of the chunks, the key looked up."""
     tables: MemoryTables = field(init=False)
 
     def __post_init__(self) -> None:
@@ -184,8 +187,7 @@ class MemoryEdges:
         rows: dict[str, PublishedRow] = {}
         for one in whole:
             samples = b"".join(self._payload(plan, landed.files, c) for c in one.pieces)
-            digests = {c.digest for c in (*one.pieces, *one.repeats) if c.digest is not None}
-            if digests - {xxhash.xxh3_128_hexdigest(samples)}:
+            if one.digest not in (None, xxhash.xxh3_128_hexdigest(samples)):
                 outcomes[one.waveform_id] = Stitched(Reason.DIGEST_MISMATCH, "the digest is another")
                 continue
             outcomes[one.waveform_id] = Stitched(None, "")
@@ -218,7 +220,7 @@ class MemoryEdges:
 
     def _facts(self, landed: LandedSlice, file: int) -> list[ChunkFacts]:
         records = self.bench.landed_records[str(landed.file)]
-        return [facts_of(r, file, row) for row, r in enumerate(records)]
+        return [facts_of(r, file, row, self.bench.proof) for row, r in enumerate(records)]
 
     def _payload(self, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
         if chunk.carried:
@@ -255,9 +257,9 @@ def _gate(how: Carrying) -> dict[str, Any]:
     return {"gate": gate, "why": gate} if gate != "stop" else {}
 
 
-def facts_of(record: Record, file: int, row: int) -> ChunkFacts:
+def facts_of(record: Record, file: int, row: int, proof: ChunkProof = NO_PROOF) -> ChunkFacts:
     """The index row of one record, as landing makes it."""
-    found = parse_chunk(record.key, record.headers, record.value)
+    found = parse_chunk(record.key, record.headers, record.value, proof)
     place = (record.partition, record.offset, record.timestamp_ms)
     if isinstance(found, Chunk):
         return ChunkFacts(*place, *found, reason=None, evidence=None, file=file, row=row)  # type: ignore[arg-type]

@@ -53,9 +53,9 @@ OWN_REASONS = {
 Headers = dict[str, bytes | None]
 
 
-def crc(key: bytes, seq: bytes, meta: bytes, value: bytes, *, count: bytes = b"3") -> bytes:
+def crc(key: bytes, seq: bytes, meta: bytes, value: bytes, *, count: bytes = b"3", digest: bytes = b"") -> bytes:
     """By the contract's own words, with zlib and nothing of the code under test."""
-    return b"%08x" % zlib.crc32(b"\0".join((key, seq, count, meta, value)))
+    return b"%08x" % zlib.crc32(b"\0".join((key, seq, count, meta, digest, value)))
 
 
 def headers(**changes: bytes | None) -> Headers:
@@ -63,9 +63,8 @@ def headers(**changes: bytes | None) -> Headers:
     found: Headers = {"ws-version": b"2", "ws-seq": b"1", "ws-count": b"3", "ws-meta": META.encode()}
     found |= {f"ws-{name}": content for name, content in changes.items()}
     if "crc" not in changes:
-        found["ws-crc"] = crc(
-            KEY, found["ws-seq"] or b"", found["ws-meta"] or b"", VALUE, count=found["ws-count"] or b""
-        )
+        whole = {"count": found["ws-count"] or b"", "digest": found.get("ws-digest") or b""}
+        found["ws-crc"] = crc(KEY, found["ws-seq"] or b"", found["ws-meta"] or b"", VALUE, **whole)
     return found
 
 
@@ -91,7 +90,7 @@ def test_a_chunk_written_by_the_contract_s_words_is_accepted() -> None:
         waveform_id=KEY.decode(),
         seq=1,
         count=3,
-        crc=int(crc(KEY, b"1", META.encode(), VALUE), 16),
+        crc=int(crc(KEY, b"1", META.encode(), VALUE, digest=DIGEST.encode()), 16),
         piece=hashlib.sha256(hashlib.sha256(META.encode()).digest() + VALUE).digest(),
         length=16,
         meta=META,
@@ -122,7 +121,10 @@ def test_what_encode_headers_writes_parse_chunk_reads_back(
     assert (found.waveform_id, found.seq, found.count, found.meta) == (waveform_id, seq, count, meta)
     assert (found.length, found.digest) == (len(value), digest)
     counted = b"" if count is None else b"%d" % count
-    assert crc(waveform_id.encode(), b"%d" % seq, meta.encode(), value, count=counted) == b"%08x" % found.crc
+    assert (
+        crc(waveform_id.encode(), b"%d" % seq, meta.encode(), value, count=counted, digest=(digest or "").encode())
+        == b"%08x" % found.crc
+    )
 
 
 def test_all_headers_are_ascii_when_the_metadata_are() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.domain.producing import metadata
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
-from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
+from wavestitch.contracts.chunk_proof import NO_PROOF, Bound, ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream, parse_stream
@@ -23,13 +23,15 @@ from wavestitch.secret_reference import proof_of
 
 KEY = b"sixteen bytes or more"
 META = metadata(1_700_000_000_000).decode()
-MAC, SHA256 = ChunkProof("mac", KEY), ChunkProof("sha256")
+MAC, SHA256 = ChunkProof("mac", KEY, "t"), ChunkProof("sha256", topic="t")
 DEMANDS = {"mac": MAC, "sha256": SHA256}
 
 
-def headers(proof: ChunkProof, *, value: bytes = b"abcd", waveform_id: str = "w") -> dict[str, bytes]:
+def headers(
+    proof: ChunkProof, *, value: bytes = b"abcd", waveform_id: str = "w", digest: str | None = None
+) -> dict[str, bytes]:
     return dict(
-        encode_headers(waveform_id=waveform_id, seq=0, count=2, meta=META, value=value, digest=None, proof=proof)
+        encode_headers(waveform_id=waveform_id, seq=0, count=2, meta=META, value=value, digest=digest, proof=proof)
     )
 
 
@@ -38,16 +40,17 @@ def judged(claims: dict[str, bytes], proof: ChunkProof, *, value: bytes = b"abcd
     return found.reason if isinstance(found, Rejection) else None
 
 
+@pytest.mark.parametrize("digest", ["0" * 32, None])
 @pytest.mark.parametrize("count", [2, None])
-def test_what_is_sealed_is_what_the_contract_says(count: int | None) -> None:
-    said = (b"w", b"0", b"" if count is None else b"2", META.encode())
-    text = b"%d %d %d %d\n" % tuple(map(len, said)) + b"\0".join((*said, b"abcd"))
+def test_what_is_sealed_is_what_the_contract_says(count: int | None, digest: str | None) -> None:
+    said = (b"t", b"w", b"0", b"" if count is None else b"2", META.encode(), (digest or "").encode())
+    text = b"%d %d %d %d %d %d\n" % tuple(map(len, said)) + b"\0".join((*said, b"abcd"))
     for proof, right in (
         (MAC, hmac.new(KEY, text, "sha256").hexdigest()),
         (SHA256, hashlib.sha256(text).hexdigest()),
     ):
         written = encode_headers(
-            waveform_id="w", seq=0, count=count, meta=META, value=b"abcd", digest=None, proof=proof
+            waveform_id="w", seq=0, count=count, meta=META, value=b"abcd", digest=digest, proof=proof
         )
         assert dict(written)[str(proof.header)] == right.encode()
 
@@ -67,7 +70,7 @@ def test_only_what_carries_the_proof_is_a_chunk(kind: str) -> None:
 
 
 def test_another_key_is_a_forgery_and_a_digest_is_no_mac() -> None:
-    assert judged(headers(ChunkProof("mac", KEY + b"!")), MAC) is Reason.FORGED
+    assert judged(headers(ChunkProof("mac", KEY + b"!", "t")), MAC) is Reason.FORGED
     assert judged(headers(SHA256), MAC) is Reason.UNPROVEN
     as_mac = {**headers(NO_PROOF), "ws-mac": headers(SHA256)["ws-sha256"]}
     assert judged(as_mac, MAC) is Reason.FORGED
@@ -75,7 +78,18 @@ def test_another_key_is_a_forgery_and_a_digest_is_no_mac() -> None:
 
 def test_parts_cannot_be_moved_from_one_to_the_next() -> None:
     inside = b"w\x000\x002\x00" + META.encode()
-    assert MAC.of(b"w", b"0", b"2", META.encode(), b"0\x001\x00{}\x00ab") != MAC.of(inside, b"0", b"1", b"{}", b"ab")
+    value = b"0\x001\x00{}\x00\x00ab"
+    one, other = Bound(b"w", b"0", b"2", META.encode(), b""), Bound(inside + b"\x00", b"0", b"1", b"{}", b"")
+    assert b"\0".join((*one, value)) == b"\0".join((*other, b"ab"))
+    assert MAC.of(one, value) != MAC.of(other, b"ab")
+
+
+def test_a_sealed_chunk_proves_nothing_in_another_topic_or_with_another_digest() -> None:
+    sealed = headers(MAC)
+    assert judged(sealed, ChunkProof("mac", KEY, "u")) is Reason.FORGED
+    assert judged({**sealed, "ws-digest": b"0" * 32}, MAC) is Reason.CORRUPT
+    again = {**sealed, "ws-digest": b"0" * 32, "ws-crc": headers(NO_PROOF, digest="0" * 32)["ws-crc"]}
+    assert judged(again, MAC) is Reason.FORGED
 
 
 @given(

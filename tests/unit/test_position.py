@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wavestitch.contracts.errors import BadInput
+from tests.domain.effort import effort
+from tests.hostile.refusing import value_or_refusal
+from wavestitch.contracts.errors import BadInput, NewerFormat
+from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import (
     Head,
@@ -33,6 +36,7 @@ HEAD = Head(
     skipped=(OffsetRange(0, 3, 5),),
     mean_record_bytes=65536.5,
     note="a note, with ünicode",
+    held=HeldMark(9, 3, 100, "ef" * 32, {"open": 3}),
 )
 
 
@@ -45,9 +49,32 @@ def test_a_snapshot_without_our_keys_is_no_head() -> None:
     assert head_from_properties({"added-records": "3"}, 42) is None
 
 
-def test_an_unknown_head_format_is_refused_with_a_sentence() -> None:
-    with pytest.raises(BadInput, match=r"snapshot 42 carries head format 9; this version reads 1"):
-        head_from_properties({**HEAD.to_properties(), "wavestitch.format": "9"}, 42)
+def test_a_newer_head_is_refused_with_a_sentence() -> None:
+    with pytest.raises(
+        NewerFormat,
+        match=r"the head in snapshot 42 was written by a newer Wavestitch \(format 9; this version reads up to 1\)",
+    ):
+        head_from_properties({**HEAD.to_properties(), "wavestitch.format": "9", "wavestitch.new": "x"}, 42)
+
+
+@pytest.mark.parametrize("key", sorted(HEAD.to_properties()))
+def test_a_head_without_one_of_its_keys_is_refused_and_never_passed_over(key: str) -> None:
+    lacks = {k: v for k, v in HEAD.to_properties().items() if k != key}
+    with pytest.raises(BadInput, match=r"the head in snapshot 42 (lacks a field|has format None).*; have the table"):
+        head_from_properties(lacks, 42)
+
+
+@pytest.mark.parametrize("key", sorted(HEAD.to_properties()))
+@given(text=st.text(max_size=20) | st.sampled_from(["1", "[]", "{}", "null", "NaN", "1e999", '"1"', "[" * 9999]))
+@effort(30)
+def test_whatever_one_key_says_a_head_is_read_or_refused(key: str, text: str) -> None:
+    found = value_or_refusal(lambda: head_from_properties({**HEAD.to_properties(), key: text}, 42), allowed=BadInput)
+    assert not isinstance(found, Head) or head_from_properties(found.to_properties(), 42) == found
+
+
+def test_a_key_of_ours_that_no_head_has_is_refused() -> None:
+    with pytest.raises(BadInput, match="has an unknown field: surprise"):
+        head_from_properties({**HEAD.to_properties(), "wavestitch.surprise": "1"}, 42)
 
 
 def test_the_next_head_keeps_positions_and_forgets_plan_and_decision() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.domain.effort import effort
 from tests.hostile.refusing import value_or_refusal
 from tests.unit.test_plan_and_receipt import landed, make_plan, receipts
+from tests.unit.test_position import HEAD
 from wavestitch.batch.results import Finished, Published, Read, Reassembled, result_from_json, result_to_json
 from wavestitch.contracts.batch_row import BATCH_ROWS, BatchRow
 from wavestitch.contracts.compaction import (
@@ -25,15 +26,18 @@ from wavestitch.contracts.compaction import (
 )
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.plan import PLANS
+from wavestitch.contracts.position import HEADS
 from wavestitch.contracts.receipt import RECEIPTS
 from wavestitch.contracts.stitch_job import STITCH_JOBS, STITCH_REPORTS, StitchJob, StitchReport
-from wavestitch.contracts.verdict import VERDICTS, Verdict
+from wavestitch.contracts.verdict import CLOSED_GATES, VERDICTS, ClosedGate, Verdict
 from wavestitch.contracts.versioned import Versioned
 
 KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "plan": (PLANS, make_plan()),
     "receipt": (RECEIPTS, receipts(landed(5, 7))[0]),
     "verdict": (VERDICTS, Verdict({"w": ("no",)}, (), ("x",), 1, 2)),
+    "closed gate": (CLOSED_GATES, ClosedGate("p", ("too few",))),
+    "head": (HEADS, HEAD),
     "stitch job": (STITCH_JOBS, StitchJob("p", "t", "/l", "/o", "zstd", ("a",), ("b",))),
     "stitch report": (STITCH_REPORTS, StitchReport("p", ())),
     "compaction job": (COMPACTION_JOBS, CompactionJob("c", {"t": {"a": "b"}})),
@@ -172,3 +176,34 @@ def test_a_result_goes_through_xcom_and_back(result: Any) -> None:
 def test_an_xcom_that_no_step_left_is_refused(change: Callable[[Any], Any]) -> None:
     with pytest.raises(BadInput):
         result_from_json(change(result_to_json(Read((), 0, 0, 0.0))), Read)
+
+
+@dataclass(frozen=True, slots=True)
+class Kennel:
+    dogs: dict[int, tuple[Dog, ...]]
+    spot: tuple[int, int] = (0, 0)
+    note: str = ""
+
+
+KENNELS = Versioned(Kennel, "the kennel", "count again")
+
+
+@pytest.mark.parametrize(
+    "lacks",
+    [
+        {"format": 1, "dogs": {}, "spot": [0, 0]},
+        {"format": 1, "dogs": {}, "note": ""},
+        {"format": 1, "dogs": {"00": []}, "spot": [0, 0], "note": ""},
+    ],
+)
+def test_a_field_with_a_default_must_be_there_nevertheless(lacks: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=r"the kennel lacks a field: (note|spot|0); count again"):
+        KENNELS.of(lacks)
+
+
+@every_kind
+def test_no_field_is_ever_filled_in(name: str) -> None:
+    kind, record = KINDS[name]
+    for lost in kind.content(record):
+        with pytest.raises(BadInput):
+            kind.of({key: value for key, value in kind.content(record).items() if key != lost})

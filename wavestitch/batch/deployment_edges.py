@@ -6,7 +6,6 @@ command line, in the task itself and through a connection under Airflow.
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 import threading
@@ -38,7 +37,7 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.contracts.stream import Stream
-from wavestitch.contracts.verdict import Verdict, verdict_from_json
+from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate, Verdict, verdict_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.modes import make_folder
 from wavestitch.tables.stream_tables import StreamTables
@@ -166,8 +165,8 @@ class DeploymentEdges:
         return verdict_from_json(self._folder(plan.plan_id).read_digested(name, kind="verdict"))
 
     def close_gate(self, plan: Plan, verdict: Verdict) -> None:
-        said = json.dumps({"format": 1, "closed": list(verdict.closed)})
-        self._folder(plan.plan_id).write_digested(GATE_CLOSED, said)
+        gate = ClosedGate(plan.plan_id, verdict.closed)
+        self._folder(plan.plan_id).write_digested(GATE_CLOSED, CLOSED_GATES.text(gate))
 
     def closed_gates(self) -> list[Plan]:
         return closed_gates(self.deployment.settings.landing, self.name)
@@ -228,7 +227,7 @@ def check_disk(landing: Path, plan: Plan) -> None:
     need = round(plan.estimated_bytes * _DISK_FACTOR)
     if need > free:
         raise Transient(
-            f"the batch needs about {need >> 20} MiB in {landing}, which has {free >> 20} MiB free; free some, or "
+            f"the batch needs about {-(-need >> 20)} MiB in {landing}, which has {free >> 20} MiB free; free some, or "
             f"lower limits.max_batch_bytes of stream {plan.stream.name}",
             need=need,
             free=free,

@@ -26,6 +26,8 @@ from wavestitch.contracts.stream import Stream
 
 MOST = 1000
 """So many waveforms one decision takes at most, unless somebody says all."""
+_FINAL = frozenset({Reason.DIGEST_MISMATCH})
+"""What no change of the stream's definition makes otherwise."""
 _STOPS = frozenset({Reason.CONFLICT, Reason.OPEN, Reason.TOO_LARGE})
 
 
@@ -118,6 +120,8 @@ def why_not(one: HeldWaveform, action: HeldAction, stream: Stream, pick: str) ->
         found = assemble_waveform(one.waveform_id, standing, stream.limits, accepted=True)
         if found.reason in _STOPS:
             return f"is {found.reason.value}, which nobody can accept ({found.evidence})"
+    if action is HeldAction.REDRIVE and states & _FINAL:
+        return "has other bytes than its ws-digest says, and will have; accept publishes them, discard lets them go"
     return ""
 
 

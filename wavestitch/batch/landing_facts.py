@@ -1,18 +1,20 @@
 """What batches that did not end well left in their folders for the next plan: closed gates, and readers that stopped.
 
-Only looks. A file that cannot be read says nothing: its batch cannot be carried through either.
+Only looks. A gate counts as closed however damaged the file that says so. A plan that cannot be read says nothing: its
+batch cannot be carried through either. What a newer Wavestitch wrote is refused by that sentence: it counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
-from wavestitch.contracts.errors import Altered, BadInput, Fenced
+from wavestitch.contracts.errors import Altered, BadInput, Fenced, NewerFormat, WavestitchError
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.verdict import CLOSED_GATES
 
 GATE_CLOSED = "gate-closed"
 READER_STOPPED = "reader-stopped"
@@ -21,8 +23,10 @@ READER_STOPPED = "reader-stopped"
 def closed_gates(landing: Path, stream: str) -> list[Plan]:
     """The plans whose gate closed, those aside that were abandoned."""
     found = {}
-    for folder, _ in _left(landing, stream, GATE_CLOSED):
-        with suppress(Altered, BadInput, Fenced):
+    for folder, name in _left(landing, stream, GATE_CLOSED):
+        with _but_newer(Altered, BadInput):
+            CLOSED_GATES.read(folder.read_digested(name))
+        with _but_newer(Altered, BadInput, Fenced):
             plan = folder.plan()
             found[plan.plan_id] = plan
     return [found[i] for i in sorted(found)]
@@ -32,9 +36,19 @@ def reader_stops(landing: Path, stream: str) -> list[ReaderStop]:
     """What readers had seen that stopped at their budget."""
     found = []
     for folder, name in _left(landing, stream, READER_STOPPED):
-        with suppress(Altered, BadInput):
+        with _but_newer(Altered, BadInput):
             found.append(READER_STOP.read(folder.read_digested(name)))
     return found
+
+
+@contextmanager
+def _but_newer(*passed_over: type[WavestitchError]) -> Iterator[None]:
+    try:
+        yield
+    except NewerFormat:
+        raise
+    except passed_over:
+        pass
 
 
 def _left(landing: Path, stream: str, stem: str) -> Iterator[tuple[WorkFolder, str]]:

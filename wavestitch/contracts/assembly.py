@@ -78,7 +78,7 @@ class Assembly:
     `pieces`: one copy per sequence number, in order (every distinct copy where they conflict); `repeats`: further
     copies of those. `lessons` are the repeats that say something of the whole (its count, its digest) that no piece
     and no lesson before says: where the pieces are kept, they are kept beside them. `reason` None: whole, ready to be
-    stitched. `metadata` is of the first piece.
+    stitched. `metadata` is of the first piece. `accepted`: see `assemble_waveform`.
     """
 
     waveform_id: str
@@ -88,6 +88,14 @@ class Assembly:
     reason: Reason | None
     evidence: str
     metadata: Metadata
+    accepted: bool = False
+
+    @property
+    def digest(self) -> str | None:
+        """What the digest of the whole must be; None where no copy says it, or an operator vouches for the bytes."""
+        if self.accepted:
+            return None
+        return next((c.digest for c in (*self.pieces, *self.repeats) if c.digest is not None), None)
 
     @property
     def byte_length(self) -> int:
@@ -111,26 +119,35 @@ def assemble(chunks: Iterable[ChunkFacts], limits: Limits) -> dict[str, Assembly
 def assemble_waveform(
     waveform_id: str, pool: Sequence[ChunkFacts], limits: Limits, *, accepted: bool = False
 ) -> Assembly:
-    """One waveform from all copies of its chunks, held ones first, then by coordinate: the first copy is the piece.
+    """One waveform from all copies of its chunks. Of equal copies the piece is the one that is held already, then the
+    one whose record time is nearest to the start time, then the first by coordinate: whoever sends a chunk again, at
+    whatever time and place, changes nothing.
 
-    `accepted`: an operator vouches for its time and its sample count; that it is whole is asked all the same.
+    `accepted`: an operator vouches for its time, its sample count and its bytes as a whole, against what is claimed of
+    them; that it is whole, and each piece as it was sealed, is asked all the same.
     """
     ordered = sorted(pool, key=lambda c: (c.seq, not c.carried, c.topic_id, c.partition, c.offset))
-    pieces: list[ChunkFacts] = []
     repeats: list[ChunkFacts] = []
-    seen: set[tuple[int | None, bytes]] = set()
+    best: dict[tuple[int | None, bytes], ChunkFacts] = {}
     for c in ordered:
-        if c.identity in seen:
-            repeats.append(c)
-        else:
-            seen.add(c.identity)
-            pieces.append(c)
+        known = best.setdefault(c.identity, c)
+        if known is not c:
+            nearer = not known.carried and _from_start_ms(c) < _from_start_ms(known)
+            best[c.identity] = c if nearer else known
+            repeats.append(known if nearer else c)
+    pieces = list(best.values())
     first = pieces[0]
     metadata = parse_metadata(first.meta or "")
     if isinstance(metadata, str):
         raise ValueError(f"the chunk at {first.place} was taken for valid, but {metadata}")
     reason, evidence = _judge(pieces, ordered, metadata, limits, accepted=accepted)
-    return Assembly(waveform_id, tuple(pieces), tuple(repeats), _lessons(pieces, repeats), reason, evidence, metadata)
+    lessons = _lessons(pieces, repeats)
+    return Assembly(waveform_id, tuple(pieces), tuple(repeats), lessons, reason, evidence, metadata, accepted)
+
+
+def _from_start_ms(c: ChunkFacts) -> int:
+    found = parse_metadata(c.meta or "")
+    return abs(found.start_time_ns // 1_000_000 - c.timestamp_ms) if isinstance(found, Metadata) else 0
 
 
 def _lessons(pieces: Sequence[ChunkFacts], repeats: Sequence[ChunkFacts]) -> tuple[ChunkFacts, ...]:
@@ -163,7 +180,9 @@ def _judge(
         return Reason.TOO_LARGE, f"{size} bytes in {len(pieces)} chunks; allowed are {limits.max_waveform_bytes} bytes"
     if max(count or 0, len(pieces)) > limits.max_chunks:
         return Reason.TOO_LARGE, f"{max(count or 0, len(pieces))} chunks; allowed are {limits.max_chunks}"
-    skew_ms = abs(metadata.start_time_ns // 1_000_000 - min(c.timestamp_ms for c in pieces))
+    # By the nearest of all copies: a record time is whatever the sender of a repeat says.
+    start_ms = metadata.start_time_ns // 1_000_000
+    skew_ms = min(abs(start_ms - c.timestamp_ms) for c in copies)
     if skew_ms > limits.max_clock_skew * 1000 and not accepted:
         return (
             Reason.IMPLAUSIBLE_TIME,

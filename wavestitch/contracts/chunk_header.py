@@ -2,7 +2,7 @@
 
 Headers are claims: they are length- and range-checked here, before anything is allocated or compared. Parsing never
 raises on what a record contains; it returns a `Chunk` or a `Rejection`. Keeps I3: the CRC binds id, sequence, count,
-metadata and bytes against accidents, and `piece` says whether two chunks are the same, whoever wrote them.
+metadata, digest and bytes against accidents, and `piece` says whether two chunks are the same, whoever wrote them.
 `docs/chunk-contract.md` is the same contract in prose.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from wavestitch.contracts.chunk_proof import H_MAC, H_SHA256, NO_PROOF, ChunkProof, same
+from wavestitch.contracts.chunk_proof import H_MAC, H_SHA256, NO_PROOF, Bound, ChunkProof, same
 from wavestitch.contracts.reasons import Reason
 
 try:
@@ -97,17 +97,18 @@ class Metadata:
         return self.start_time_ns + round(max(sample_count - 1, 0) * 1e9 / self.sampling_rate_hz)
 
 
-def chunk_crc(waveform_id: bytes, seq: bytes, count: bytes, meta: bytes, value: bytes | memoryview) -> int:
-    """CRC-32 over id, 0, sequence, 0, count (empty: none), 0, metadata, 0, value.
+def chunk_crc(bound: Bound, value: bytes | memoryview) -> int:
+    """CRC-32 over id, 0, sequence, 0, count (empty: none), 0, metadata, 0, digest (empty: none), 0, value.
 
-    Binds a piece to its waveform, place, number and metadata. Proof against accidents, not against people.
+    Binds a piece to its waveform, place, number, metadata and the whole. Proof against accidents, not against people.
     """
-    return crc32(value, crc32(b"%b\0%b\0%b\0%b\0" % (waveform_id, seq, count, meta))) & 0xFFFFFFFF
+    return crc32(value, crc32(b"%b\0%b\0%b\0%b\0%b\0" % bound)) & 0xFFFFFFFF
 
 
-def ascii_count(count: int | None) -> bytes:
-    """A count as the CRC covers it."""
-    return b"" if count is None else b"%d" % count
+def bound_of(waveform_id: str, seq: int, count: int | None, *, meta: str, digest: str | None) -> Bound:
+    """What is said of a chunk, as its record says it."""
+    counted = b"" if count is None else b"%d" % count
+    return Bound(waveform_id.encode(), b"%d" % seq, counted, meta.encode(), (digest or "").encode())
 
 
 def piece_digest(claims: bytes, value: bytes | memoryview) -> bytes:
@@ -200,16 +201,15 @@ def encode_headers(
     proof: ChunkProof = NO_PROOF,
 ) -> list[tuple[str, bytes]]:
     """The headers of one keyed chunk; the inverse of `parse_chunk`."""
-    ascii_seq = b"%d" % seq
-    bound = (waveform_id.encode(), ascii_seq, ascii_count(count), meta.encode())
-    crc = chunk_crc(*bound, value)
-    headers = [(H_VERSION, VERSION), (H_SEQ, ascii_seq), (H_CRC, b"%08x" % crc), (H_META, meta.encode())]
+    bound = bound_of(waveform_id, seq, count, meta=meta, digest=digest)
+    crc = chunk_crc(bound, value)
+    headers = [(H_VERSION, VERSION), (H_SEQ, bound.seq), (H_CRC, b"%08x" % crc), (H_META, bound.meta)]
     if count is not None:
-        headers.append((H_COUNT, b"%d" % count))
+        headers.append((H_COUNT, bound.count))
     if digest is not None:
-        headers.append((H_DIGEST, digest.encode()))
+        headers.append((H_DIGEST, bound.digest))
     if proof.header is not None:
-        headers.append((proof.header, proof.of(*bound, value)))
+        headers.append((proof.header, proof.of(bound, value)))
     return headers
 
 
@@ -258,12 +258,13 @@ def _parse_claims(
     if len(raw_meta) > MAX_META_BYTES:
         raise _Refused(Reason.BAD_METADATA, f"ws-meta has {len(raw_meta)} bytes; allowed are {MAX_META_BYTES}")
     crc = int(raw_crc, 16)
-    seen = chunk_crc(raw_id, raw_seq, claims.get(H_COUNT, b""), raw_meta, value)
+    bound = Bound(raw_id, raw_seq, claims.get(H_COUNT, b""), raw_meta, raw_digest or b"")
+    seen = chunk_crc(bound, value)
     # Before any meaning is read into the metadata: a flipped bit there is corruption, not a bad producer.
     if seen != crc:
         raise _Refused(Reason.CORRUPT, f"ws-crc says {crc:08x}, the record's bytes give {seen:08x}")
     if proof.header is not None:
-        _check_proof(claims.get(proof.header), proof, (raw_id, raw_seq, claims.get(H_COUNT, b""), raw_meta), value)
+        _check_proof(claims.get(proof.header), proof, bound, value)
     sample_bytes = _checked_sample_bytes(raw_meta)
     if len(value) == 0 or len(value) % sample_bytes:
         raise _Refused(
@@ -273,12 +274,12 @@ def _parse_claims(
     return Chunk(waveform_id, seq, count, crc, len(value), raw_meta.decode(), digest, piece_digest(raw_meta, value))
 
 
-def _check_proof(said: bytes | None, proof: ChunkProof, bound: tuple[bytes, bytes, bytes, bytes], value: bytes) -> None:
+def _check_proof(said: bytes | None, proof: ChunkProof, bound: Bound, value: bytes) -> None:
     if said is None:
         raise _Refused(Reason.UNPROVEN, f"no {proof.header} header; the stream demands one of every chunk")
     if len(said) != 64 or not _HEX.issuperset(said):
         raise _Refused(Reason.BAD_HEADER, f"{proof.header} is {_show(said)}; it must be 64 lower-case hex digits")
-    if not same(said, proof.of(*bound, value)):
+    if not same(said, proof.of(bound, value)):
         raise _Refused(
             Reason.FORGED, f"{proof.header} does not fit the record's bytes: it was changed, or sealed with another key"
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 ProofKind = Literal["none", "sha256", "mac"]
 H_SHA256, H_MAC = "ws-sha256", "ws-mac"
@@ -18,12 +18,23 @@ LEAST_KEY_BYTES = 16
 MOST_KEY_BYTES = 4096
 
 
+class Bound(NamedTuple):
+    """What is said about a value, as it stands in the record: CRC and proof bind all of it. Empty: not said."""
+
+    waveform_id: bytes
+    seq: bytes
+    count: bytes  # type: ignore[assignment]  # shadows tuple.count, which nobody calls on it
+    meta: bytes
+    digest: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkProof:
-    """What every chunk of a stream must carry."""
+    """What every chunk of a stream must carry. `topic`: its name is bound: a chunk proves nothing in another topic."""
 
     kind: ProofKind = "none"
     key: bytes = field(default=b"", repr=False)
+    topic: str = ""
 
     def __post_init__(self) -> None:
         if self.kind == "mac" and not LEAST_KEY_BYTES <= len(self.key) <= MOST_KEY_BYTES:
@@ -34,15 +45,14 @@ class ChunkProof:
         """The header that carries it."""
         return {"none": None, "sha256": H_SHA256, "mac": H_MAC}[self.kind]
 
-    def of(
-        self, waveform_id: bytes, seq: bytes, count: bytes, meta: bytes, value: bytes | bytearray | memoryview
-    ) -> bytes:
-        """The header's value, 64 hex digits: over what the CRC covers, and before it how long its parts are.
+    def of(self, bound: Bound, value: bytes | bytearray | memoryview) -> bytes:
+        """The header's value, 64 hex digits: over the topic and what the CRC covers, and before it
+        how long these parts are.
 
         Without the lengths an id with zero bytes in it could take over what belongs to the next part.
         """
-        said = (waveform_id, seq, count, meta)
-        begin = b"%d %d %d %d\n" % tuple(len(part) for part in said) + b"%b\0%b\0%b\0%b\0" % said
+        said = (self.topic.encode(), *bound)
+        begin = b"%d %d %d %d %d %d\n" % tuple(map(len, said)) + b"%b\0%b\0%b\0%b\0%b\0%b\0" % said
         if self.kind == "mac":
             keyed = hmac.new(self.key, begin, hashlib.sha256)
             keyed.update(value)

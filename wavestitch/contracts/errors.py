@@ -3,6 +3,7 @@
     WavestitchError
     ├── Terminal          trying again cannot help: somebody has to change something
     │   ├── BadInput              a file, a setting or an argument that is not what it must be
+    │   │   └── NewerFormat               a record that a newer Wavestitch wrote: good, but not for this version
     │   ├── Refused               a plan that would break an invariant; the sentence names the way out
     │   ├── Fenced                the head has moved on: this run may neither publish nor move offsets
     │   ├── DataLost              planned offsets that the log no longer delivers
@@ -56,6 +57,10 @@ class BadInput(Terminal):
     """A file, setting or argument that is not what it must be."""
 
 
+class NewerFormat(BadInput):
+    """A record that was written by a newer Wavestitch: it counts, so whoever passes over damaged ones must not this."""
+
+
 class Refused(Terminal):
     """A plan that would break an invariant; the message names the way out."""
 
@@ -82,7 +87,19 @@ class Altered(Terminal):
 
 _BY_NAME: dict[str, type[WavestitchError]] = {
     c.__name__: c
-    for c in (Terminal, Transient, StateUnknown, BadInput, Refused, Fenced, DataLost, Unbalanced, GateClosed, Altered)
+    for c in (
+        Terminal,
+        Transient,
+        StateUnknown,
+        BadInput,
+        NewerFormat,
+        Refused,
+        Fenced,
+        DataLost,
+        Unbalanced,
+        GateClosed,
+        Altered,
+    )
 }
 
 

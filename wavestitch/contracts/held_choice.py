@@ -1,7 +1,7 @@
 """What an operator decides about held waveforms: five actions, and what each makes of a waveform's held chunks.
 
     redrive   decide again by the stream's present definition
-    accept    publish in spite of a failed expectation, an implausible time or a wrong sample count
+    accept    publish in spite of a failed expectation, an implausible time, a wrong sample count or another ws-digest
     pick      of a conflict one copy: the first, the last, or the one at a place
     discard   a tombstone: none of these pieces is ever taken in again
     restore   undoes discard: what was held is held again as it was before

@@ -7,7 +7,6 @@ never count, and what is loaded is proven against rows and digest. Pure. Keeps I
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -38,17 +37,6 @@ class HeldMark:
     @property
     def chunks(self) -> int:
         return sum(self.counts.values())
-
-    def to_text(self) -> str:
-        return json.dumps(
-            [self.snapshot_id, self.rows, self.bytes, self.digest, dict(sorted(self.counts.items()))],
-            separators=(",", ":"),
-        )
-
-
-def mark_from_text(text: str) -> HeldMark | None:
-    """Raises `ValueError` where it is none; empty: nothing was ever held."""
-    return HeldMark(*json.loads(text)) if text else None
 
 
 def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, int]) -> HeldMark:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from wavestitch.contracts.chunk_header import ascii_count, chunk_crc, crc32
+from wavestitch.contracts.chunk_header import bound_of, chunk_crc, crc32
 from wavestitch.contracts.errors import Altered
 
 
@@ -15,13 +15,13 @@ def check_payloads(landing: str, rows: pa.RecordBatch, metas: Sequence[str | Non
 
     `metas`: the metadata of these rows, see `texts_of`.
     """
-    names = ("reason", "waveform_id", "seq", "count", "crc", "payload", "offset")
+    names = ("reason", "waveform_id", "seq", "count", "digest", "crc", "payload", "offset")
     columns = zip(*(rows[n] for n in names), metas, strict=True)
-    for reason, waveform_id, seq, count, crc, payload, offset, meta in columns:
+    for reason, waveform_id, seq, count, digest, crc, payload, offset, meta in columns:
         value = payload.as_buffer() or b""
         if reason.as_py() is None:
-            said = (waveform_id.as_py().encode(), b"%d" % seq.as_py(), ascii_count(count.as_py()))
-            seen = chunk_crc(*said, (meta or "").encode(), value)
+            said = (waveform_id.as_py(), seq.as_py(), count.as_py())
+            seen = chunk_crc(bound_of(*said, meta=meta or "", digest=digest.as_py()), value)
         else:
             seen = crc32(value) & 0xFFFFFFFF
         if seen != crc.as_py():

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.held_mark import HeldMark, mark_from_text
+from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.versioned import Versioned
 
 HEAD_FORMAT = 1
 _PREFIX = "wavestitch."
@@ -95,50 +95,39 @@ class Head:
         return Tag(table, self.generation, self.sequence)
 
     def to_properties(self) -> dict[str, str]:
-        """Snapshot summary properties; text only."""
-        return {
-            _PREFIX + "format": str(HEAD_FORMAT),
-            _PREFIX + "sequence": str(self.sequence),
-            _PREFIX + "generation": str(self.generation),
-            _PREFIX + "kind": self.kind.value,
-            _PREFIX + "topic-id": self.topic_id,
-            _PREFIX + "plan-id": self.plan_id,
-            _PREFIX + "decision": self.decision,
-            _PREFIX + "watermark-ms": str(self.watermark_ms),
-            _PREFIX + "note": self.note,
-            _PREFIX + "mean-record-bytes": "" if self.mean_record_bytes is None else repr(self.mean_record_bytes),
-            _PREFIX + "positions": json.dumps({str(p): list(v) for p, v in sorted(self.positions.items())}),
-            _PREFIX + "skipped": json.dumps([list(r) for r in self.skipped]),
-            _PREFIX + "held": "" if self.held is None else self.held.to_text(),
-        }
+        """Snapshot summary properties: texts as they are, everything else as JSON."""
+        content = {k: v for k, v in HEADS.content(self).items() if k != _ICEBERGS}
+        return {_PREFIX + k.replace("_", "-"): v if k in _TEXTS else json.dumps(v) for k, v in content.items()}
+
+
+HEADS = Versioned(
+    Head,
+    "the head",
+    "have the table's metadata put back as they were before that snapshot",
+    format=HEAD_FORMAT,
+)
+_TEXTS = frozenset({"kind", "topic_id", "plan_id", "decision", "note"})
+_ICEBERGS = "snapshot_id"
 
 
 def head_from_properties(properties: Mapping[str, str], snapshot_id: int | None) -> Head | None:
-    """The head in a snapshot's summary; None where it carries none of our keys (a maintenance snapshot)."""
-    found = properties.get(_PREFIX + "format")
-    if found is None:
+    """The head in a snapshot's summary; None where it carries none of our keys (a maintenance snapshot).
+
+    Raises `BadInput` where a key of ours is missing, unknown or not what we write.
+    """
+    ours = {k.removeprefix(_PREFIX).replace("-", "_"): v for k, v in properties.items() if k.startswith(_PREFIX)}
+    if not ours:
         return None
-    if found != str(HEAD_FORMAT):
-        raise BadInput(
-            f"snapshot {snapshot_id} carries head format {found}; this version reads {HEAD_FORMAT}: "
-            "use the version of wavestitch that wrote it, or a newer one"
-        )
-    mean = properties[_PREFIX + "mean-record-bytes"]
-    return Head(
-        sequence=int(properties[_PREFIX + "sequence"]),
-        generation=int(properties[_PREFIX + "generation"]),
-        kind=HeadKind(properties[_PREFIX + "kind"]),
-        topic_id=properties[_PREFIX + "topic-id"],
-        positions={int(p): Position(*v) for p, v in json.loads(properties[_PREFIX + "positions"]).items()},
-        plan_id=properties[_PREFIX + "plan-id"],
-        decision=properties[_PREFIX + "decision"],
-        watermark_ms=int(properties[_PREFIX + "watermark-ms"]),
-        skipped=tuple(OffsetRange(*r) for r in json.loads(properties[_PREFIX + "skipped"])),
-        mean_record_bytes=float(mean) if mean else None,
-        note=properties[_PREFIX + "note"],
-        held=mark_from_text(properties.get(_PREFIX + "held", "")),
-        snapshot_id=snapshot_id,
-    )
+    content = {k: v if k in _TEXTS else _plain(v) for k, v in ours.items() if k != _ICEBERGS}
+    return HEADS.of({**content, _ICEBERGS: snapshot_id}, what=f"the head in snapshot {snapshot_id}")
+
+
+def _plain(text: str) -> Any:
+    """The value behind JSON; a text that is none stays one, and is refused as a value of another kind."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 class Tag(NamedTuple):

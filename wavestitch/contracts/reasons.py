@@ -49,6 +49,7 @@ OF_RECORDS = frozenset(
         Reason.CORRUPT,
         Reason.UNPROVEN,
         Reason.FORGED,
+        Reason.UNREADABLE,
     }
 )
 """Of records that are no chunks: no waveform ever needs what is held for one of these."""

@@ -41,3 +41,14 @@ def verdict_from_json(text: str) -> Verdict:
 
 
 VERDICTS = Versioned(Verdict, "the verdict", "run the batch's validate step again", format=VERDICT_FORMAT)
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedGate:
+    """Kept with a batch that stands at a closed gate. `closed`: as in the verdict."""
+
+    plan_id: str
+    closed: tuple[str, ...]
+
+
+CLOSED_GATES = Versioned(ClosedGate, "what is kept of a closed gate", "run the batch's validate step again")

@@ -2,8 +2,9 @@
 
 A record is a frozen dataclass. As JSON it is an object of its fields and of `format`, a whole number from 1. Read is
 what this version knows and what is older (`upgrades` say how an older one becomes the next); a newer one is refused by
-a sentence, and so is whatever lacks a field, has an unknown one, or one of another kind. Nothing is converted or
-guessed: a text is no number. Never raises anything but `BadInput`.
+a sentence, and so is whatever lacks a field, has an unknown one, or one of another kind. Nothing is converted, guessed
+or filled in: a text is no number, and what has a default in Python must be there nevertheless. Never raises anything
+but `BadInput`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.errors import BadInput, NewerFormat
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -42,7 +43,7 @@ class Versioned(Generic[R]):
 
     def content(self, record: R) -> Fields:
         """The record as an object of JSON."""
-        return {"format": self.format, **self._adapter.dump_python((record,), mode="json")[0]}
+        return {"format": self.format, **self._dump(record)}
 
     def text(self, record: R) -> str:
         return json.dumps(self.content(record), indent=1, sort_keys=True)
@@ -58,47 +59,55 @@ class Versioned(Generic[R]):
             raise BadInput(f"{self.what} is not JSON; {self.way_out}") from None
         return self.of(found)
 
-    def of(self, found: object) -> R:
-        """The record behind an object of JSON."""
+    def of(self, found: object, *, what: str = "") -> R:
+        """The record behind an object of JSON. `what`: as a sentence names this very one."""
         from pydantic import ValidationError  # noqa: PLC0415 - slow to load, and every Spark worker imports this module
 
-        fields = self._current(found)
+        what = what or self.what
+        fields = self._current(found, what)
         try:
             # As JSON once more: what is strict in Python would refuse a list for a tuple.
             (record,) = self._adapter.validate_json(json.dumps([fields]))
+            unsaid = _unsaid(fields, self._dump(record))
         except ValidationError as error:
-            raise BadInput(f"{self.what} {_first(error)}; {self.way_out}") from None
+            raise BadInput(f"{what} {_first(error)}; {self.way_out}") from None
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
-            raise BadInput(f"{self.what} is not what was written; {self.way_out}") from None
+            raise BadInput(f"{what} is not what was written; {self.way_out}") from None
+        if unsaid is not None:
+            raise BadInput(f"{what} lacks a field: {unsaid}; {self.way_out}")
         wrong = self.wrong(record)
         if wrong is not None:
-            raise BadInput(f"{self.what} is not what this system writes: {wrong}; {self.way_out}")
+            raise BadInput(f"{what} is not what this system writes: {wrong}; {self.way_out}")
         return record
 
-    def _current(self, found: object) -> Fields:
+    def _dump(self, record: R) -> Fields:
+        found: Fields = self._adapter.dump_python((record,), mode="json")[0]
+        return found
+
+    def _current(self, found: object, what: str) -> Fields:
         """The fields as the present format has them."""
         if not isinstance(found, dict):
-            raise BadInput(f"{self.what} is no JSON object; {self.way_out}")
+            raise BadInput(f"{what} is no JSON object; {self.way_out}")
         fields = dict(found)
         seen = fields.pop("format", None)
         if not isinstance(seen, int) or isinstance(seen, bool) or seen < 1:
-            raise BadInput(f"{self.what} has format {ascii(seen)[:_SHOWN]}, which is none; {self.way_out}")
+            raise BadInput(f"{what} has format {ascii(seen)[:_SHOWN]}, which is none; {self.way_out}")
         if seen > self.format:
-            raise BadInput(
-                f"{self.what} was written by a newer Wavestitch (format {ascii(seen)[:_SHOWN]}; this version reads up "
-                f"to {self.format}); use that version, or {self.way_out}",
+            raise NewerFormat(
+                f"{what} was written by a newer Wavestitch (format {ascii(seen)[:_SHOWN]}; this version reads up to "
+                f"{self.format}); use that version, or {self.way_out}",
                 format=seen if seen < 1 << 31 else -1,
             )
         for older in range(seen, self.format):
             if older not in self.upgrades:
                 raise BadInput(
-                    f"{self.what} has format {older}, which was never released; this version reads {self.format}: "
+                    f"{what} has format {older}, which was never released; this version reads {self.format}: "
                     f"{self.way_out}"
                 )
             try:
                 fields = self.upgrades[older](fields)
             except (LookupError, TypeError, ValueError, AttributeError):
-                raise BadInput(f"{self.what} lacks a field of its format {older}; {self.way_out}") from None
+                raise BadInput(f"{what} lacks a field of its format {older}; {self.way_out}") from None
         return fields
 
     @cached_property
@@ -108,6 +117,22 @@ class Versioned(Generic[R]):
         # In a tuple, since a dataclass of the standard library takes no settings of its own, but those around it.
         config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
         return TypeAdapter(tuple[self.kind], config=config)  # type: ignore[name-defined]
+
+
+def _unsaid(given: Any, meant: Any) -> str | None:
+    """The first field, however deep, that was not given but filled in; None where there is none."""
+    if isinstance(meant, dict):
+        missing = next((k for k in meant if k not in given), None)
+        if missing is not None:
+            return ascii(missing)[1:-1][:_SHOWN]
+        pairs = [(given[k], v) for k, v in meant.items()]
+    elif isinstance(meant, list):
+        if len(given) < len(meant):
+            return f"number {len(given) + 1} of a list"
+        pairs = list(zip(given, meant, strict=True))
+    else:
+        return None
+    return next((found for one, other in pairs if (found := _unsaid(one, other)) is not None), None)
 
 
 def _first(error: Any) -> str:

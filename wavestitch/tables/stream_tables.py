@@ -24,7 +24,7 @@ from wavestitch.modes import make_folder
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
-from wavestitch.tables.held.held_look import ids_held, live_files, look_at_held
+from wavestitch.tables.held.held_look import CLAIMS, ids_held, live_files, look_at_held
 from wavestitch.tables.held.held_payloads import write_payloads
 from wavestitch.tables.held.held_removal import rows_that_stay
 from wavestitch.tables.held.held_rows import held_groups
@@ -60,9 +60,9 @@ class StreamTables:
         """How many files the index of ids knows that no retained snapshot names, and with `apply` forgets."""
         if self._id_index is None:
             return 0
-        return sum(
-            self._id_index.prune(table, apply=apply) for stored in self.stored() if (table := stored.load()) is not None
-        )
+        waveforms, held = self._waveforms.load(), self._held.load()
+        gone = 0 if waveforms is None else self._id_index.prune(waveforms, apply=apply)
+        return gone + (0 if held is None else self._id_index.prune(held, apply=apply, without=CLAIMS))
 
     def remarks(self) -> list[str]:
         """What others have changed about the three tables, a sentence each. None of it is obeyed."""
@@ -132,7 +132,7 @@ class StreamTables:
         raise StateUnknown(f"the commit to table {self._waveforms.name} was accepted but is not in what came back")
 
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
-        return [] if mark is None else look_at_held(self._held.ensure(), mark, look)
+        return [] if mark is None else look_at_held(self._held.ensure(), mark, look, index=self._id_index)
 
     def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> list[str]:
         return [] if mark is None else ids_held(self._held.ensure(), mark, reasons)

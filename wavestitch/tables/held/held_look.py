@@ -1,8 +1,8 @@
 """Looks into the held table: the rows that somebody asks for, of the snapshot that the head names, and no others.
 
 What is found is proven against the head's mark before a row of it is believed. Files are ruled out by their partition
-(the reason) and their bounds, row groups by theirs: a look costs what it asks for, not what was ever held (I5). Never
-decides which rows count: that is `effective_held`.
+(the reason), by the index of ids and by their bounds, row groups by theirs: a look costs what it asks for, not what was
+ever held (I5). Never decides which rows count: that is `effective_held`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,20 @@ from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
+from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, any_of, at_least, at_most, below, equals, is_in
 
 _MOST_IN_FILTER = 200
-_CLAIMS = frozenset(r.value for r in OF_RECORDS)
+CLAIMS = frozenset(r.value for r in OF_RECORDS)
+"""The partitions of records that are no chunks: what they name as their waveform is nobody's."""
 
 
 def live_files(table: Table, snapshot_id: int) -> list[HeldFile]:
     """Raises `Altered` where the snapshot is not there."""
+    return [held_file(task) for task in _live_tasks(table, snapshot_id)]
+
+
+def _live_tasks(table: Table, snapshot_id: int) -> list[FileScanTask]:
     if table.metadata.snapshot_by_id(snapshot_id) is None:
         name = ".".join(table.name())
         raise Altered(
@@ -38,7 +44,7 @@ def live_files(table: Table, snapshot_id: int) -> list[HeldFile]:
             "an older state of the table was restored): go back to a metadata file of the table that has it",
             table=name,
         )
-    return [held_file(task) for task in files_to_read(table, snapshot_id=snapshot_id)]
+    return files_to_read(table, snapshot_id=snapshot_id)
 
 
 def held_file(task: FileScanTask) -> HeldFile:
@@ -47,11 +53,15 @@ def held_file(task: FileScanTask) -> HeldFile:
     return HeldFile(PurePosixPath(file.file_path).name, file.record_count, file.file_size_in_bytes, reason)
 
 
-def look_at_held(table: Table, mark: HeldMark, look: HeldLook) -> list[HeldChunk]:
-    """Every row that is asked for, payload aside, and all rows about the same places and pieces."""
-    check_mark(mark, live_files(table, mark.snapshot_id), table=".".join(table.name()))
+def look_at_held(table: Table, mark: HeldMark, look: HeldLook, *, index: IdIndex | None = None) -> list[HeldChunk]:
+    """Every row that is asked for, payload aside, and all rows about the same places and pieces.
+
+    `index`: says which files have which ids; without it, each file that can have one of them by its bounds is opened.
+    """
+    files = _live_tasks(table, mark.snapshot_id)
+    check_mark(mark, [held_file(task) for task in files], table=".".join(table.name()))
     found: dict[tuple[HeldKey, int], HeldChunk] = {}
-    rows = _everything(table, mark) if look.everything else _asked_for(table, mark, look)
+    rows = _everything(table, files) if look.everything else _asked_for(table, mark, look, files, index)
     for held in rows:
         found[held.key, held.sequence] = held
     return list(found.values())
@@ -63,7 +73,7 @@ def ids_held(table: Table, mark: HeldMark, reasons: Collection[Reason]) -> list[
     wanted = is_in("reason", {r.value for r in reasons}) if reasons else EVERY_ROW
     found: set[str] = set()
     for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
-        if held_file(task).reason not in _CLAIMS:
+        if held_file(task).reason not in CLAIMS:
             for batch in read_file(table, task, ("waveform_id",), wanted):
                 found.update(i for i in batch["waveform_id"].unique().to_pylist() if i is not None)
     return sorted(found)
@@ -87,18 +97,20 @@ def near(coordinates: Collection[Coordinate]) -> BooleanExpression:
     )
 
 
-def _everything(table: Table, mark: HeldMark) -> Iterator[HeldChunk]:
-    for task in files_to_read(table, snapshot_id=mark.snapshot_id):
+def _everything(table: Table, files: Sequence[FileScanTask]) -> Iterator[HeldChunk]:
+    for task in files:
         for batch in read_file(table, task, FACTS):
             yield from _chunks(batch)
 
 
-def _asked_for(table: Table, mark: HeldMark, look: HeldLook) -> Iterator[HeldChunk]:
+def _asked_for(
+    table: Table, mark: HeldMark, look: HeldLook, files: Sequence[FileScanTask], index: IdIndex | None
+) -> Iterator[HeldChunk]:
     ids = look.ids
     if look.open_since_ms is not None:
         ids = ids | _waiting(table, mark, look.open_since_ms)
     if ids:
-        yield from _of_waveforms(table, mark, ids)
+        yield from _of_waveforms(table, ids, _with_ids(table, mark, ids, files, index))
     if look.coordinates:
         yield from _at_places(table, mark, look.coordinates)
 
@@ -113,15 +125,25 @@ def _waiting(table: Table, mark: HeldMark, since_ms: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def _of_waveforms(table: Table, mark: HeldMark, ids: frozenset[str]) -> Iterator[HeldChunk]:
+def _with_ids(
+    table: Table, mark: HeldMark, ids: frozenset[str], files: Sequence[FileScanTask], index: IdIndex | None
+) -> list[FileScanTask]:
+    """The files that may have chunks of these waveforms."""
+    if index is not None:
+        named = index.files_of(table, ids, snapshot_id=mark.snapshot_id, without=CLAIMS)
+        found = [task for task in files if task.file.file_path in named]
+    else:
+        few = is_in("waveform_id", ids) if len(ids) <= _MOST_IN_FILTER else EVERY_ROW
+        wanted = all_of(few, at_least("waveform_id", min(ids)), at_most("waveform_id", max(ids)))
+        found = files_to_read(table, wanted, snapshot_id=mark.snapshot_id)
+    return [task for task in found if held_file(task).reason not in CLAIMS]
+
+
+def _of_waveforms(table: Table, ids: frozenset[str], files: Sequence[FileScanTask]) -> Iterator[HeldChunk]:
     """The valid chunks of these waveforms."""
-    ordered = sorted(ids)
-    values = pa.array(ordered, pa.string())
+    values = pa.array(sorted(ids), pa.string())
     few = is_in("waveform_id", ids) if len(ids) <= _MOST_IN_FILTER else EVERY_ROW
-    wanted = all_of(few, at_least("waveform_id", ordered[0]), at_most("waveform_id", ordered[-1]))
-    for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
-        if held_file(task).reason in _CLAIMS:
-            continue
+    for task in files:
         for batch in read_file(table, task, FACTS, few):
             yield from _chunks(batch.filter(pc.is_in(batch["waveform_id"], value_set=values)))
 

@@ -16,13 +16,11 @@ from pyiceberg.types import LongType
 
 from wavestitch.contracts.held_mark import HeldFile, HeldMark
 from wavestitch.contracts.maintenance import HeldPlace
-from wavestitch.contracts.reasons import OF_RECORDS
 from wavestitch.tables.commit.table_layout import HELD
-from wavestitch.tables.held.held_look import held_file
+from wavestitch.tables.held.held_look import CLAIMS, held_file
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 
-_CLAIMS = frozenset(r.value for r in OF_RECORDS)
 _HELD_MS = HELD.get_field_index("held_ms") + 1
 
 
@@ -31,7 +29,7 @@ def held_places(table: Table, mark: HeldMark) -> list[HeldPlace]:
     names = (*FACTS, "plan_id")
     found: list[HeldPlace] = []
     for task in files_to_read(table, snapshot_id=mark.snapshot_id):
-        if held_file(task).reason in _CLAIMS:
+        if held_file(task).reason in CLAIMS:
             continue
         row = 0
         for batch in read_file(table, task, names):
@@ -52,7 +50,7 @@ def junk_files(table: Table, mark: HeldMark, *, before_ms: int) -> dict[str, Hel
     for task in files_to_read(table, snapshot_id=mark.snapshot_id):
         file = held_file(task)
         newest = (task.file.upper_bounds or {}).get(_HELD_MS)
-        if file.reason in _CLAIMS and newest is not None and int(from_bytes(LongType(), newest)) < before_ms:
+        if file.reason in CLAIMS and newest is not None and int(from_bytes(LongType(), newest)) < before_ms:
             found[task.file.file_path] = file
     return found
 

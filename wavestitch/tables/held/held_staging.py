@@ -31,7 +31,8 @@ _TRIES = 50
 _BRANCH = "wavestitch-"
 _EMPTY = "wavestitch-empty"
 """A tag on the table's first snapshot, which has no rows: what is staged before anything was held stands on it."""
-_DECISION, _SEQUENCE = "wavestitch.decision", "wavestitch.sequence"
+_DECISION, _SEQUENCE, _PLAN = "wavestitch-staged.decision", "wavestitch-staged.sequence", "wavestitch-staged.plan"
+"""Never a key of a head's: no snapshot of this table is one."""
 
 Encode = Callable[[], Iterable[tuple[str, Iterable[pa.RecordBatch]]]]
 
@@ -163,7 +164,7 @@ def _commit(
     change = OneCommit(table, branch=branch)
     with reading(stored.name):
         _point(change, branch, base_id)
-        summary = {_DECISION: staging.decision, _SEQUENCE: str(staging.sequence), "wavestitch.plan": staging.plan_id}
+        summary = {_DECISION: staging.decision, _SEQUENCE: str(staging.sequence), _PLAN: staging.plan_id}
         how = change.update_snapshot(snapshot_properties=summary, branch=branch)
         with how.overwrite() if old else how.merge_append() as files:
             for file in old:

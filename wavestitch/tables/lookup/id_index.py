@@ -47,20 +47,27 @@ class IdIndex:
         self._folder = folder
 
     def files_of(
-        self, table: Table, ids: Collection[str], *, column: str = "waveform_id", snapshot_id: int | None = None
+        self,
+        table: Table,
+        ids: Collection[str],
+        *,
+        column: str = "waveform_id",
+        snapshot_id: int | None = None,
+        without: Collection[str] = (),
     ) -> dict[str, set[str]]:
         """Path of each live data file of the snapshot (the current one) that may have any of these ids, with those.
 
-        A file that is not named certainly has none. Raises `BadInput` or `Transient` where the folder cannot be used.
+        A file that is not named certainly has none, or its partition is one of `without`: such files are not in the
+        index, whatever ids they name. Raises `BadInput` or `Transient` where the folder cannot be used.
         """
-        found = self._find(table, ids, column=column, snapshot_id=snapshot_id)
+        found = self._find(table, ids, _Kind(column, frozenset(without)), snapshot_id=snapshot_id)
         return {_Named.parse(name).path: some for name, some in found.items()}
 
     def tasks_of(
         self, table: Table, ids: Collection[str], *, column: str = "waveform_id", snapshot_id: int | None = None
     ) -> list[FileWithIds]:
         """The same files, ready to be read, in order of their paths. Rows that were deleted in place are left out."""
-        found = self._find(table, ids, column=column, snapshot_id=snapshot_id)
+        found = self._find(table, ids, _Kind(column), snapshot_id=snapshot_id)
         named = {_Named.parse(name): some for name, some in found.items()}
         if named and any(m.content == ManifestContent.DELETES for m in _manifests(table, snapshot_id)):
             # By another engine: which rows of a file are gone is said by all manifests together.
@@ -69,9 +76,11 @@ class IdIndex:
             return [FileWithIds(t, by_path[t.file.file_path]) for t in tasks]
         return [FileWithIds(FileScanTask(n.data_file()), named[n]) for n in sorted(named)]
 
-    def prune(self, table: Table, *, apply: bool = True, column: str = "waveform_id") -> int:
+    def prune(
+        self, table: Table, *, apply: bool = True, column: str = "waveform_id", without: Collection[str] = ()
+    ) -> int:
         """How many files are known that no retained snapshot names any more, and with `apply` forgotten."""
-        path, identity = self._store_of(table, column)
+        path, identity = self._store_of(table, _Kind(column, frozenset(without)))
         if not path.exists():
             return 0
         named = {_part(m) for s in table.metadata.snapshots for m in _manifests(table, s.snapshot_id)}
@@ -83,12 +92,12 @@ class IdIndex:
             _remove(path)
             return 0
 
-    def _find(self, table: Table, ids: Collection[str], *, column: str, snapshot_id: int | None) -> dict[str, set[str]]:
+    def _find(self, table: Table, ids: Collection[str], kind: _Kind, *, snapshot_id: int | None) -> dict[str, set[str]]:
         """Names of files with ids. What is damaged is removed, and the loop goes round with a new one."""
         manifests = {_part(m): m for m in _manifests(table, snapshot_id) if m.content == ManifestContent.DATA}
         if not ids or not manifests:
             return {}
-        path, identity = self._store_of(table, column)
+        path, identity = self._store_of(table, kind)
         try:
             make_folder(self._folder, OWN_FOLDER)
         except OSError as error:
@@ -103,15 +112,26 @@ class IdIndex:
                             parts = store.known_parts(manifests)
                             if parts.keys() == manifests.keys():
                                 return _look_up(store, list(parts.values()), ids)
-                    _follow(path, identity, table, list(manifests.values()), column)
+                    _follow(path, identity, table, list(manifests.values()), kind)
             except Damaged as error:
                 log.warning("the index of ids %s is made anew from the table: %s", path, error)
                 _remove(path)
         raise Transient(f"the index of ids {path} was changed {_ATTEMPTS} times while it was looked at; try again")
 
-    def _store_of(self, table: Table, column: str) -> tuple[Path, str]:
+    def _store_of(self, table: Table, kind: _Kind) -> tuple[Path, str]:
         uuid = table.metadata.table_uuid
-        return self._folder / f"{uuid}-{column}-v{FORMAT}.sqlite", f"{FORMAT} {uuid} {column} xxh3_64"
+        identity = f"{FORMAT} {uuid} {kind.column} xxh3_64 {','.join(sorted(kind.without))}"
+        return self._folder / f"{uuid}-{kind.column}-v{FORMAT}.sqlite", identity
+
+
+class _Kind(NamedTuple):
+    """What an index is of: a column, in all files but those of these partitions."""
+
+    column: str
+    without: frozenset[str] = frozenset()
+
+    def has(self, file: DataFile) -> bool:
+        return not (self.without and len(file.partition) and str(file.partition[0]) in self.without)
 
 
 class _Named(NamedTuple):
@@ -169,7 +189,7 @@ def _look_up(store: IdStore, parts: list[npt.NDArray[np.uint32]], ids: Collectio
     return {names[number]: some for number, some in by_file.items()}
 
 
-def _follow(path: Path, identity: str, table: Table, manifests: list[ManifestFile], column: str) -> None:
+def _follow(path: Path, identity: str, table: Table, manifests: list[ManifestFile], kind: _Kind) -> None:
     """Cover these manifests: read the ids of the files in them that are not in the store yet. Files are read outside of
     any transaction; whoever else follows meanwhile reads some of them, too, and adds none twice."""
     with open_store(path, identity, write=True) as store:
@@ -187,7 +207,7 @@ def _follow(path: Path, identity: str, table: Table, manifests: list[ManifestFil
     ids: dict[str, Hashes] = {}
     for name, file in files.items():
         if name not in known:
-            ids[name] = _ids_in(table, file, column)
+            ids[name] = _ids_in(table, file, kind.column) if kind.has(file) else np.empty(0, np.uint64)
         if sum(map(len, ids.values())) >= _IDS_AT_ONCE:
             _add(path, identity, ids)
             ids = {}
