@@ -145,13 +145,13 @@ def what_a_rewind_skips_is_not_recorded(patch: Patch) -> None:
 
 @mutant
 def the_group_is_put_one_too_far(patch: Patch) -> None:
-    real = commit_offsets._project
+    real = commit_offsets.project
 
     def wrong(stream: Any, head: Any, **edges: Any) -> str:
         far = {p: at._replace(next_offset=at.next_offset + 1) for p, at in head.positions.items()}
         return real(stream, replace(head, positions=far), **edges)
 
-    patch.setattr(commit_offsets, "_project", wrong)
+    patch.setattr(commit_offsets, "project", wrong)
 
 
 @mutant

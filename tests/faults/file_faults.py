@@ -106,9 +106,10 @@ class Stand:
         shutil.copytree(self._kept, self.folder)
         # The group goes back, too: if it shows a later head than the catalog has, that was set back in time.
         deployment = open_deployment(self.folder)
-        head = deployment.tables(STREAM).head()
+        tables = deployment.tables(STREAM)
+        head = tables.head()
         assert head is not None
-        project(deployment.stream(STREAM), head, log=deployment.log, tables=deployment.tables(STREAM))
+        project(deployment.stream(STREAM), head, table=tables.table_uuid(), log=deployment.log)
 
     def watch(self, fault: Fault | None = None) -> Watched:
         """The second batch, disturbed."""

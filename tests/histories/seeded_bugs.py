@@ -257,18 +257,18 @@ def a_position_that_retention_overtook_moves_silently(patch: Patch) -> None:
 
 @shows(Kind.COMMIT_AHEAD)
 def the_group_is_put_one_too_far(patch: Patch) -> None:
-    real = commit_offsets._project
+    real = commit_offsets.project
 
     def wrong(stream: Any, head: Any, **edges: Any) -> str:
         far = {p: at._replace(next_offset=at.next_offset + 1) for p, at in head.positions.items()}
         return real(stream, replace(head, positions=far), **edges)
 
-    patch.setattr(commit_offsets, "_project", wrong)
+    patch.setattr(commit_offsets, "project", wrong)
 
 
 @shows(Kind.COMMIT_AHEAD)
 def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> None:
-    real = commit_offsets._project
+    real = commit_offsets.project
 
     class Blind:
         def __init__(self, log: Any, topic_id: str) -> None:
@@ -278,7 +278,7 @@ def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> 
     def wrong(stream: Any, head: Any, *, log: Any, **more: Any) -> str:
         return real(stream, head, log=Blind(log, head.topic_id), **more)  # type: ignore[arg-type]
 
-    patch.setattr(commit_offsets, "_project", wrong)
+    patch.setattr(commit_offsets, "project", wrong)
 
 
 @shows(Kind.COMMIT_AHEAD)

@@ -27,7 +27,7 @@ def commit_offsets(stream: Stream, *, log: Log, tables: Tables) -> str:
     head, group, table = _look(stream, log=log, tables=tables)
     if not may_project(head, group, table=table):
         return f"group {stream.group} was reset by somebody else; left alone for the next plan to take over"
-    return _project(stream, head, table=table, log=log)
+    return project(stream, head, table=table, log=log)
 
 
 def _look(stream: Stream, *, log: Log, tables: Tables) -> tuple[Head, dict[int, GroupOffset | None], str | None]:
@@ -63,10 +63,11 @@ def show_head(
     table = tables.table_uuid()
     group = log.group_offsets(stream.group, stream.topic, sorted(head.positions))
     answered = {p: seen.get(p) for p in (head.positions if moved is None else moved)}
-    return _project(stream, head, table=table, log=log, leave=left_alone(head, group, table=table, answered=answered))
+    return project(stream, head, table=table, log=log, leave=left_alone(head, group, table=table, answered=answered))
 
 
-def _project(stream: Stream, head: Head, *, table: str | None, log: Log, leave: Collection[int] = ()) -> str:
+def project(stream: Stream, head: Head, *, table: str | None, log: Log, leave: Collection[int] = ()) -> str:
+    """Write `head` into the group, whatever stands there, the partitions to `leave` excepted. `table`: its UUID."""
     assert table is not None, "a head was read, so its table is there"
     # Asked last: on a topic that was made anew these offsets would lie beyond data that nobody has read (I4).
     if log.topic(stream.topic).topic_id != head.topic_id:
