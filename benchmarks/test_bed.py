@@ -208,7 +208,7 @@ def send(
     digests: dict[str, str] | None = None,
 ) -> None:
     """Cut and send; round robin means neighbours interleaved, as many sensors would send."""
-    settings = bed.deployment().producer_settings()
+    settings = bed.deployment().kafka
     for part in parts:
         cut = [cut_recording(r, chunk) for r in part]
         groups = zip(*cut, strict=True) if layout == "round-robin" else iter(cut)

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.stop_rule import State, StopRule, Why
-from wavestitch.kafka.client_settings import Isolation, KafkaSettings, consumer_config
+from wavestitch.kafka.client_settings import Isolation, KafkaSettings
+from wavestitch.kafka.clients import open_consumer
 from wavestitch.kafka.kafka_errors import is_passing, is_refused_login, kafka_error
 
 _MOST_RECORDS = 500
@@ -76,7 +77,7 @@ def scan_range(
     at = [TopicPartition(source.topic, slice_.partition, slice_.start)]
     if start_epoch is not None:
         at = [TopicPartition(source.topic, slice_.partition, slice_.start, leader_epoch=start_epoch)]
-    consumer = Consumer(consumer_config(settings, group=source.group, isolation=isolation, on_error=events.remember))
+    consumer = open_consumer(settings, group=source.group, isolation=isolation, on_error=events.remember)
     ruling = rule.judge(position=None, now=clock())
     records = size = 0
     wanted = _FIRST_RECORDS

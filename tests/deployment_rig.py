@@ -42,7 +42,7 @@ class DeploymentRig:
     folder: Path
 
     def send(self, chunks: Sequence[ChunkRecord], strategy: Strategy = Strategy.WAVEFORM_STICKY) -> None:
-        send_chunks(chunks, topic=self.topic, settings=self.deployment.producer_settings(), strategy=strategy)
+        send_chunks(chunks, topic=self.topic, settings=self.deployment.kafka, strategy=strategy)
 
     def run(self, **options: Any) -> dict[str, Any]:
         return done_to_json(run_batch(self.edges(), RunOptions(**options), watcher=Silent()))

@@ -143,7 +143,7 @@ def produce(
     report = produce_files(
         deployment.stream(stream),
         files,
-        settings=deployment.producer_settings(),
+        settings=deployment.kafka,
         chunk_bytes=chunk,
         seconds=seconds,
         strategy=strategy,

@@ -9,10 +9,9 @@ import time
 from itertools import cycle, islice
 from typing import Any
 
-from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
-
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.connection import Connection
+from wavestitch.kafka.kafka_python import producer
 
 _BUSY = (14, 15, 16, 51)
 """The coordinator loads, is not there yet, or still ends the producer's last transaction."""
@@ -26,16 +25,16 @@ def write_markers(bootstrap: str, topic: str, count: int, *, commit: bool, parti
     until = time.monotonic() + _SECONDS
     with Connection(KafkaSettings(bootstrap), host, int(port), deadline=until) as broker:
         names = [f"{topic}-{n}" for n in range(min(count, _AT_ONCE))]
-        made = [_ask(broker, lambda n=n: InitProducerIdRequest[1](n, 60_000), until) for n in names]
+        made = [_ask(broker, lambda n=n: producer.InitProducerIdRequest[1](n, 60_000), until) for n in names]
         producers = [(n, m.producer_id, m.producer_epoch) for n, m in zip(names, made, strict=True)]
         for who in islice(cycle(producers), count):
             _ask(broker, lambda who=who: _begin(who, topic, partition), until)
-            _ask(broker, lambda who=who: EndTxnRequest[1](*who, commit), until)
+            _ask(broker, lambda who=who: producer.EndTxnRequest[1](*who, commit), until)
 
 
 def _begin(who: tuple[str, int, int], topic: str, partition: int) -> Any:
-    wanted = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[partition])
-    return AddPartitionsToTxnRequest[1](
+    wanted = producer.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[partition])
+    return producer.AddPartitionsToTxnRequest[1](
         v3_and_below_transactional_id=who[0],
         v3_and_below_producer_id=who[1],
         v3_and_below_producer_epoch=who[2],

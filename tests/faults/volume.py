@@ -27,6 +27,7 @@ from tests.faults.killed_batch import POINTS, run_killed
 from tests.faults.local_faults_batch import make_deployment, make_ledger, rig_at
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Transient
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
@@ -111,7 +112,7 @@ def produce(state: State, load: Load, folder: Path, bootstrap: str) -> None:
         state.topic = make_ledger(bootstrap, PARTITIONS).topic
         state.keep(folder)
     for letters in load.letters(state.sent):
-        send_chunks(letters, topic=state.topic, settings={"bootstrap.servers": bootstrap}, deadline_seconds=120)
+        send_chunks(letters, topic=state.topic, settings=KafkaSettings(bootstrap), deadline_seconds=120)
         state.sent += len(letters) // PER_WAVEFORM
         state.keep(folder)
         _say(f"produced {state.sent * PER_WAVEFORM} of {load.chunks} chunks")

@@ -168,12 +168,12 @@ def a_held_chunk_gets_its_neighbours_bytes(patch: Patch) -> None:
 
 @shows(Kind.INVENTED)
 def aborted_records_are_read(patch: Patch) -> None:
-    real = range_scan.consumer_config
+    real = range_scan.open_consumer
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
-        return {**real(*args, **kwargs), "isolation.level": "read_uncommitted"}
+        return real(*args, **{**kwargs, "isolation": "read_uncommitted"})
 
-    patch.setattr(range_scan, "consumer_config", wrong)
+    patch.setattr(range_scan, "open_consumer", wrong)
 
 
 @shows(Kind.INVENTED)

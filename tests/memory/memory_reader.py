@@ -24,13 +24,13 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.record_batches import RawFetch
 from wavestitch.contracts.stop_rule import Why
-from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.client_settings import Isolation, KafkaSettings
 
 _MOST = 5
 _MARKER_BYTES = 78
 """What a marker takes in a real log."""
 _LOGS: WeakValueDictionary[str, MemoryLog] = WeakValueDictionary()
-_connect_really = range_scan.Consumer
+_connect_really = range_scan.open_consumer
 
 
 def source_of(plan: Plan) -> Source:
@@ -137,11 +137,11 @@ class MemoryConsumer:
         """Nothing is open."""
 
 
-def _connect(config: dict[str, Any]) -> Any:
-    log = _LOGS.get(config["bootstrap.servers"])
+def _connect(settings: KafkaSettings, *, isolation: Isolation, **more: Any) -> Any:
+    log = _LOGS.get(settings.bootstrap)
     if log is None:
-        return _connect_really(config)
-    return MemoryConsumer(log, committed=config["isolation.level"] == "read_committed")
+        return _connect_really(settings, isolation=isolation, **more)
+    return MemoryConsumer(log, committed=isolation == "read_committed")
 
 
 def _scan(slice_: OffsetRange, *, settings: KafkaSettings, **more: Any) -> list[Interval]:
@@ -151,5 +151,5 @@ def _scan(slice_: OffsetRange, *, settings: KafkaSettings, **more: Any) -> list[
     return scan_range(slice_, settings=settings, **more)
 
 
-range_scan.Consumer = _connect
+range_scan.open_consumer = _connect
 slice_reader.scan_range = _scan

@@ -85,7 +85,7 @@ def make_secure_site(
 def produce(deployment: Deployment, plan_id: str) -> None:
     stream = deployment.stream(STREAM)
     chunks = cut(recordings(1, samples=600, seed=9, prefix="more"))
-    send_chunks(chunks, topic=stream.topic, settings=deployment.producer_settings(), deadline_seconds=10)
+    send_chunks(chunks, topic=stream.topic, settings=deployment.kafka, deadline_seconds=10)
 
 
 def watch(deployment: Deployment, plan_id: str) -> None:

@@ -68,7 +68,7 @@ def after(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytest
         make_database()
         lab = Lab(Deployment(load_settings()), secure_broker.broker)
         chunks = [c for n in range(5) for c in waveform(n)]
-        send_chunks(chunks, topic=topic, settings=lab.deployment.producer_settings())
+        send_chunks(chunks, topic=topic, settings=lab.deployment.kafka)
         run = lab.run({"gate": "accept", "why": why})
         yield After(lab, run, canaries, why, marker, folder)
 

@@ -107,7 +107,7 @@ def aftermath(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: py
     secure_broker.add_user(USER, canaries.kafka)
     secure_broker.grant({USER: NEEDS}, topic=secure.whole.topic, group=secure.whole.group)
     owner = secure.enter("owner")
-    send_chunks(cut(SENT), topic=secure.whole.topic, settings=owner.producer_settings())
+    send_chunks(cut(SENT), topic=secure.whole.topic, settings=owner.kafka)
     secret = tmp_path_factory.mktemp("secret") / "spark"
     secret.write_text(canaries.spark + "\n")
     (folder / "events").mkdir(mode=0o700)

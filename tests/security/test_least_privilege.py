@@ -72,7 +72,7 @@ def prepared(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pyt
         secure_broker.add_user(user)
     secure_broker.grant(users, topic=secure.whole.topic, group=secure.whole.group)
     owner = secure.enter("owner")
-    send_chunks(cut(recordings(3)), topic=secure.whole.topic, settings=owner.producer_settings())
+    send_chunks(cut(recordings(3)), topic=secure.whole.topic, settings=owner.kafka)
     return Prepared(secure, make_plan(DeploymentEdges(owner, STREAM)).plan_id)
 
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import socket
 import struct
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from kafka.protocol.metadata import MetadataResponse
-from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from consumers.log_view import KafkaLog
 from wavestitch.contracts.errors import Refused
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.clients import open_admin, open_consumer, open_producer
 from wavestitch.kafka.connection import Connection
+from wavestitch.kafka.kafka_python import metadata, sasl
+from wavestitch.producers.sender import send_chunks
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS = ("Consumer", "Producer", "AdminClient", "SerializingProducer", "DeserializingConsumer")
 
 
 class Bootstrap:
@@ -22,11 +29,15 @@ class Bootstrap:
 
     def __init__(self, advertised: str) -> None:
         self._answers = {
-            17: SaslHandshakeResponse[1](error_code=0, mechanisms=["PLAIN"]),
-            36: SaslAuthenticateResponse[1](error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=0),
-            3: MetadataResponse[9](
+            17: sasl.SaslHandshakeResponse[1](error_code=0, mechanisms=["PLAIN"]),
+            36: sasl.SaslAuthenticateResponse[1](
+                error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=0
+            ),
+            3: metadata.MetadataResponse[9](
                 throttle_time_ms=0,
-                brokers=[MetadataResponse.MetadataResponseBroker(node_id=1, host=advertised, port=9092, rack=None)],
+                brokers=[
+                    metadata.MetadataResponse.MetadataResponseBroker(node_id=1, host=advertised, port=9092, rack=None)
+                ],
                 cluster_id="c",
                 controller_id=1,
                 topics=[],
@@ -69,6 +80,42 @@ def test_a_cluster_that_advertises_another_machine_is_refused_before_any_client_
         KafkaLog(elsewhere.settings)
     assert "hush-1" not in refused.value.message
     assert elsewhere.asked == [17, 36, 3]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda at: send_chunks([], topic="t", settings=at),
+        lambda at: open_producer(at, own={}),
+        lambda at: open_consumer(at, group="g", isolation="read_committed"),
+        open_admin,
+    ],
+    ids=["a send", "a producer", "a reader", "an admin client"],
+)
+def test_a_send_and_every_client_of_ours_looks_at_the_listeners_first(elsewhere: Bootstrap, make: Any) -> None:
+    with pytest.raises(Refused, match="the login would leave this machine"):
+        make(elsewhere.settings)
+    assert elsewhere.asked == [17, 36, 3]
+
+
+def test_a_login_in_the_clear_goes_on_where_all_brokers_advertise_this_machine() -> None:
+    here = Bootstrap("127.0.0.1")
+    open_admin(here.settings)
+    assert here.asked == [17, 36, 3]
+    here.listener.close()
+
+
+def test_clients_are_made_in_one_place_alone() -> None:
+    """A client that is made elsewhere would be made past the check. Those of `local` speak to a broker of its own."""
+    made = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for folder in ("wavestitch", "consumers", "spark_apps", "dags", "plugins")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        if (name := getattr(node.func, "id", getattr(node.func, "attr", ""))) in CLIENTS
+    ]
+    assert sorted(made) == ["wavestitch/local/broker.py: AdminClient", "wavestitch/local/stack.py: AdminClient"]
 
 
 def test_a_raw_connection_never_logs_in_elsewhere_in_the_clear(elsewhere: Bootstrap) -> None:

@@ -38,7 +38,7 @@ def secure(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytes
 @pytest.fixture(scope="module")
 def plan_id(secure: SecureDeployment) -> str:
     owner = secure.enter("owner")
-    send_chunks(cut(recordings(3)), topic=secure.whole.topic, settings=owner.producer_settings())
+    send_chunks(cut(recordings(3)), topic=secure.whole.topic, settings=owner.kafka)
     return make_plan(DeploymentEdges(owner, STREAM)).plan_id
 
 
@@ -97,7 +97,7 @@ def test_a_permission_that_is_revoked_while_a_unit_is_read_ends_it_and_nothing_i
     secure_broker.grant(grants, **names)
     owner, reader = secure.enter("owner"), secure.enter("one-day-reader")
     big = recordings(1, samples=28_000_000)
-    send_chunks(cut(big, 512 << 10), topic=secure.whole.topic, settings=owner.producer_settings())
+    send_chunks(cut(big, 512 << 10), topic=secure.whole.topic, settings=owner.kafka)
     planned = make_plan(DeploymentEdges(owner, STREAM))
     edges = DeploymentEdges(reader, STREAM, read=read_here)
     before = secure.stands()

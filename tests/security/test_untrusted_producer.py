@@ -37,9 +37,15 @@ def _throw(secure: SecureDeployment) -> int:
     """Send one record of zeros in a few kilobytes, between good ones; returns the broker's error, 0 for none."""
     owner = secure.enter("owner")
     good = cut(recordings(2, samples=1000))
-    send_chunks(good[:2], topic=secure.whole.topic, settings=owner.producer_settings())
+    send_chunks(good[:2], topic=secure.whole.topic, settings=owner.kafka)
     bomb = Producer(
-        {**owner.producer_settings(), "compression.type": "gzip", "message.max.bytes": 2 * BOMB_BYTES, "linger.ms": 0}
+        {
+            **owner.kafka.options,
+            "bootstrap.servers": owner.kafka.bootstrap,
+            "compression.type": "gzip",
+            "message.max.bytes": 2 * BOMB_BYTES,
+            "linger.ms": 0,
+        }
     )
     errors: list[int] = []
     bomb.produce(
@@ -49,7 +55,7 @@ def _throw(secure: SecureDeployment) -> int:
         bomb.flush(30)
     except KafkaException as raised:
         errors.append(raised.args[0].code())
-    send_chunks(good[2:], topic=secure.whole.topic, settings=owner.producer_settings())
+    send_chunks(good[2:], topic=secure.whole.topic, settings=owner.kafka)
     return errors[0]
 
 

@@ -53,9 +53,7 @@ class Lab:
 
     def send(self, *chunks: list[ChunkRecord]) -> None:
         flat = [c for waveform in chunks for c in waveform]
-        send_chunks(
-            flat, topic=self.deployment.stream("ecg").topic, settings={"bootstrap.servers": self.broker.bootstrap}
-        )
+        send_chunks(flat, topic=self.deployment.stream("ecg").topic, settings=self.deployment.kafka)
         self.sent += len(flat)
 
     def dag(self) -> Any:

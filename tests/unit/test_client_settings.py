@@ -5,11 +5,10 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
 
 from wavestitch.contracts.errors import BadInput
-from wavestitch.kafka.client_settings import KafkaSettings, admin_config, consumer_config, producer_config
+from wavestitch.kafka.client_settings import KafkaSettings, consumer_config, producer_config
+from wavestitch.kafka.clients import open_admin, open_consumer, open_producer
 
 FORBIDDEN = [
     "plugin.library.paths",
@@ -189,6 +188,18 @@ def test_a_reader_never_commits_never_moves_silently_and_has_bounded_queues() ->
 
 def test_the_client_library_takes_every_configuration() -> None:
     settings = KafkaSettings("127.0.0.1:9", {"security.protocol": "PLAINTEXT", "socket.timeout.ms": "1000"})
-    Consumer(consumer_config(settings, group="g", isolation="read_uncommitted")).close()
-    AdminClient(admin_config(settings))
-    Producer(producer_config(settings)).flush(0)
+    open_consumer(settings, group="g", isolation="read_uncommitted").close()
+    open_admin(settings)
+    open_producer(settings, own={"linger.ms": 20}, tuning={"linger.ms": 5, "compression.type": "zstd"}).flush(0)
+
+
+def test_what_the_client_does_not_take_is_said() -> None:
+    with pytest.raises(BadInput, match="does not take its settings: Invalid value for"):
+        open_producer(KafkaSettings("127.0.0.1:9"), own={}, tuning={"linger.ms": "soon"})
+
+
+def test_no_tuning_takes_a_producer_its_idempotence() -> None:
+    config = producer_config(KafkaSettings("k:9092"), own={"acks": 0}, tuning={"linger.ms": 1})
+    assert (config["enable.idempotence"], config["acks"], config["linger.ms"]) == (True, "all", 1)
+    with pytest.raises(BadInput, match=r"'acks', 'message\.timeout\.ms' cannot be set here"):
+        producer_config(KafkaSettings("k:9092"), tuning={"message.timeout.ms": 1, "acks": "0"})

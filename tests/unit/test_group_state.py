@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition, Uuid
 
 from consumers.group_state import committed_offsets
-from consumers.log_view import _identity
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.position import GroupOffset
+from wavestitch.kafka.admin import _identity
 
 MOVING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE)
 

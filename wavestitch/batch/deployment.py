@@ -57,10 +57,6 @@ class Deployment:
     def tables(self, stream: str) -> StreamTables:
         return StreamTables(self.catalog_settings(), plain_name(stream), id_index=IdIndex(self.settings.cache / "ids"))
 
-    def producer_settings(self) -> dict[str, str]:
-        """For our own producer, which sets idempotence and acknowledgements itself."""
-        return {**self.kafka.options, "bootstrap.servers": self.kafka.bootstrap}
-
     def stream(self, name: str) -> Stream:
         return load_stream(self.settings, name)
 

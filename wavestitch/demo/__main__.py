@@ -98,7 +98,7 @@ def settle(api: AirflowApi, stream: str, *, say: Say) -> None:
 def deliver(deployment: Deployment, deliveries: dict[str, list[Any]], *, say: Say) -> None:
     for name, chunks in deliveries.items():
         stream = deployment.stream(name)
-        report = send_chunks(chunks, topic=stream.topic, settings=deployment.producer_settings())
+        report = send_chunks(chunks, topic=stream.topic, settings=deployment.kafka)
         say(f"{name}: {report.records} chunks sent to {stream.topic}, {report.bytes} bytes")
 
 

@@ -69,6 +69,8 @@ _READER = {
     # The end of the log is told only when a fetch comes back empty; half a second a slice would be waited for that.
     "fetch.wait.max.ms": 50,
 }
+_TUNING = frozenset(("batch.num.messages", "compression.type", "linger.ms", "queue.buffering.max.messages"))
+"""How a producer fills its requests: nothing that a promise rests on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +111,26 @@ def admin_config(settings: KafkaSettings, *, on_error: Callable[[Any], None] | N
     return _client_config(settings, on_error)
 
 
-def producer_config(settings: KafkaSettings, *, on_error: Callable[[Any], None] | None = None) -> dict[str, Any]:
-    """An idempotent producer's configuration: a retry neither repeats nor reorders a record."""
+def producer_config(
+    settings: KafkaSettings,
+    *,
+    own: Mapping[str, Any] | None = None,
+    tuning: Mapping[str, Any] | None = None,
+    on_error: Callable[[Any], None] | None = None,
+) -> dict[str, Any]:
+    """An idempotent producer's configuration: a retry neither repeats nor reorders a record.
+
+    `own`: what its maker sets. `tuning`: what a caller may set beside; `BadInput` names what is none of it.
+    """
+    unknown = sorted(set(tuning or ()) - _TUNING)
+    if unknown:
+        raise BadInput(
+            f"a producer's {', '.join(map(repr, unknown))} cannot be set here; allowed are {', '.join(sorted(_TUNING))}"
+        )
     return {
         **_client_config(settings, on_error),
+        **(own or {}),
+        **(tuning or {}),
         "enable.idempotence": True,
         "acks": "all",
     }

@@ -13,13 +13,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, Self
 
-from kafka.errors import KafkaError as ProtocolError
-from kafka.net.sasl.scram import ScramClient
-from kafka.protocol.parser import KafkaProtocol
-from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-
 from wavestitch.contracts.errors import Refused, Terminal, Transient
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
+from wavestitch.kafka.kafka_python import KafkaProtocol, ProtocolError, ScramClient, sasl
 from wavestitch.kafka.tls import tls_context
 
 _MOST_BYTES = 256 << 20
@@ -101,7 +97,7 @@ class Connection:
     def _log_in(self, options: Mapping[str, str]) -> None:
         mechanism = options["sasl.mechanism"].upper()
         user, password = options.get("sasl.username", ""), options.get("sasl.password", "")
-        answer = self.ask(SaslHandshakeRequest[_HANDSHAKE](mechanism))
+        answer = self.ask(sasl.SaslHandshakeRequest[_HANDSHAKE](mechanism))
         if answer.error_code:
             raise Refused(
                 f"the broker at {self.where} does not take logins by {mechanism} (it takes "
@@ -120,7 +116,7 @@ class Connection:
             raise Terminal(f"the broker at {self.where} does not prove that it knows the password: {error}") from None
 
     def _prove(self, said: bytes) -> bytes:
-        answer = self.ask(SaslAuthenticateRequest[_AUTHENTICATE](said))
+        answer = self.ask(sasl.SaslAuthenticateRequest[_AUTHENTICATE](said))
         if answer.error_code:
             raise Terminal(
                 f"the broker at {self.where} does not let us in: {answer.error_message}; check user, password and "

@@ -44,8 +44,22 @@ _PASSING = frozenset(
         KafkaError.OFFSET_NOT_AVAILABLE,
         KafkaError.KAFKA_STORAGE_ERROR,
         KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        # Of records that were sent. Chunks that are sent twice are duplicates.
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._PURGE_QUEUE,
+        KafkaError._PURGE_INFLIGHT,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        # They end the producer that has them, not the next one.
+        KafkaError._FATAL,
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        KafkaError.DUPLICATE_SEQUENCE_NUMBER,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+        KafkaError.INVALID_PRODUCER_EPOCH,
     )
 )
+READER_RIGHTS = "Read and DescribeConfigs on the topic, Read on the group"
+PRODUCER_RIGHTS = "Write and DescribeConfigs on the topic"
 
 
 def kafka_error(raised: KafkaException) -> KafkaError:
@@ -70,15 +84,15 @@ def is_refused_act(error: KafkaError) -> bool:
     return error.code() in _AUTHORIZATION
 
 
-def translate(error: KafkaError, doing: str) -> WavestitchError:
-    """The error as one of ours. `doing`: what was tried and where, e.g. `reading topic ecg partition 3`."""
+def translate(error: KafkaError, doing: str, *, rights: str = READER_RIGHTS) -> WavestitchError:
+    """The error as one of ours. `doing`: what was tried and where, e.g. `reading topic ecg partition 3`. `rights`: what
+    whoever does this needs."""
     what, code = f"{doing} failed: {error.str()} ({error.name()})", error.name()
     if error.code() in _AUTHENTICATION:
         return Terminal(f"{what}; check user, password, certificates and security.protocol in the settings", code=code)
     if error.code() in _AUTHORIZATION:
         return Terminal(
-            f"{what}; give this user Read and DescribeConfigs on the topic, Read on the group (docs/threat-model.md "
-            "says which part needs which)",
+            f"{what}; give this user {rights} (docs/threat-model.md says which part needs which)",
             code=code,
         )
     if error.code() in _MISSING:

@@ -9,12 +9,10 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kafka.record.default_records import DefaultRecordBase
-from kafka.record.util import calc_crc32c
-
 from wavestitch.contracts.errors import Refused, Terminal
 from wavestitch.contracts.record_batches import Control, RecordBatch
 from wavestitch.kafka.inflate import inflated
+from wavestitch.kafka.kafka_python import DefaultRecordBase, calc_crc32c
 
 _HEAD = DefaultRecordBase.HEADER_STRUCT
 _OVERHEAD = DefaultRecordBase.AFTER_LEN_OFFSET

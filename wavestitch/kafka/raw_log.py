@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError
-from kafka.protocol.consumer import FetchRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.record_batches import AbortedTransaction, FetchRaw, RawFetch
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
 from wavestitch.kafka.connection import Connection, Disconnected, login_would_leave
 from wavestitch.kafka.kafka_errors import is_passing, translate
+from wavestitch.kafka.kafka_python import consumer, metadata
 from wavestitch.kafka.raw_batches import RawBatch, head_of, split_batches
 
 _METADATA, _FETCH = 9, 12
@@ -108,7 +107,7 @@ class RawLog:
         return Fetched(batches, aborted, found.last_stable_offset)
 
     def _fetch(self, partition: int, offset: int, most_bytes: int, last_epoch: int, until: float) -> Any:
-        part = FetchRequest.FetchTopic.FetchPartition(
+        part = consumer.FetchRequest.FetchTopic.FetchPartition(
             partition=partition,
             current_leader_epoch=-1,
             fetch_offset=offset,
@@ -116,7 +115,7 @@ class RawLog:
             log_start_offset=-1,
             partition_max_bytes=most_bytes,
         )
-        request = FetchRequest[_FETCH](
+        request = consumer.FetchRequest[_FETCH](
             replica_id=-1,
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
@@ -124,7 +123,7 @@ class RawLog:
             isolation_level=_COMMITTED,
             session_id=0,
             session_epoch=-1,
-            topics=[FetchRequest.FetchTopic(topic=self._topic, partitions=[part])],
+            topics=[consumer.FetchRequest.FetchTopic(topic=self._topic, partitions=[part])],
             forgotten_topics_data=[],
             rack_id="",
         )
@@ -180,9 +179,10 @@ def ask_cluster(
         host, _, port = address.rpartition(":")
         try:
             with Connection(settings, host.strip("[]"), int(port), deadline=until) as connection:
-                wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+                wanted = [metadata.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
                 answer = connection.ask(
-                    MetadataRequest[_METADATA](topics=wanted, allow_auto_topic_creation=False), deadline=until
+                    metadata.MetadataRequest[_METADATA](topics=wanted, allow_auto_topic_creation=False),
+                    deadline=until,
                 )
         except Disconnected as error:
             heard = error

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Stream
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.producers.chunking import cut_recording
 from wavestitch.producers.partitioning import Strategy
 from wavestitch.producers.readers import read_recordings
@@ -20,7 +20,7 @@ def produce_files(
     stream: Stream,
     files: Sequence[Path],
     *,
-    settings: Mapping[str, Any],
+    settings: KafkaSettings,
     chunk_bytes: int,
     seconds: float,
     strategy: str,
@@ -29,7 +29,7 @@ def produce_files(
 ) -> SendReport:
     """Send every recording in `files`, each `seconds` long, in chunks of `chunk_bytes`.
 
-    `start_time_ns`: for files that have no time of their own (.npz). `settings`: the producer's own.
+    `start_time_ns`: for files that have no time of their own (.npz).
     """
     try:
         chosen = Strategy(strategy)

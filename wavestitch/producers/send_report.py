@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, Message
 
 from wavestitch.contracts.errors import Terminal, Transient, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.producers.delivery_verdict import is_terminal
+from wavestitch.kafka.kafka_errors import is_passing
 
 _SHOWN = 8
 
@@ -69,7 +69,7 @@ class Deliveries:
 
     def note_failure(self, error: KafkaError, *, partition: int, records: int = 1) -> None:
         """`records` of one partition (-1: none was chosen yet) that were not delivered."""
-        self._failures[partition, error.name(), is_terminal(error)] += records
+        self._failures[partition, error.name(), not is_passing(error)] += records
 
     def note_unanswered(self, records: int) -> None:
         """`records` that the client still held when the time was up."""

@@ -12,20 +12,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.kafka.admin import Admin
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.clients import open_producer
+from wavestitch.kafka.kafka_errors import PRODUCER_RIGHTS, kafka_error
 from wavestitch.producers.chunking import ChunkRecord
-from wavestitch.producers.delivery_verdict import said
 from wavestitch.producers.partitioning import Strategy, choose_partitions
 from wavestitch.producers.record_size import batch_bytes
 from wavestitch.producers.send_report import Deliveries, SendReport
-from wavestitch.producers.topic_facts import TopicFacts, ask_topic
 
-OWNED_SETTINGS = frozenset(
-    ("enable.idempotence", "transactional.id", "message.max.bytes", "message.timeout.ms", "delivery.timeout.ms")
-)
-"""What the sender decides itself, because its promises rest on them."""
 _QUEUE_KBYTES = 64 << 10
 _BATCH_BYTES = 1_000_000
 _POLL_SECONDS = 0.1
@@ -39,30 +37,37 @@ def send_chunks(
     chunks: Sequence[ChunkRecord],
     *,
     topic: str,
-    settings: Mapping[str, Any],
+    settings: KafkaSettings,
     strategy: Strategy = Strategy.WAVEFORM_STICKY,
     timestamp_ms: int | Callable[[ChunkRecord], int] | None = None,
     deadline_seconds: float = 60.0,
     max_message_bytes: int | None = None,
+    tuning: Mapping[str, Any] | None = None,
     on_progress: Progress | None = None,
 ) -> SendReport:
     """Send `chunks` to `topic` in this order; returns when the broker has acknowledged every one.
 
-    `settings` are the client's own (`bootstrap.servers`, security, …). `timestamp_ms` is the record time, one for all
-    or one per chunk, in ms since 1970; without it the records are stamped now. `deadline_seconds` is how long a
-    record may wait for its acknowledgement. `max_message_bytes` replaces the question for the topic's
-    `max.message.bytes`, for producers that may not ask.
+    `timestamp_ms` is the record time, one for all or one per chunk, in ms since 1970; without it the records are
+    stamped now. `deadline_seconds` is how long a record may wait for its acknowledgement. `max_message_bytes` replaces
+    the question for the topic's `max.message.bytes`, for producers that may not ask. `tuning`: how the client fills
+    its requests (`linger.ms`, …).
 
-    Raises `BadInput` before anything is sent (settings, topic, a chunk that is too large, a key that does not fit the
-    strategy), and after that `Terminal` or `Transient`, with how many records failed in which partition and why.
+    Raises `BadInput` or `Refused` before anything is sent (settings, topic, a chunk that is too large, a key that does
+    not fit the strategy), and after that `Terminal` or `Transient`, with how many records failed in which partition and
+    why.
     """
-    _check_arguments(settings, deadline_seconds)
-    facts = ask_topic(topic, settings=settings, timeout_seconds=deadline_seconds, max_message_bytes=max_message_bytes)
-    _check_sizes(chunks, topic=topic, most=facts.max_message_bytes)
-    placed = list(choose_partitions(strategy, chunks, partitions=facts.partitions))
+    if not 1 <= deadline_seconds <= 86_400:
+        raise BadInput(f"the deadline is {deadline_seconds:g} s; allowed are 1 s to one day")
+    admin = Admin(settings, deadline=deadline_seconds, rights=PRODUCER_RIGHTS)
+    partitions = admin.partitions(topic)
+    most = admin.max_message_bytes(topic) if max_message_bytes is None else max_message_bytes
+    _check_sizes(chunks, topic=topic, most=most)
+    placed = list(choose_partitions(strategy, chunks, partitions=partitions))
     stamps = [_stamp(timestamp_ms, chunk) for chunk in chunks]
     deliveries = Deliveries(topic)
-    producer = _producer(settings, facts, chunks, deliveries, deadline_seconds)
+    producer = open_producer(
+        settings, own=_own(chunks, most, deadline_seconds), tuning=tuning, on_error=deliveries.note_client_error
+    )
     try:
         _send(
             producer, placed, stamps, deliveries=deliveries, deadline_seconds=deadline_seconds, on_progress=on_progress
@@ -74,16 +79,6 @@ def send_chunks(
     if deliveries.failed:
         raise deliveries.error(planned=len(chunks))
     return deliveries.report(waveforms=len({chunk.waveform_id for chunk in chunks}))
-
-
-def _check_arguments(settings: Mapping[str, Any], deadline_seconds: float) -> None:
-    owned = sorted(OWNED_SETTINGS & settings.keys())
-    if owned:
-        raise BadInput(f"the sender sets {', '.join(owned)} itself; remove it from the client settings")
-    if not settings.get("bootstrap.servers"):
-        raise BadInput("the client settings have no bootstrap.servers; say where the broker is")
-    if not 1 <= deadline_seconds <= 86_400:
-        raise BadInput(f"the deadline is {deadline_seconds:g} s; allowed are 1 s to one day")
 
 
 def _check_sizes(chunks: Sequence[ChunkRecord], *, topic: str, most: int) -> None:
@@ -111,35 +106,22 @@ def _stamp(timestamp_ms: int | Callable[[ChunkRecord], int] | None, chunk: Chunk
     return stamp
 
 
-def _producer(
-    settings: Mapping[str, Any],
-    facts: TopicFacts,
-    chunks: Sequence[ChunkRecord],
-    deliveries: Deliveries,
-    deadline_seconds: float,
-) -> Producer:
+def _own(chunks: Sequence[ChunkRecord], most: int, deadline_seconds: float) -> dict[str, Any]:
+    """What the sender decides itself, because its promises rest on it."""
     largest = max((batch_bytes(c) for c in chunks), default=0)
-    try:
-        return Producer(
-            {
-                "linger.ms": 20,
-                "log_level": 3,  # a failure comes back with its record; until then the client only chats
-                "batch.size": min(_BATCH_BYTES, facts.max_message_bytes),
-                # The queue must have room for the largest record: one that never fits would wait for ever.
-                "queue.buffering.max.kbytes": max(_QUEUE_KBYTES, 2 * largest >> 10),
-                "error_cb": deliveries.note_client_error,
-                **settings,
-                "enable.idempotence": True,
-                "message.max.bytes": min(max(facts.max_message_bytes, 1000), 1_000_000_000),
-                "message.timeout.ms": round(deadline_seconds * 1000),
-            }
-        )
-    except (KafkaException, ValueError, TypeError) as error:
-        raise BadInput(f"the client settings are refused: {said(error)}") from None
+    return {
+        "linger.ms": 20,
+        "log_level": 3,  # a failure comes back with its record; until then the client only chats
+        "batch.size": min(_BATCH_BYTES, most),
+        # The queue must have room for the largest record: one that never fits would wait for ever.
+        "queue.buffering.max.kbytes": max(_QUEUE_KBYTES, 2 * largest >> 10),
+        "message.max.bytes": min(max(most, 1000), 1_000_000_000),
+        "message.timeout.ms": round(deadline_seconds * 1000),
+    }
 
 
 def _send(
-    producer: Producer,
+    producer: Any,
     placed: Sequence[tuple[ChunkRecord, int | None]],
     stamps: Sequence[int],
     *,
@@ -162,14 +144,14 @@ def _send(
             seen = _tell(on_progress, deliveries, seen)
     except KafkaException as error:
         # The producer itself has ended, e.g. for want of the right to write; what it still held goes nowhere.
-        deliveries.note_failure(error.args[0], partition=-1, records=max(1, len(producer)))
+        deliveries.note_failure(kafka_error(error), partition=-1, records=max(1, len(producer)))
     else:
         if waiting:
             deliveries.note_unanswered(waiting)
     _tell(on_progress, deliveries, seen)
 
 
-def _enqueue(producer: Producer, chunk: ChunkRecord, partition: int | None, stamp: int, deliveries: Deliveries) -> None:
+def _enqueue(producer: Any, chunk: ChunkRecord, partition: int | None, stamp: int, deliveries: Deliveries) -> None:
     """Hand one record to the client; waits while its queue is full, which the deadline of what is in it bounds."""
     value = bytes(chunk.value)
     while not deliveries.failed:
@@ -186,7 +168,7 @@ def _enqueue(producer: Producer, chunk: ChunkRecord, partition: int | None, stam
         except BufferError:
             producer.poll(_POLL_SECONDS)
         except KafkaException as error:
-            deliveries.note_failure(error.args[0], partition=-1 if partition is None else partition)
+            deliveries.note_failure(kafka_error(error), partition=-1 if partition is None else partition)
         else:
             return
 
