@@ -18,6 +18,7 @@ from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_admin, open_consumer, open_producer
 from wavestitch.kafka.connection import Connection
 from wavestitch.kafka.kafka_python import metadata, sasl
+from wavestitch.kafka.raw_log import check_listeners
 from wavestitch.producers.sender import send_chunks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,7 +101,7 @@ def test_a_send_and_every_client_of_ours_looks_at_the_listeners_first(elsewhere:
 
 def test_a_login_in_the_clear_goes_on_where_all_brokers_advertise_this_machine() -> None:
     here = Bootstrap("127.0.0.1")
-    open_admin(here.settings)
+    check_listeners(here.settings)
     assert here.asked == [17, 36, 3]
     here.listener.close()
 
