@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
+from wavestitch.contracts.batch_size import READER_STOP, ReaderStop, needed_bytes
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.plan import Plan
 from wavestitch.write_once import write_digested
@@ -51,18 +51,38 @@ class ByteBudget:
         plan = self.plan
         offsets = sum(s.size for unit in self.units for s in plan.units[unit])
         positions = {p: at.next_offset for p, at in plan.positions.items()}
-        seen = ReaderStop(plan.plan_id, self.units[0], self.records, offsets, self.stored, plan.records, positions)
+        seen = ReaderStop(
+            plan.plan_id,
+            plan.kind.value,
+            plan.ranges,
+            plan.stream.limits.max_batch_bytes,
+            self.units[0],
+            self.records,
+            offsets,
+            self.stored,
+            plan.records,
+            positions,
+        )
         text = READER_STOP.text(seen).encode()
         write_digested(self.folder, lambda digest: f"reader-stopped-{digest}.json", lambda file: file.write(text))
         return Refused(
             f"batch {plan.plan_id[:16]} of stream {plan.stream.name}: after {self.records} of {offsets} offsets its "
             f"records take {self.stored} bytes, allowed are {self.allowed} (limits.max_batch_bytes; an average of "
             f"{plan.mean_record_bytes:.0f} bytes a record was expected, and {seen.mean:.0f} came). Nothing was "
-            "published; plan again: the next batch covers less by itself",
+            f"published; {_way_on(plan, seen.mean)}",
             plan_id=plan.plan_id,
             bytes=self.stored,
             allowed=self.allowed,
         )
+
+
+def _way_on(plan: Plan, mean: float) -> str:
+    if plan.moves_positions:
+        return "plan again: the next batch covers less by itself"
+    return (
+        f"plan the {plan.kind} again over less, or raise limits.max_batch_bytes of the stream, at this mean to "
+        f"{needed_bytes(plan.records, mean=mean)} bytes"
+    )
 
 
 def budget_of(plan: Plan, units: Sequence[int], folder: Path) -> ByteBudget:

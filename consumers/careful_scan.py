@@ -1,23 +1,24 @@
 """A slice read from the broker's raw record batches, where the client could not read it, or only in too much memory.
 
 Compressed batches are inflated as a stream, record by record, so that one record bounds the memory, whatever a batch
-of a few kilobytes blows up to. A record above `MOST_RECORD_BYTES`, and one whose batch cannot be inflated, is
-*unreadable*: it is held by its coordinates, with the raw batch as its payload where that is small enough, and its
-neighbours go on.
+of a few kilobytes blows up to. A record above `MOST_RECORD_BYTES` or with more than `MOST_HEADERS`, and one whose batch
+cannot be inflated, is *unreadable*: it is held by its coordinates, and its neighbours go on. The first such record of a
+batch has the raw batch as its payload, where that is small enough; the others name the first one's offset.
 
 Slower than the client, and the same result: a slice that the client can read holds no such record, and is read by it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError
 
 from consumers.range_scan import OnBatch, ScanFailed, Source, Take
-from consumers.raw_message import MOST_RECORD_BYTES, RawMessage
-from wavestitch.contracts.errors import Transient
+from consumers.raw_message import MOST_HEADERS, MOST_RECORD_BYTES, RawMessage
+from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.record_batches import told_apart
@@ -30,7 +31,6 @@ from wavestitch.kafka.raw_log import Diverged, OutOfRange, RawLog
 _MOST_KEPT = 1 << 20
 """Of an unreadable record's batch so much is kept at most."""
 _FETCH_BYTES = 4 << 20
-_MOST_HEADERS = 1 << 16
 
 
 def scan_carefully(
@@ -46,6 +46,7 @@ def scan_carefully(
     holes = HoleFinder(slice_.start)
     where = f"topic {source.topic} partition {slice_.partition}"
     offset = slice_.start
+    silent_until = time.monotonic() + source.idle_seconds
     with RawLog(settings, source.topic, deadline=source.idle_seconds) as raw:
         epoch = -1 if start_epoch is None else start_epoch
         while offset < slice_.end:
@@ -58,53 +59,84 @@ def scan_carefully(
                 raise ScanFailed(Why.LOG_ERROR, offset, KafkaError(KafkaError._LOG_TRUNCATION)) from cut
             epoch = -1
             if not got.batches:
-                raise Transient(f"{where}: nothing committed comes from offset {offset} on; try again")
+                if time.monotonic() > silent_until:
+                    raise Transient(f"{where}: nothing committed comes from offset {offset} on; try again")
+                continue  # the broker itself waits before it sends nothing
+            silent_until = time.monotonic() + source.idle_seconds
             heads = [head_of(batch, where=where) for batch in got.batches]
             for batch, (head, aborted) in zip(got.batches, told_apart(heads, got.aborted), strict=True):
                 if head.control is None and not aborted:
                     records = size = 0
-                    for message in records_of(batch, slice_, offset):
-                        holes.add(message.offset_)
-                        size += take(message, message.offset_)
-                        records += 1
+                    try:
+                        for message in records_of(batch, slice_, offset):
+                            holes.add(message.offset_)
+                            size += take(message, message.offset_)
+                            records += 1
+                    except MemoryError:
+                        raise _too_large(source, slice_, batch, offset + records) from None
                     if on_batch is not None and records:
                         on_batch(records, size)
                 offset = max(offset, batch.end)
     return holes.close(slice_.end)
 
 
+def _too_large(source: Source, slice_: OffsetRange, batch: RawBatch, offset: int) -> Terminal:
+    p = slice_.partition
+    return Terminal(
+        f"topic {source.topic} partition {p}: at about offset {offset} (its record batch covers [{batch.base_offset}, "
+        f"{batch.end}), {len(batch.data)} bytes, codec {batch.codec}) a reader found no room, careful as it was. "
+        "Give readers more memory and run again; or take in what is before it with "
+        f"`wavestitch run {source.stream} --until {p}:{batch.base_offset}`, and go on behind it with `wavestitch "
+        f"rewind {source.stream} --to {p}:{batch.end} --accept-skip --apply`, which names the loss",
+        topic=source.topic,
+        partition=p,
+        offsets=[[batch.base_offset, batch.end]],
+    )
+
+
 def records_of(batch: RawBatch, slice_: OffsetRange, start: int) -> Iterator[RawMessage]:
-    """The records of a batch that lie in the slice, from `start` on."""
+    """The records of a batch that lie in the slice, from `start` on. The same ones whatever slice they are read in."""
     reader = inflated(batch.codec, batch.body)
-    seen = start - 1
+    reached = batch.base_offset
+    first: int | None = None
     try:
         for _ in range(batch.records):
-            message = _record(batch, reader)
+            message = _record(batch, reader, reached, first)
+            reached = message.offset_ + 1
+            if message.unreadable is not None and first is None:
+                first = message.offset_
             if message.offset_ >= slice_.end:
                 return
             if message.offset_ >= start:
-                seen = message.offset_
                 yield message
     except Uninflatable as error:
-        for offset in range(max(start, seen + 1, batch.base_offset), min(batch.end, slice_.end)):
-            yield _unreadable(batch, offset, batch.max_timestamp, error.message)
+        for offset in range(reached, min(batch.end, slice_.end)):
+            if offset >= start:
+                yield _unreadable(batch, offset, batch.max_timestamp, error.message, first)
+            first = offset if first is None else first
 
 
-def _record(batch: RawBatch, reader: Inflated) -> RawMessage:
+def _record(batch: RawBatch, reader: Inflated, reached: int, first: int | None) -> RawMessage:
+    """The next record. `reached`: where it can lie at the earliest. `first`: the batch's first unreadable one."""
     length = reader.varint()
     begin = reader.passed
     reader.skip(1)  # attributes, of which there are none
     since, delta = reader.varint(), reader.varint()
     offset = batch.base_offset + delta
-    stamp = batch.max_timestamp if batch.is_append_time else batch.first_timestamp + since
+    if not reached <= offset < batch.end:
+        raise Uninflatable(f"a record says that it lies {delta} behind its batch's first")
+    stamp = batch.max_timestamp if batch.is_append_time else _wrapped(batch.first_timestamp + since)
     if length > MOST_RECORD_BYTES:
         reader.skip(length - (reader.passed - begin))
         allowed = f"a record of {length} bytes once it is inflated; allowed are {MOST_RECORD_BYTES}"
-        return _unreadable(batch, offset, stamp, allowed)
+        return _unreadable(batch, offset, stamp, allowed, first)
     key, value = _bytes(reader), _bytes(reader)
     count = reader.varint()
     if not 0 <= count <= max(length, 0):
         raise Uninflatable(f"a record announces {count} headers")
+    if count > MOST_HEADERS:
+        reader.skip(length - (reader.passed - begin))
+        return _unreadable(batch, offset, stamp, f"a record of {count} headers; allowed are {MOST_HEADERS}", first)
     headers = [(_bytes(reader) or b"", _bytes(reader)) for _ in range(count)]
     if reader.passed - begin != length:
         raise Uninflatable("a record is not as long as it says")
@@ -118,11 +150,21 @@ def _bytes(reader: Inflated) -> bytes | None:
     return reader.take(size) if size >= 0 else None
 
 
-def _unreadable(batch: RawBatch, offset: int, stamp: int, why: str) -> RawMessage:
-    kept = bytes(batch.data) if len(batch.data) <= _MOST_KEPT else None
-    what = "its payload is the raw record batch" if kept is not None else "its raw record batch is too large to keep"
+def _unreadable(batch: RawBatch, offset: int, stamp: int, why: str, first: int | None) -> RawMessage:
+    kept = None
+    if first is not None:
+        what = f"the payload of offset {first}, where that is kept, is the raw record batch"
+    elif len(batch.data) <= _MOST_KEPT:
+        kept, what = bytes(batch.data), "its payload is the raw record batch"
+    else:
+        what = "its raw record batch is too large to keep"
     said = f"{why}; {what} of {len(batch.data)} bytes, codec {batch.codec}"
     return RawMessage(offset, _stamp(batch, stamp), batch.leader_epoch, None, kept, [], said)
+
+
+def _wrapped(stamp: int) -> int:
+    """As 64 bits hold it: a sum beyond them wraps, in brokers and in their clients."""
+    return (stamp + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _stamp(batch: RawBatch, stamp: int) -> tuple[int, int]:

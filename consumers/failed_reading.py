@@ -42,7 +42,12 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
     where = f"reading topic {source.topic} {slice_}"
     if ends.log_start > failed.position:
         return lost_to_retention(
-            stream=source.stream, topic=source.topic, slice_=slice_, position=failed.position, log_start=ends.log_start
+            stream=source.stream,
+            topic=source.topic,
+            slice_=slice_,
+            position=failed.position,
+            log_start=ends.log_start,
+            ingest=source.ingest,
         )
     if ends.high_watermark < slice_.end:
         return DataLost(

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from consumers.arrow_columns import ends_to_offsets, to_column, validity_of
 from wavestitch.contracts.chunk_header import Chunk, Rejection, crc32, record_digest
+from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING, texts_once
 
 BATCH_BYTES = 4 << 20
@@ -36,6 +37,7 @@ class PendingRows:
     def __init__(self, partition: int) -> None:
         self._partition = partition
         self._payload = bytearray(BATCH_BYTES)
+        self._rows: list[tuple[Any, ...]] = []
         self.clear()
 
     def __len__(self) -> int:
@@ -75,7 +77,17 @@ class PendingRows:
         self._append(value or b"")
 
     def to_batch(self) -> pa.RecordBatch:
-        """A record batch over this object's own buffer: to be written and dropped before the next row is added."""
+        """A record batch over this object's own buffer: to be written and dropped before the next row is added.
+
+        A row that no column can hold becomes one that is held by its coordinates: one record stops nothing.
+        """
+        try:
+            return self._build()
+        except (ArithmeticError, ValueError, TypeError):
+            self._rows = [row if (why := _misfit(row)) is None else _held_row(row, why) for row in self._rows]
+            return self._build()
+
+    def _build(self) -> pa.RecordBatch:
         rows = len(self._rows)
         columns: list[Sequence[Any]] = list(zip(*self._rows, strict=True))
         columns[_META], meta_rows = texts_once(columns[_META])
@@ -91,7 +103,7 @@ class PendingRows:
         return pa.RecordBatch.from_arrays([partition, *arrays, values], schema=LANDING)
 
     def clear(self) -> None:
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows = []
         self._ends: list[int] = []
         self._nulls: list[int] = []
         self._used = 0
@@ -105,6 +117,24 @@ class PendingRows:
         self._payload[self._used : end] = value
         self._used = end
         self._ends.append(end)
+
+
+def _misfit(row: tuple[Any, ...]) -> str | None:
+    """Which column cannot hold the row's value."""
+    for name, value, type_ in zip(_COLUMNS, row, _ROW_TYPES, strict=True):
+        try:
+            to_column([value], type_)
+        except (ArithmeticError, ValueError, TypeError) as error:
+            return f"its {name} cannot be stored: {type(error).__name__}"
+    return None
+
+
+def _held_row(row: tuple[Any, ...], why: str) -> tuple[Any, ...]:
+    """Of what the row said, its offset, its length, the CRC and the digest of what it is."""
+    kept = dict(zip(_COLUMNS, row, strict=True))
+    new = dict.fromkeys(_COLUMNS)
+    new |= {name: kept[name] for name in ("offset", "crc", "length", "piece")}
+    return tuple((new | {"timestamp_ms": 0, "reason": Reason.UNREADABLE.value, "evidence": why}).values())
 
 
 def _encode_headers(headers: RawHeaders) -> bytes:

@@ -37,13 +37,15 @@ OnBatch = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read, for which stream, and how. `idle_seconds`: silence that fails a reading."""
+    """What is read, for which stream, and how. `idle_seconds`: silence that fails a reading. `ingest`: whether
+    the plan moves the stream's positions; a way out of a loss depends on it."""
 
     stream: str
     topic: str
     topic_id: str
     group: str
     idle_seconds: float
+    ingest: bool = True
 
 
 class ScanFailed(Exception):

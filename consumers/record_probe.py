@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import islice
 
 from consumers.careful_scan import records_of
-from consumers.raw_message import RawMessage
+from consumers.raw_message import RawMessage, header_bytes
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Probe
@@ -53,5 +53,4 @@ def _look(raw: RawLog, slice_: OffsetRange) -> list[int]:
 
 def _stored(record: RawMessage) -> int:
     """Key, headers and value, as a reader counts them."""
-    headers = sum(len(name) + len(value or b"") for name, value in record.headers_)
-    return len(record.key_ or b"") + len(record.value_ or b"") + headers
+    return len(record.key_ or b"") + len(record.value_ or b"") + header_bytes(record.headers_)

@@ -16,10 +16,10 @@ from confluent_kafka import KafkaError
 from consumers.failed_reading import check_topic, explain_failure
 from consumers.landing import LandingWriter
 from consumers.range_scan import OnBatch, ScanFailed, Source, scan_range
-from consumers.raw_message import MOST_RECORD_BYTES, RawMessage
+from consumers.raw_message import MOST_HEADERS, MOST_RECORD_BYTES, RawMessage, header_bytes
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
-from wavestitch.contracts.errors import DataLost
+from wavestitch.contracts.errors import DataLost, WavestitchError
 from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
@@ -60,7 +60,7 @@ def read_slice(
     nothing is kept.
     """
     with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
-        sink = _RecordSink(writer, proof, on_stored)
+        sink = _RecordSink(writer, proof, on_stored, careful=careful)
         try:
             holes = _scan_of(careful)(
                 slice_,
@@ -87,10 +87,13 @@ class NeedsCare(Exception):
 class _RecordSink:
     """Where a message becomes a row."""
 
-    __slots__ = ("_last", "_on_stored", "_proof", "_writer")
+    __slots__ = ("_careful", "_last", "_on_stored", "_proof", "_writer")
 
-    def __init__(self, writer: LandingWriter, proof: ChunkProof, on_stored: Callable[[int], None]) -> None:
+    def __init__(
+        self, writer: LandingWriter, proof: ChunkProof, on_stored: Callable[[int], None], *, careful: bool
+    ) -> None:
         self._writer = writer
+        self._careful = careful
         self._on_stored = on_stored
         self._proof = proof
         self._last: Any = None
@@ -108,16 +111,22 @@ class _RecordSink:
             raise NeedsCare(f"a record of {len(message)} bytes at offset {offset}")
         value: bytes | None = message.value()
         key: bytes | None = message.key()
-        kind, stamp = message.timestamp()
-        timestamp_ms = stamp if kind else 0
+        timestamp_ms = _time_of(message)
+        headers: Sequence[tuple[str, bytes | None]] | None
         try:
             headers = _headers_of(message)
+            if not self._careful and (headers is None or len(headers) > MOST_HEADERS):
+                # None: there are none, or more than the client shows. Only the raw batch tells.
+                raise NeedsCare(f"a record without headers at offset {offset}, or with too many")
             found = parse_chunk(key, headers, value, self._proof)
-        except SystemError as error:
-            # A header's name that is not UTF-8: such a record must not stop its stream for ever.
-            if not isinstance(error.__cause__, UnicodeDecodeError):
-                raise
-            headers, found = None, _UNREADABLE_HEADERS
+        except (NeedsCare, WavestitchError, MemoryError):
+            raise
+        except Exception as error:
+            headers = None
+            if isinstance(error, SystemError) and isinstance(error.__cause__, UnicodeDecodeError):
+                found = _UNREADABLE_HEADERS
+            else:  # a fault of ours: whatever one record holds, it must not stop its stream for ever
+                found = Rejection(Reason.UNREADABLE, f"reading it failed with {type(error).__name__}")
         length = len(value) if value is not None else 0
         self._on_stored(length + len(key or b"") + header_bytes(headers))
         if isinstance(found, Chunk) and value is not None:
@@ -127,17 +136,17 @@ class _RecordSink:
         return length
 
     def _land_unreadable(self, message: RawMessage) -> int:
-        kind, stamp = message.timestamp()
         rejection = Rejection(Reason.UNREADABLE, str(message.unreadable))
         raw = message.value()
         self._on_stored(len(raw or b""))
-        self._writer.add_rejection(message.offset_, stamp if kind else 0, rejection, key=None, headers=None, value=raw)
+        self._writer.add_rejection(message.offset_, _time_of(message), rejection, key=None, headers=None, value=raw)
         return len(raw or b"")
 
 
-def header_bytes(headers: Sequence[tuple[str, bytes | None]] | None) -> int:
-    """Names are ASCII in all but the strangest records."""
-    return sum([len(name) + len(value or b"") for name, value in headers]) if headers else 0
+def _time_of(message: Any) -> int:
+    """ms since the epoch; 0 where the record has no time, or one before the epoch, which a wrapped sum may be."""
+    kind, stamp = message.timestamp()
+    return max(stamp, 0) if kind else 0
 
 
 def _scan_of(careful: bool) -> Callable[..., list[Interval]]:
@@ -157,7 +166,12 @@ def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source
     with RawLog(settings, source.topic, deadline=source.idle_seconds) as raw:
         try:
             return prove_holes(
-                holes, stream=source.stream, topic=source.topic, slice_=slice_, fetch=raw.fetcher(slice_.partition)
+                holes,
+                stream=source.stream,
+                topic=source.topic,
+                slice_=slice_,
+                fetch=raw.fetcher(slice_.partition),
+                ingest=source.ingest,
             )
         except OutOfRange as gone:
             raise ScanFailed(Why.LOG_ERROR, gone.offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from gone

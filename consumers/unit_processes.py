@@ -179,6 +179,16 @@ class UnitProcesses:
             return [{**child.job, "careful": True}]
         self._reading.add(child)
         what = f"the process that read unit {child.unit} of plan {plan.plan_id[:16]}"
+        if child.job["careful"] and code < 0:
+            slices = ", ".join(str(s) for s in plan.units[child.unit])
+            raise Transient(
+                f"{what} was ended by signal {-code} although it read carefully: topic {plan.stream.topic} {slices}. "
+                "Give readers more memory and try again; or read up to the record with `wavestitch run --until`, and "
+                f"go on behind it with `wavestitch rewind {plan.stream.name} --to PARTITION:OFFSET --accept-skip "
+                "--apply`, which names the loss",
+                unit=child.unit,
+                signal=-code,
+            )
         if code < 0:
             raise Transient(
                 f"{what} was killed by signal {-code}; is there enough memory (about 300 MiB a reader)? Try again",

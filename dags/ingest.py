@@ -222,8 +222,8 @@ def commit_offsets(stream: str, plan_id: str) -> bool:
 
 
 def edges_of(stream: str) -> DeploymentEdges:
-    """The edges of this task's process: it reads by itself, and stitches through Airflow's connection."""
-    from consumers.unit_reader import read_here  # noqa: PLC0415
+    """The edges of this task's process: bounded children read, Airflow's connection leads to what stitches."""
+    from consumers.unit_reader import read_units  # noqa: PLC0415
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.deployment_edges import DeploymentEdges  # noqa: PLC0415
 
@@ -232,7 +232,7 @@ def edges_of(stream: str) -> DeploymentEdges:
     def submit(job: Path, outcome: Path) -> None:
         submit_through_connection(deployment.settings, job, outcome)
 
-    return DeploymentEdges(deployment, stream, read=read_here, submit=submit)
+    return DeploymentEdges(deployment, stream, read=read_units, submit=submit)
 
 
 def _log(text: str) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from consumers.raw_message import MOST_RECORD_BYTES
-from consumers.unit_reader import read_unit
+from consumers.raw_message import MOST_HEADERS, MOST_RECORD_BYTES
+from consumers.unit_reader import read_unit, read_units
+from tests.broker.raw_producing import batch_of, produce, record, zstd
 from tests.broker.reading_rig import META, Rig, landed_rows, payloads
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.receipt import receipt_from_json
@@ -92,3 +93,36 @@ def test_a_record_that_blows_up_is_held_and_its_neighbours_go_on(
     assert "its payload is the raw record batch" in rows[1]["evidence"]
     assert 0 < rows[1]["length"] < MIB
     assert int(peak) < 700 * MIB
+
+
+@pytest.mark.parametrize("headers", [MOST_HEADERS + 1, 100_001, 16_000_000])
+@pytest.mark.parametrize("careful", [False, True])
+def test_a_record_of_countless_headers_is_held_alike_by_both_readers(
+    rig: Rig, topic_factory: Any, headers: int, careful: bool
+) -> None:
+    """Of more than 100,000 the client shows none, as if there were none; 16 million come in a batch of 3 KB."""
+    topic = topic_factory()
+    throw(rig, topic, "none", [b"before"])
+    bomb = record(1, None, headers=b"\0\1" * headers, count=headers)
+    huge = record(0, bytes(110 * MIB)) if careful else record(0, b"x")  # what the client refuses leads to care
+    produce(rig.bootstrap, topic, batch_of(zstd(huge + bomb), 2))
+    throw(rig, topic, "none", [b"behind"])
+    plan = rig.plan(topic, [[(0, 0, 4)]], idle_deadline=60)
+    rows = landed_rows(rig.folder, plan, read_units(plan=plan, kafka=rig.kafka, folder=rig.folder))
+    assert [r["offset"] for r in rows] == [0, 1, 2, 3]
+    assert [rows[0]["payload"], rows[3]["payload"]] == [b"before", b"behind"]
+    assert rows[2]["reason"] == "unreadable"
+    assert f"a record of {headers} headers; allowed are {MOST_HEADERS}" in rows[2]["evidence"]
+
+
+def test_a_record_time_that_overflows_stops_nothing_and_both_readers_say_the_same(rig: Rig, topic_factory: Any) -> None:
+    newest = 2**63 - 1
+    topic = topic_factory(configs={"message.timestamp.after.max.ms": str(newest)})
+    header = b"\2a\1"
+    body = b"".join(record(n, b"x", since=s, headers=header, count=1) for n, s in enumerate((newest, 1)))
+    produce(rig.bootstrap, topic, batch_of(zstd(body), 2, first=newest))
+    plan = rig.plan(topic, [[(0, 0, 2)]])
+    quick = read_unit(plan=plan, unit=0, kafka=rig.kafka, folder=rig.folder)
+    careful = read_unit(plan=plan, unit=0, kafka=rig.kafka, folder=rig.folder, careful=True)
+    assert [s.digest for s in quick.slices] == [s.digest for s in careful.slices]
+    assert [r["timestamp_ms"] for r in landed_rows(rig.folder, plan, [careful])] == [0, 0]

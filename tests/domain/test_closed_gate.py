@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from wavestitch.batch.steps import step_plan, step_publish, step_read, step_reas
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.errors import Fenced, GateClosed, NewerFormat, Refused
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate
@@ -87,6 +89,21 @@ def test_abandoned_its_offsets_are_read_by_the_next(bench: Bench) -> None:
 def test_fenced_by_a_rewind_it_no_longer_stands_in_the_way(bench: Bench) -> None:
     found = plan_rewind(STREAM, Target("earliest"), log=bench.log, tables=bench.tables, who="a test", why="to see")
     apply_rewind(STREAM, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    ingest(bench)
+    assert len(published(bench)) == 11
+
+
+def test_that_its_base_was_expired_does_not_open_it(bench: Bench) -> None:
+    """A batch beside it commits, and what maintenance expires after `pinned_heads` is the head it was planned on."""
+    beside = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(1, 0, 5),))
+    run_batch(bench, STREAM, beside, clock_ms=START_MS, how=Carrying(failing={"bad"}))
+    bench.tables.expire_snapshots(1)
+    with pytest.raises(Refused, match=r"has left the table's history.*give it up with `wavestitch abandon") as refused:
+        ingest(bench)
+    assert "--gate" not in refused.value.message, "a way out that cannot be taken any more"
+    with pytest.raises(Fenced):
+        carry_through(bench, plan_of(bench), Carrying(spoiled={"bad"}, gate="accept"))
+    bench.abandoned.add(plan_of(bench).plan_id)
     ingest(bench)
     assert len(published(bench)) == 11
 
@@ -169,9 +186,9 @@ def test_on_disk_what_stopped_readers_saw_is_found_and_what_was_altered_is_not(b
     plan = plan_of(bench)
     folder = WorkFolder(tmp_path, "ecg", plan.plan_id)
     folder.create(plan)
-    stop = ReaderStop(plan.plan_id, 0, 5, 10, 4096, 10, {0: 0, 1: 0})
+    stop = ReaderStop(plan.plan_id, "ingest", plan.ranges, 2048, 0, 5, 10, 4096, 10, {0: 0, 1: 0})
     path = folder.write_digested(READER_STOPPED, READER_STOP.text(stop))
     assert reader_stops(tmp_path, "ecg") == [stop]
     path.chmod(0o600)
-    path.write_text(READER_STOP.text(ReaderStop(plan.plan_id, 0, 5, 10, 4096, 1, {0: 0, 1: 0})))
+    path.write_text(READER_STOP.text(replace(stop, planned=1)))
     assert reader_stops(tmp_path, "ecg") == []

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.domain.maintenance_rig import STREAM, Rig, went
+from tests.domain.maintenance_rig import DAY_MS, STREAM, Rig, went
 from tests.domain.table_rows import all_held, facts, held_row, hold, payloads, published_row, stage, write_landing
+from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import BadInput, Fenced, Terminal
 from wavestitch.contracts.held import HeldLook
@@ -123,6 +124,30 @@ class TestSnapshots:
         assert planned_on not in heads
         with pytest.raises(Fenced, match="has left the table's history"):
             check_fence(plan, heads[0], base_in_ancestry=False)
+
+    def test_a_batch_at_a_closed_gate_keeps_its_head_and_its_folder_however_long_it_waits(self, rig):
+        planned_on = rig.publish("a")
+        plan = rig.plan(planned_on, clock_ms=now_ms())
+        rig.deployment.folder(STREAM, plan.plan_id).write_digested(GATE_CLOSED, '{"closed": ["too few"]}')
+        for n in range(3):
+            rig.publish(f"later{n}")
+        rig.maintain("landing", "snapshots", now_ms=now_ms() + 31 * DAY_MS)
+        assert planned_on in rig.tables.heads()
+        assert closed_gates(rig.deployment.settings.landing, STREAM) == [plan]
+        rig.deployment.folder(STREAM, plan.plan_id).abandon(who="ada", why="the sensor was off", at_ms=0)
+        rig.maintain("snapshots", now_ms=now_ms() + 31 * DAY_MS)
+        assert planned_on not in rig.tables.heads()
+
+    def test_the_folder_of_a_closed_gate_stays_where_others_have_expired_its_head(self, rig):
+        planned_on = rig.publish("a")
+        plan = rig.plan(planned_on, clock_ms=now_ms())
+        for n in range(3):
+            rig.publish(f"later{n}")
+        rig.maintain("snapshots", now_ms=now_ms() + 31 * DAY_MS)
+        assert planned_on not in rig.tables.heads()
+        rig.deployment.folder(STREAM, plan.plan_id).write_digested(GATE_CLOSED, '{"closed": ["too few"]}')
+        rig.maintain("landing", now_ms=now_ms() + 31 * DAY_MS)
+        assert closed_gates(rig.deployment.settings.landing, STREAM) == [plan]
 
     def test_tags_branches_and_what_lies_aside_are_left_alone(self, rig):
         one = rig.publish("a")

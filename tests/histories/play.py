@@ -30,6 +30,7 @@ from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.stream import Limits, Reading, Stream
 
 STOPPED = re.compile(r"--plan (\S+) --gate accept")
+GIVEN_UP = re.compile(r"`wavestitch abandon \S+ --plan (\S+)")
 DEADLINE = 600
 """Effects that one run may take; the longest that any of ours takes is about a third of it."""
 WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic")
@@ -302,16 +303,19 @@ class Play(Producing):
         """Take the way out that a refusal names."""
         stopped = STOPPED.search(advice)
         if stopped is not None:
-            self.decide_at_the_gate(stopped[1])
+            self.decide_at_the_gate(stopped[1], self.random.choice(["accept", "park", "abandon"]))
+            return
+        given_up = GIVEN_UP.search(advice)
+        if given_up is not None:
+            self.decide_at_the_gate(given_up[1], "abandon")
             return
         target = way_out(advice)
         if target is not None:
             self.ops["advice followed"] += 1
             self.start_rewind(target, True, far=self.healing)
 
-    def decide_at_the_gate(self, plan_id: str) -> None:
+    def decide_at_the_gate(self, plan_id: str, how: str) -> None:
         plan = self.bench.plans.get(plan_id)
-        how = self.random.choice(["accept", "park", "abandon"])
         if plan is None:
             return
         self.ops["gate: " + how] += 1

@@ -16,6 +16,7 @@ from tests.histories.anomaly import Kind
 from tests.memory.faults import under_way
 from tests.memory.memory_tables import MemoryTables
 from wavestitch.batch import (
+    closed_gate,
     commit_offsets,
     plan,
     publish,
@@ -455,6 +456,16 @@ def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
 @shows(Kind.INVENTED)
 def an_ingest_goes_past_a_closed_gate(patch: Patch) -> None:
     patch.setattr(steps, "refuse_past_closed_gate", lambda edges, **_: edges.closed_gates() and None)
+
+
+@shows(Kind.INVENTED)
+def a_closed_gate_lapses_when_the_head_under_it_is_expired(patch: Patch) -> None:
+    real = closed_gate._standing
+
+    def wrong(closed: Any, heads: Any, tables: Any) -> Any:
+        return [plan for plan in real(closed, heads, tables) if closed_gate.is_in_history(plan, heads)]
+
+    patch.setattr(closed_gate, "_standing", wrong)
 
 
 @shows(Kind.STALE_WRITER)

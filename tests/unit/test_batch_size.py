@@ -10,7 +10,14 @@ from tests.domain.producing import letter, metadata
 from tests.memory.memory_log import MemoryLog, stored_size
 from tests.memory.memory_tables import MemoryFiles, MemoryTables
 from wavestitch.batch.plan import PlanRequest, plan_batch
-from wavestitch.contracts.batch_size import READER_STOP, ReaderStop, batch_offsets, unit_budget
+from wavestitch.contracts.batch_size import (
+    READER_STOP,
+    ReaderStop,
+    batch_offsets,
+    needed_bytes,
+    stops_of,
+    unit_budget,
+)
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
@@ -21,8 +28,33 @@ LIMITS = Limits(max_waveform_bytes=1 << 20, max_batch_bytes=1 << 20)
 STREAM = Stream(name="ecg", topic="waves", group="g", limits=LIMITS)
 
 
-def stop(*, records: int = 10, size: int = 1 << 20, planned: int = 100, at: int = 0) -> ReaderStop:
-    return ReaderStop("plan", 0, records, planned, size, planned, {0: at})
+def stop(
+    *, records: int = 10, size: int = 1 << 20, planned: int = 100, at: int = 0, kind: str = "ingest"
+) -> ReaderStop:
+    ranges = (OffsetRange(0, at, at + planned),)
+    return ReaderStop("plan", kind, ranges, LIMITS.max_batch_bytes, 0, records, planned, size, planned, {0: at})
+
+
+def test_a_stop_under_a_smaller_limit_does_not_halve_what_a_larger_one_allows() -> None:
+    larger = LIMITS.model_copy(update={"max_batch_bytes": 64 << 20})
+    assert batch_offsets(larger, mean=1.0, stops=[stop(records=1000, planned=100)]) > 100
+
+
+@pytest.mark.parametrize("kind", ["backfill", "manual"])
+def test_a_plan_that_names_what_it_reads_is_not_halved_and_its_stop_is_nobody_elses(kind: str) -> None:
+    seen = stop(records=1000, planned=100, kind=kind)
+    same, more = [OffsetRange(0, 0, 100)], [OffsetRange(0, 0, 101)]
+    assert stops_of([seen], kind=kind, wanted=same) == [seen]
+    assert stops_of([seen], kind=kind, wanted=more) == stops_of([seen], kind="ingest", wanted=same) == []
+    assert stops_of([stop()], kind=kind, wanted=same) == []
+    assert batch_offsets(LIMITS, mean=1.0, stops=[seen]) > 100
+
+
+@given(st.integers(1, 10**6), st.floats(0.1, 1e7))
+def test_the_bytes_that_a_refusal_names_are_enough(offsets: int, mean: float) -> None:
+    needed = needed_bytes(offsets, mean=mean)
+    enough = LIMITS.model_copy(update={"max_batch_bytes": needed, "max_batch_records": 10**9})
+    assert batch_offsets(enough, mean=mean, stops=[]) >= offsets
 
 
 def test_it_leaves_room_for_records_that_are_larger_than_most() -> None:

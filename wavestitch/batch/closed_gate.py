@@ -1,7 +1,8 @@
 """While a batch stands at a closed gate, no ingest of its stream goes past it: diluted, what was stopped would pass.
 
-A batch stands there until it is committed (accepted, or parked), abandoned, or fenced by a rewind. Decides that, and
-nothing about the gate itself.
+A batch stands there until it is committed (accepted, or parked), abandoned, or fenced because the stream stands
+elsewhere now (a rewind). That its base has left the table's history settles nothing: then it cannot be published any
+more, and goes on standing there until it is abandoned. Decides that, and nothing about the gate itself.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from wavestitch.batch.edges import Edges
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
-from wavestitch.contracts.protocol import check_fence
+from wavestitch.contracts.position import Head
+from wavestitch.contracts.protocol import check_fence, is_in_history
 
 
 def refuse_past_closed_gate(edges: Edges, *, own: str = "") -> None:
@@ -22,10 +24,13 @@ def refuse_past_closed_gate(edges: Edges, *, own: str = "") -> None:
     closed = edges.closed_gates()
     if not closed or own in {p.plan_id for p in closed}:
         return
-    standing = _standing(closed, edges.tables)
+    heads = edges.tables.heads()
+    standing = _standing(closed, heads, edges.tables)
     if not standing:
         return
     plan = standing[0]
+    if not is_in_history(plan, heads):
+        raise _base_gone(edges, plan)
     run = f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate"
     raise Refused(
         f"stream {edges.name}: batch {plan.plan_id[:16]} stands at a closed gate (look at "
@@ -36,16 +41,24 @@ def refuse_past_closed_gate(edges: Edges, *, own: str = "") -> None:
     )
 
 
-def _standing(closed: Sequence[Plan], tables: Tables) -> list[Plan]:
-    """Those that move positions and can still commit, by the very rule that would fence them."""
-    heads = tables.heads()
+def _base_gone(edges: Edges, plan: Plan) -> Refused:
+    return Refused(
+        f"stream {edges.name}: batch {plan.plan_id[:16]} stands at a closed gate (look at "
+        f"{edges.findings(plan.plan_id)}), and no ingest goes past it. The head it was planned on has left the table's "
+        f"history, so that it can be neither published nor held: give it up with `wavestitch abandon {edges.name} "
+        f"--plan {plan.plan_id} --why …`, after which its offsets are read together with what has come since",
+        plan_id=plan.plan_id,
+    )
+
+
+def _standing(closed: Sequence[Plan], heads: Sequence[Head], tables: Tables) -> list[Plan]:
+    """Those that move positions and that the stream has not gone on without, by the very rule that would fence them."""
     found = []
     for plan in closed:
         if not plan.moves_positions or not heads:
             continue
-        stands = any(h.sequence == plan.base_sequence and h.snapshot_id == plan.base_snapshot for h in heads)
         try:
-            check_fence(plan, heads[0], base_in_ancestry=stands)
+            check_fence(plan, heads[0], base_in_ancestry=True)
         except Fenced:
             continue
         if find_committed(tables, plan.plan_id) is None:

@@ -14,7 +14,7 @@ from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.batch.reconciled_head import reconcile_head
 from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.batch_size import ReaderStop, batch_offsets
+from wavestitch.contracts.batch_size import ReaderStop, batch_offsets, needed_bytes, stops_of
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.held import HeldLook, open_deadlines
 from wavestitch.contracts.offset_range import OffsetRange, bound_ranges, cut_slices, pack_units
@@ -62,15 +62,16 @@ def plan_batch(
     ends = log.ends(topic.name, topic.partitions)
     backlog, reasons = find_backlog(stream, head, request, topic, ends, log)
     stands = {p: at.next_offset for p, at in head.positions.items()}
-    stopped = [s for s in stops if s.positions == stands]
+    stopped = stops_of(
+        [s for s in stops if request.kind is not PlanKind.INGEST or s.positions == stands],
+        kind=request.kind,
+        wanted=backlog,
+    )
     mean = head.mean_record_bytes or _first_estimate(topic, backlog, log)
     mean = max([mean, *(s.mean for s in stopped)])
     most = batch_offsets(stream.limits, mean=mean, stops=stopped)
     if request.kind is not PlanKind.INGEST and sum(r.size for r in backlog) > most:
-        raise Refused(
-            f"stream {stream.name}: the {request.kind} covers {sum(r.size for r in backlog)} offsets; a batch may have "
-            f"{most} (max_batch_records, max_batch_bytes): take a smaller interval, or raise the limit"
-        )
+        raise _too_much(stream, request.kind, sum(r.size for r in backlog), most=most, mean=mean)
     ranges = bound_ranges(backlog, max_records=most)
     positions = dict(head.positions)
     after = _ends(head, ranges, ends, topic)
@@ -103,6 +104,20 @@ def plan_batch(
         nonce=nonce,
         left=sum(r.size for r in backlog) - sum(r.size for r in ranges),
     ).sealed()
+
+
+def _too_much(stream: Stream, kind: PlanKind, offsets: int, *, most: int, mean: float) -> Refused:
+    """Both limits are named, with what they have to be: whoever raises only one is not sent back for the other."""
+    wanted = [("max_batch_records", offsets, stream.limits.max_batch_records)]
+    wanted.append(("max_batch_bytes", needed_bytes(offsets, mean=mean), stream.limits.max_batch_bytes))
+    raises = " and ".join(f"limits.{name} to {least}" for name, least, now in wanted if least > now)
+    fewer = "name fewer offsets" if kind is PlanKind.MANUAL else "take a smaller interval"
+    return Refused(
+        f"stream {stream.name}: the {kind} covers {offsets} offsets of about {mean:.0f} bytes; a batch may have {most} "
+        f"(max_batch_records, max_batch_bytes): {fewer}, or raise {raises}",
+        offsets=offsets,
+        allowed=most,
+    )
 
 
 def _first_estimate(topic: TopicView, backlog: Sequence[OffsetRange], log: Log) -> float:

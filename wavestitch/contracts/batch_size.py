@@ -6,13 +6,15 @@ teaches the next plan, so that the stream gets on however far the estimate was o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wavestitch.contracts.offset_range import Unit
+from wavestitch.contracts.offset_range import OffsetRange, Unit
 from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.versioned import Versioned
 
+INGEST = "ingest"
 RECORD_HEADERS = 256
 """What a chunk's record brings beside value and metadata, and its rows take."""
 _FILL = 0.8
@@ -23,10 +25,14 @@ _FILL = 0.8
 class ReaderStop:
     """What a reader had seen when it stopped at its budget: of `unit`, `records` of `offsets`, `bytes` as stored.
 
-    `planned`: offsets of the whole plan; `positions`: where the stream stood, by partition.
+    `kind`, `ranges`: what the whole plan read, and `planned` its offsets; `limit`: the bytes it was allowed, for all of
+    it. `positions`: where the stream stood, by partition.
     """
 
     plan_id: str
+    kind: str
+    ranges: tuple[OffsetRange, ...]
+    limit: int
     unit: int
     records: int
     offsets: int
@@ -42,16 +48,33 @@ class ReaderStop:
 READER_STOP = Versioned(ReaderStop, "what a stopped reader had seen", "remove that file")
 
 
-def batch_offsets(limits: Limits, *, mean: float, stops: Iterable[ReaderStop]) -> int:
-    """Offsets that a batch may cover. `stops`: of earlier plans from where the stream stands now.
+def stops_of(stops: Iterable[ReaderStop], *, kind: str, wanted: Sequence[OffsetRange]) -> list[ReaderStop]:
+    """Those that say something of a plan of this kind over what is wanted: its own kind's, over offsets of it.
 
-    Each stop allows at most half of what was planned, and no more than what it saw would fill: one offset in the end,
-    and of one record every budget has room (`Limits`).
+    An ingest's begin where it begins; of any other plan, only the very same ranges are the same records.
+    """
+    if kind == INGEST:
+        starts = {(r.partition, r.start) for r in wanted}
+        return [s for s in stops if s.kind == kind and starts.issuperset((r.partition, r.start) for r in s.ranges)]
+    return [s for s in stops if s.kind == kind and set(s.ranges) == set(wanted)]
+
+
+def batch_offsets(limits: Limits, *, mean: float, stops: Iterable[ReaderStop]) -> int:
+    """Offsets that a batch may cover. `stops`: those that say something of it (`stops_of`).
+
+    Each stop of an ingest allows at most half of what was planned, and no more than what it saw would fill: one offset
+    in the end, and of one record every budget has room (`Limits`). A plan that names what it reads cannot be halved:
+    of its stops the mean counts alone, so that a raised limit is believed.
     """
     stopped = list(stops)
     largest = max([mean, *(s.mean for s in stopped), 1.0])
-    fits = [limits.max_batch_records, int(limits.max_batch_bytes * _FILL / largest), *(s.planned // 2 for s in stopped)]
-    return max(1, min(fits))
+    halves = [s.planned // 2 for s in stopped if s.kind == INGEST and s.limit >= limits.max_batch_bytes]
+    return max(1, min([limits.max_batch_records, int(limits.max_batch_bytes * _FILL / largest), *halves]))
+
+
+def needed_bytes(offsets: int, *, mean: float) -> int:
+    """The least `max_batch_bytes` under which `batch_offsets` allows so many."""
+    return math.ceil((offsets + 1) * max(mean, 1.0) / _FILL)
 
 
 def unit_budget(limits: Limits, unit: Unit, *, planned: int) -> int:

@@ -63,9 +63,16 @@ class HoleFinder:
 
 
 def prove_holes(
-    holes: Sequence[Interval], *, stream: str, topic: str, slice_: OffsetRange, fetch: FetchRaw
+    holes: Sequence[Interval],
+    *,
+    stream: str,
+    topic: str,
+    slice_: OffsetRange,
+    fetch: FetchRaw,
+    ingest: bool = True,
 ) -> list[Hole]:
-    """Every offset of the holes with its proof, neighbours of the same proof joined.
+    """Every offset of the holes with its proof, neighbours of the same proof joined. `ingest`: whether the plan is one,
+    which a rewind leads past; any other says itself what it reads.
 
     Raises `DataLost` naming the offsets that are gone and the way on that reads all the others, `Transient` where
     records are there that the reading skipped. What `fetch` raises (no right, no answer) goes through: no proof, no
@@ -86,7 +93,7 @@ def prove_holes(
     joined = _join(found)
     lost = [(a, b) for a, b, proof in joined if proof is None]
     if lost:
-        raise _lost(lost, stream=stream, topic=topic, slice_=slice_)
+        raise _lost(lost, stream=stream, topic=topic, slice_=slice_, ingest=ingest)
     if skipped:
         raise Transient(
             f"topic {topic} {slice_}: offsets {show_intervals(skipped)} were skipped by the reading, and the broker "
@@ -151,29 +158,48 @@ def _join(found: Sequence[tuple[int, int, Proof | None]]) -> list[tuple[int, int
     return joined
 
 
-def _lost(lost: Sequence[Interval], *, stream: str, topic: str, slice_: OffsetRange) -> DataLost:
+def _lost(lost: Sequence[Interval], *, stream: str, topic: str, slice_: OffsetRange, ingest: bool) -> DataLost:
     p, (first, end) = slice_.partition, lost[0]
+    way_on = (
+        f"Take in what is good before them with `wavestitch run {stream} --until {p}:{first}`, then go on behind them "
+        f"with `wavestitch rewind {stream} --to {p}:{end} --accept-skip --apply`, which names the loss"
+        f"{'; the others follow in the same way' if len(lost) > 1 else ''}"
+    )
     return DataLost(
         f"topic {topic} {slice_}: offsets {show_intervals(lost)} hold no record, no marker and nothing that was "
         "aborted, although the log still covers them: they were deleted or compacted away, or a broker lost them. "
-        "Nothing of this batch was published. Take in what is good before them with "
-        f"`wavestitch run {stream} --until {p}:{first}`, then go on behind them with "
-        f"`wavestitch rewind {stream} --to {p}:{end} --accept-skip --apply`, which names the loss"
-        f"{'; the others follow in the same way' if len(lost) > 1 else ''}",
+        f"Nothing of this batch was published. {way_on if ingest else _around(stream, slice_, lost)}",
         topic=topic,
         partition=p,
         offsets=[list(interval) for interval in lost[:_NAMED]],
     )
 
 
-def lost_to_retention(*, stream: str, topic: str, slice_: OffsetRange, position: int, log_start: int) -> DataLost:
+def _around(stream: str, slice_: OffsetRange, lost: Sequence[Interval]) -> str:
+    """What a plan that names its offsets, or an interval of time, can do: no position stands in its way."""
+    good, at = [], slice_.start
+    for a, b in [*lost, (slice_.end, slice_.end)]:
+        good += [f"`wavestitch run {stream} --offsets {slice_.partition}:{at}-{a}`"] if a > at else []
+        at = b
+    rest = f"read the rest of it by {', '.join(good[:_NAMED])}" if good else "nothing of it is left to read"
+    return f"A rewind does not help where the positions stay: {rest}"
+
+
+def lost_to_retention(
+    *, stream: str, topic: str, slice_: OffsetRange, position: int, log_start: int, ingest: bool = True
+) -> DataLost:
     """The log begins behind what is still to be read: what was planned and not read before is gone."""
     end = min(log_start, slice_.end)
+    p = slice_.partition
+    way_on = (
+        "lengthen the topic's retention or run batches more often, and go on where the log begins with "
+        f"`wavestitch rewind {stream} --to {p}:{log_start} --accept-skip --apply`, which names the loss"
+        if ingest
+        else _around(stream, slice_, [(slice_.start, end)])
+    )
     return DataLost(
         f"topic {topic} partition {slice_.partition}: offsets [{position}, {end}) were deleted before they were read "
-        f"(planned [{slice_.start}, {slice_.end}), the log now begins at {log_start}); lengthen the topic's retention "
-        "or run batches more often, and go on where the log begins with "
-        f"`wavestitch rewind {stream} --to {slice_.partition}:{log_start} --accept-skip --apply`, which names the loss",
+        f"(planned [{slice_.start}, {slice_.end}), the log now begins at {log_start}); {way_on}",
         topic=topic,
         partition=slice_.partition,
         offsets=[[position, end]],

@@ -5,7 +5,7 @@ The same rules as the exhaustive model in `tests/model/protocol.py`. Pure; keeps
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -109,6 +109,11 @@ def _refuse_reset(moved: Mapping[int, tuple[int, int]], *, everything: Collectio
 def _others(partitions: Mapping[int, object]) -> str:
     more = sorted(partitions)[1:]
     return f" (and likewise on {', '.join(map(str, more))})" if more else ""
+
+
+def is_in_history(plan: Plan, heads: Sequence[Head]) -> bool:
+    """Whether the head that it was planned on still is one of these, the table's."""
+    return any(h.sequence == plan.base_sequence and h.snapshot_id == plan.base_snapshot for h in heads)
 
 
 def check_fence(plan: Plan, head: Head, *, base_in_ancestry: bool) -> None:

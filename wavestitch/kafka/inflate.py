@@ -17,6 +17,7 @@ _NONE, _SNAPPY = 0, 2
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEAD = 16
 _STEP = 1 << 20
+_ALL_BITS = (1 << 64) - 1
 
 
 class Uninflatable(Terminal):
@@ -56,11 +57,13 @@ class Inflated:
             size -= len(self._some(size))
 
     def varint(self) -> int:
+        """A number of 64 bits; what it has above them is dropped, as Java's and C's clients do."""
         value = shift = 0
         while True:
             byte = self._some(1)[0]
             value |= (byte & 0x7F) << shift
             if not byte & 0x80:
+                value &= _ALL_BITS
                 return (value >> 1) ^ -(value & 1)
             shift += 7
             if shift > 63:

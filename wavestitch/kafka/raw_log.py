@@ -27,6 +27,14 @@ _PAUSE_SECONDS = 0.05
 _MOVED = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH)
 
 
+class Throttled(Exception):
+    """A consumer quota keeps the broker from sending anything for so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"throttled for {seconds:.1f} s")
+        self.seconds = seconds
+
+
 class OutOfRange(Exception):
     """The log does not hold the offset any more, or not yet."""
 
@@ -87,7 +95,11 @@ class RawLog:
         until = time.monotonic() + self._deadline
         found: Any
         while True:
-            found = self._patient(lambda: self._fetch(partition, offset, most_bytes, last_epoch, until), until)
+            try:
+                found = self._patient(lambda: self._fetch(partition, offset, most_bytes, last_epoch, until), until)
+            except Throttled as quota:
+                self._wait_out(quota, until, where)
+                continue
             code = found.error_code
             if not code:
                 break
@@ -130,7 +142,20 @@ class RawLog:
         answer = self._leader(partition, until).ask(request, deadline=until)
         if answer.error_code:
             raise translate(KafkaError(answer.error_code), f"fetching raw record batches of topic {self._topic}")
+        if not answer.responses:  # what a broker says to a client above its quota
+            raise Throttled(answer.throttle_time_ms / 1000)
         return answer.responses[0].partitions[0]
+
+    def _wait_out(self, quota: Throttled, until: float, where: str) -> None:
+        wait = max(quota.seconds, _PAUSE_SECONDS)
+        if time.monotonic() + wait > until:
+            raise Transient(
+                f"{where}: the broker sends nothing for {quota.seconds:.1f} s: this client is above its quota "
+                f"(consumer_byte_rate or request_percentage), and did not come below it within {self._deadline:.0f} s; "
+                "raise the quota, read with fewer workers (reading.workers), or try again",
+                throttled_seconds=quota.seconds,
+            ) from quota
+        time.sleep(wait)
 
     def _leader(self, partition: int, until: float) -> Connection:
         if partition not in self._leaders:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from wavestitch.batch.committed import repair_history
+from wavestitch.batch.landing_facts import closed_gates
 from wavestitch.batch.work_folder import kept_row
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held import PublishedWaveform
@@ -156,6 +157,7 @@ def expire(run: MaintenanceRun) -> ActionReport:
         pinned_ms=run.limits.pinned_heads * 1000,
     )
     plans = [f.plan for f in batches.in_state(BatchState.UNDER_WAY) if f.plan is not None]
+    closed = {p.plan_id for p in closed_gates(run.landing, run.stream)}
     count, kept, facts = 0, list[str](), dict[str, int]()
     tables = run.tables.stored()
     held = tables[1]
@@ -168,7 +170,7 @@ def expire(run: MaintenanceRun) -> ActionReport:
             # What a head names stays as long as the head: a table that is rolled back finds what was held then.
             state = replace(state, protected=state.protected | _named_by_heads(run))
         going, why = snapshots_to_expire(
-            state, limits=limits, now_ms=run.now_ms, recorded=batches.recorded, under_way=plans
+            state, limits=limits, now_ms=run.now_ms, recorded=batches.recorded, under_way=plans, closed=closed
         )
         facts[state.name] = expire_snapshots(stored, going) if run.apply else len(going)
         count += facts[state.name]

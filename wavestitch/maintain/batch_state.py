@@ -12,11 +12,14 @@ from collections.abc import Collection, Sequence
 from wavestitch.contracts.errors import Fenced
 from wavestitch.contracts.maintenance import BatchFolder, BatchState
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.protocol import check_fence
+from wavestitch.contracts.protocol import check_fence, is_in_history
 
 
-def judge_batch(folder: BatchFolder, *, committed: Collection[str], heads: Sequence[Head]) -> BatchState:
-    """`committed`: ids of committed plans, from heads and history. `heads`: main's ancestry, newest first."""
+def judge_batch(
+    folder: BatchFolder, *, committed: Collection[str], heads: Sequence[Head], closed: Collection[str] = ()
+) -> BatchState:
+    """`committed`: ids of committed plans, from heads and history. `heads`: main's ancestry, newest first. `closed`:
+    plans at a closed gate, which somebody has to decide about even where their base has left the ancestry."""
     if folder.plan_id in committed:
         return BatchState.COMMITTED
     if folder.abandoned:
@@ -26,9 +29,8 @@ def judge_batch(folder: BatchFolder, *, committed: Collection[str], heads: Seque
         return BatchState.UNREADABLE
     if not heads:
         return BatchState.UNDER_WAY
-    stands = any(h.sequence == plan.base_sequence and h.snapshot_id == plan.base_snapshot for h in heads)
     try:
-        check_fence(plan, heads[0], base_in_ancestry=stands)
+        check_fence(plan, heads[0], base_in_ancestry=plan.plan_id in closed or is_in_history(plan, heads))
     except Fenced:
         return BatchState.FENCED
     return BatchState.UNDER_WAY

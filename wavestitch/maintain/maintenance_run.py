@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.landing_facts import closed_gates
 from wavestitch.contracts.maintenance import BatchFolder, BatchState, Footprint
 from wavestitch.contracts.position import Head
 from wavestitch.maintain.batch_state import judge_batch
@@ -63,13 +64,14 @@ def look_at_batches(run: MaintenanceRun) -> Batches:
     """Folders first, then the history, then the heads: see above."""
     folders = batch_folders(run.landing, run.stream)
     tables = run.tables
+    closed = {p.plan_id for p in closed_gates(run.landing, run.stream)}
     rows = tables.batches()
     waveforms = tables.waveforms()
     heads = tuple(walk_heads(waveforms)) if waveforms is not None else ()
     in_history = frozenset(b.plan_id for b in rows if b.plan_id)
     committed = in_history | {h.plan_id for h in heads if h.plan_id}
     return Batches(
-        found=tuple((f, judge_batch(f, committed=committed, heads=heads)) for f in folders),
+        found=tuple((f, judge_batch(f, committed=committed, heads=heads, closed=closed)) for f in folders),
         in_history=in_history,
         recorded=frozenset((b.sequence, b.decision) for b in rows),
         heads=heads,

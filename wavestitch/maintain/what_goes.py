@@ -37,12 +37,13 @@ def snapshots_to_expire(
     now_ms: int,
     recorded: Collection[tuple[int, str]] = (),
     under_way: Iterable[Plan] = (),
+    closed: Collection[str] = (),
 ) -> tuple[list[int], list[str]]:
     """Which snapshots go, oldest last, and a sentence for each reason that keeps more than the limits ask for.
 
     Always an end of main's ancestry: a gap would hide the heads behind it. `recorded`: (sequence, decision) of the
     history's rows. `under_way`: plans that may still commit; one older than `limits.pinned_ms` loses its head, and ends
-    fenced.
+    fenced; not one of `closed`, which stands at a closed gate until somebody decides.
     """
     wanted = 0
     kept: list[str] = []
@@ -55,7 +56,9 @@ def snapshots_to_expire(
             wanted = n
             kept.append(f"head {snapshot.head.sequence} does not stand in the history yet")
     newest = next((n for n, s in enumerate(table.main) if s.head is not None), 0)
-    pinned = {(p.base_sequence, p.base_snapshot): p for p in under_way if p.clock_ms > now_ms - limits.pinned_ms}
+    oldest_ms = now_ms - limits.pinned_ms
+    stays = [p for p in under_way if p.plan_id in closed or p.clock_ms > oldest_ms]
+    pinned = {(p.base_sequence, p.base_snapshot): p for p in stays}
     last = max(wanted, newest)
     for n, snapshot in enumerate(table.main):
         plan = pinned.get((snapshot.head.sequence, snapshot.snapshot_id)) if snapshot.head else None

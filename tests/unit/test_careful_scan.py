@@ -1,0 +1,131 @@
+"""Raw batches whose numbers are anything: every offset is a record or is held, and whatever is read can be landed."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumers.careful_scan import records_of
+from consumers.landed_file import open_landing
+from consumers.landing import LandingWriter
+from consumers.pending_rows import PendingRows
+from consumers.raw_message import MOST_HEADERS
+from consumers.slice_reader import _RecordSink
+from tests.broker.raw_producing import batch_of, record, zigzag, zstd
+from wavestitch.contracts.chunk_header import Rejection
+from wavestitch.contracts.chunk_proof import NO_PROOF
+from wavestitch.contracts.landed_payload import check_payloads
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.rows import texts_of
+from wavestitch.kafka.raw_batches import RawBatch, split_batches
+
+FAR = OffsetRange(0, 0, 1 << 40)
+M = 2**63 - 1
+EXTREMES = st.one_of(
+    st.integers(-3, 200),
+    st.integers(-(2**63), 2**63 - 1),
+    st.sampled_from([M, -M - 1, 2**31 - 1, 2**31, -(2**31), 2**32, -1, 1 << 16, (1 << 16) + 1]),
+)
+
+
+def made(body: bytes, records: int, first: int = 5) -> RawBatch:
+    (batch,) = split_batches(memoryview(batch_of(zstd(body), records, first=first)), where="here")
+    return batch
+
+
+def landed(batch: RawBatch) -> list[dict[str, Any]]:
+    folder = Path(tempfile.mkdtemp())
+    slice_ = OffsetRange(0, 0, batch.end)
+    with LandingWriter(folder, slice_) as writer:
+        sink = _RecordSink(writer, NO_PROOF, lambda _: None, careful=True)
+        for message in records_of(batch, slice_, 0):
+            sink.land(message, message.offset_)
+        done = writer.finish([])
+    table = open_landing(folder / str(done.file))
+    table.validate(full=True)
+    for one in table.to_batches():
+        check_payloads(str(done.file), one, texts_of(one))
+    return list(table.to_pylist())
+
+
+def test_a_time_that_overflows_wraps_as_it_does_in_every_client() -> None:
+    batch = made(record(0, b"x", since=M) + record(1, b"y", since=-M), 2, first=M)
+    assert [m.timestamp_ for m in records_of(batch, FAR, 0)] == [(0, 0), (TIMESTAMP_CREATE_TIME, 0)]
+    assert [r["timestamp_ms"] for r in landed(batch)] == [0, 0]
+
+
+def test_a_record_of_too_many_headers_is_held_and_its_neighbours_go_on() -> None:
+    many = record(1, b"x", headers=b"\0\1" * (MOST_HEADERS + 1), count=MOST_HEADERS + 1)
+    enough = record(2, b"y", headers=b"\0\1" * MOST_HEADERS, count=MOST_HEADERS)
+    rows = landed(made(record(0, b"w") + many + enough, 3))
+    assert [r["reason"] for r in rows] == ["not_a_chunk", "unreadable", "not_a_chunk"]
+    assert f"a record of {MOST_HEADERS + 1} headers; allowed are {MOST_HEADERS}" in rows[1]["evidence"]
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 3])
+def test_the_raw_batch_is_kept_once_and_named_by_the_others_whatever_slice_is_read(start: int) -> None:
+    bomb = b"\0\1" * (MOST_HEADERS + 1)
+    body = record(0, b"good") + b"".join(record(n, b"", headers=bomb, count=MOST_HEADERS + 1) for n in (1, 2))
+    batch = made(body + b"\xff", 4)
+    found = list(records_of(batch, OffsetRange(0, start, 4), start))
+    whole = list(records_of(batch, FAR, 0))
+    assert found == whole[start:]
+    assert [m.offset_ for m in whole] == [0, 1, 2, 3]
+    assert [m.value_ == bytes(batch.data) for m in whole] == [False, True, False, False]
+    assert all("the payload of offset 1" in str(m.unreadable) for m in whole[2:])
+
+
+@given(
+    st.lists(st.tuples(EXTREMES, EXTREMES, EXTREMES, EXTREMES, EXTREMES), min_size=1, max_size=4),
+    st.sampled_from([5, 0, -1, M, -M - 1]),
+    st.booleans(),
+)
+def test_whatever_its_numbers_say_every_offset_is_landed(
+    numbers: list[tuple[int, ...]], first: int, true_lengths: bool
+) -> None:
+    body = b""
+    for n, (length, since, delta, size, count) in enumerate(numbers):
+        delta = n if true_lengths else delta  # noqa: PLW2901 - so that the fields behind it are reached
+        one = b"\0" + zigzag(since) + zigzag(delta) + zigzag(-1) + zigzag(size) + zigzag(count)
+        body += zigzag(len(one) if true_lengths else length) + one
+    batch = made(body, len(numbers), first)
+    rows = landed(batch)
+    offsets = [r["offset"] for r in rows]
+    assert offsets == sorted(set(offsets)), "an offset twice, or out of order"
+    assert all(r["reason"] is not None and r["timestamp_ms"] >= 0 for r in rows)
+    if true_lengths:
+        assert offsets == list(range(len(numbers)))
+
+
+def test_a_row_that_no_column_can_hold_is_held_by_its_coordinates_and_its_neighbours_stay() -> None:
+    pending = PendingRows(0)
+    junk = Rejection(Reason.NOT_A_CHUNK, "no headers")
+    for offset, stamp in ((7, 1), (8, 2**63), (9, 3)):
+        pending.add_rejection(offset, stamp, junk, key=b"k", headers=None, value=b"v")
+    rows = pending.to_batch().to_pylist()
+    assert [(r["offset"], r["reason"], r["payload"]) for r in rows] == [
+        (7, "not_a_chunk", b"v"),
+        (8, "unreadable", b"v"),
+        (9, "not_a_chunk", b"v"),
+    ]
+    assert "timestamp_ms cannot be stored" in rows[1]["evidence"]
+
+
+def test_a_fault_of_ours_in_one_record_holds_that_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    from consumers import slice_reader  # noqa: PLC0415
+
+    def stumble(key: bytes | None, *_: object) -> Rejection:
+        raise struct.error("as a parser may")
+
+    monkeypatch.setattr(slice_reader, "parse_chunk", stumble)
+    (row,) = landed(made(record(0, b"x"), 1))
+    assert (row["reason"], row["payload"]) == ("unreadable", b"x")
+    assert row["evidence"] == "reading it failed with error"
