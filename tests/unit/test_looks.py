@@ -15,7 +15,7 @@ import pytest
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.ui.looks import NO_ANSWER, NOT_YET, Looks
+from wavestitch.ui.looks import BUSY, NO_ANSWER, NOT_YET, Looks
 
 HEAD = Head(3, 1, HeadKind.INGEST, "topic-id", {0: Position(7)}, plan_id="a" * 32)
 
@@ -114,8 +114,70 @@ def test_an_error_is_a_sentence_and_the_next_look_is_another_chance(error: Excep
 
 def test_a_question_that_takes_too_long_is_not_waited_for(stream: Stream) -> None:
     async def story() -> None:
-        assert await looks(stream).ask(lambda: stream.tables.wait(30)) is None
-        assert await looks(stream, wait=10).ask(lambda: "an answer") == "an answer"
+        assert await looks(stream).ask(("ecg", "p"), lambda: stream.tables.wait(30)) is None
+        assert await looks(stream, wait=10).ask(("ecg", "p"), lambda: "an answer") == "an answer"
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_two_hundred_who_ask_the_same_are_one_question_and_another_stream_is_looked_at_meanwhile(
+    stream: Stream,
+) -> None:
+    asked = []
+
+    def question() -> str:
+        asked.append(1)
+        stream.log.wait(30)
+        return "an answer"
+
+    async def story() -> None:
+        stream.tables.set()
+        found = looks(stream, wait=10)
+        all_of_them = [asyncio.create_task(found.ask(("ecg", "p"), question)) for _ in range(200)]
+        other = asyncio.create_task(found.at(["other"]))
+        while not stream.asked:
+            await asyncio.sleep(0)
+        stream.log.set()
+        assert {await one for one in all_of_them} == {"an answer"}
+        assert (await other)[0][0].problem == ""
+        assert len(asked) == 1
+        with pytest.raises(KeyError):
+            await found.ask(("ecg", "q"), lambda: {}["gone"])
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_what_too_many_wait_for_is_refused_and_not_queued(stream: Stream) -> None:
+    async def story() -> None:
+        found = Looks(stream.ask_tables, stream.ask_log, fresh=0.0, wait=0.1, most=3)
+        assert [facts.problem for facts, _ in await found.at(["a", "b", "c", "d"])] == [NOT_YET] * 3 + [BUSY]
+        with pytest.raises(Transient, match="too many"):
+            await found.ask(("ecg", "p"), lambda: "an answer")
+        stream.tables.set()
+        stream.log.set()
+        while (await found.at(["d"]))[0][0].problem:
+            pass
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_looks_that_never_return_are_replaced(stream: Stream) -> None:
+    back = threading.Event()
+
+    def hangs(name: str) -> StreamFacts:
+        if not back.is_set():
+            stream.tables.wait(60)
+        return StreamFacts(name, "fine")
+
+    async def story() -> None:
+        found = Looks(hangs, stream.ask_log, wait=0.1, hung=0.5)
+        names = ["a", "b", "c"]
+        assert {facts.problem for facts, _ in await found.at(names)} == {NOT_YET}
+        assert await found.ask(("ecg", "p"), lambda: "an answer") is None
+        back.set()
+        while {facts.problem for facts, _ in await found.at(names)} != {"fine"}:
+            pass
+        assert await found.ask(("ecg", "p"), lambda: "an answer") == "an answer"
 
     asyncio.run(asyncio.wait_for(story(), 30))
 

@@ -99,7 +99,7 @@ async def batch_of_run(request: Request, planned: Annotated[Planned, Depends(pla
         return _html(note_page("No batch", planned.otherwise))
     title = f"Batch {planned.plan_id[:16]}"
     try:
-        found = await request.app.state.looks.ask(lambda: _find_batch(planned))
+        found = await request.app.state.looks.ask((planned.stream, planned.plan_id), lambda: _find_batch(planned))
     except WavestitchError as error:
         return _html(note_page(title, error.message))
     if found is None:

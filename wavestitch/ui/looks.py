@@ -1,15 +1,16 @@
 """Looks at streams for the API server: bounded, shared and off its thread pool, which also serves tasks' heartbeats.
 
 Decides how long a page waits and how old its facts may be. One look at a time per stream, however many ask; what the
-tables know is shown at once, what the log says when it answers. Never raises an error of ours. Invariant: a page waits
-at most `wait` seconds, and no thread of the server waits with it.
+tables know is shown at once, what the log says when it answers. So many looks wait at most; one that takes longer than
+`hung` seconds is given up with its threads, and others take their place. Invariant: a page waits at most `wait`
+seconds, and no thread of the server waits with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,13 +18,18 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from wavestitch.batch.stream_facts import StreamFacts
-from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.errors import Transient, WavestitchError
 
 T = TypeVar("T")
 FRESH_S = 10.0
 WAIT_S = 2.0
 _THREADS = 2
 _MOST_STREAMS = 1000
+MOST_WAITING = 1000
+"""Looks that wait or are under way: as many as one page may want."""
+HUNG_S = 120.0
+"""Longer than the catalogs' own time-outs: only what does not keep them gets here."""
+BUSY = "too many looks are waiting for the tables; load the page again in a moment"
 NOT_YET = "still being looked at; load the page again in a moment"
 NO_ANSWER = "the broker has not answered yet; load the page again in a moment"
 
@@ -32,6 +38,14 @@ NO_ANSWER = "the broker has not answered yet; load the page again in a moment"
 class Seen:
     facts: StreamFacts
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Under way. `done`: for those who wait."""
+
+    done: Future[Any]
+    since: float
 
 
 class Looks:
@@ -45,14 +59,15 @@ class Looks:
         *,
         fresh: float = FRESH_S,
         wait: float = WAIT_S,
+        hung: float = HUNG_S,
+        most: int = MOST_WAITING,
     ) -> None:
         self._ask_tables, self._ask_log = ask_tables, ask_log
-        self._fresh, self._wait = fresh, wait
-        self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="wavestitch-tables")
-        self._log = ThreadPoolExecutor(_THREADS, thread_name_prefix="wavestitch-log")
+        self._fresh, self._wait, self._hung, self._most = fresh, wait, hung, most
+        self._tables, self._log = _pools()
         self._lock = Lock()
         self._seen: dict[str, Seen] = {}
-        self._under_way: dict[str, Future[None]] = {}
+        self._under_way: dict[Hashable, _Look] = {}
 
     async def at(self, names: Sequence[str]) -> list[tuple[StreamFacts, float]]:
         """What is known of the streams, and how old it is in seconds; waits for looks that are under way."""
@@ -69,53 +84,103 @@ class Looks:
                 for n in names
             ]
 
-    async def ask(self, question: Callable[[], T]) -> T | None:
-        """The answer of the tables to something else; None where it takes too long."""
-        asked = asyncio.wrap_future(self._tables.submit(question))
+    async def ask(self, about: tuple[str, str], question: Callable[[], T]) -> T | None:
+        """The answer of the tables to something else; None where it takes too long. All who ask `about` the same while
+        it is under way wait for one answer. Raises `Transient` where too many looks are waiting."""
+        self._give_up_hung()
+        with self._lock:
+            look = self._under_way.get(about)
+            if look is None:
+                if len(self._under_way) >= self._most:
+                    raise Transient(BUSY)
+                look = self._under_way[about] = _Look(Future(), time.monotonic())
+                self._tables.submit(self._answer, about, look, question)
+        asked: asyncio.Future[T] = asyncio.wrap_future(look.done)
         with suppress(TimeoutError):
             return await asyncio.wait_for(asyncio.shield(asked), self._wait)
         asked.add_done_callback(_ignore)
         return None
 
-    def _begin(self, name: str) -> Future[None] | None:
-        """The look that is under way, or a new one; None where what is known is fresh."""
+    def _answer(self, about: Hashable, look: _Look, question: Callable[[], Any]) -> None:
+        try:
+            answer, error = question(), None
+        except Exception as raised:
+            answer, error = None, raised
+        with self._lock:
+            if self._under_way.get(about) is look:
+                del self._under_way[about]
+        with suppress(InvalidStateError):  # whoever waited may be gone
+            look.done.set_result(answer) if error is None else look.done.set_exception(error)
+
+    def _begin(self, name: str) -> Future[Any] | None:
+        """The look that is under way, or a new one; None where what is known is fresh, or too many are waiting."""
+        self._give_up_hung()
         with self._lock:
             if (look := self._under_way.get(name)) is not None:
-                return look
+                return look.done
+            now = time.monotonic()
             seen = self._seen.get(name)
-            if seen is not None and time.monotonic() - seen.at < self._fresh:
+            if seen is not None and now - seen.at < self._fresh:
                 return None
-            done: Future[None] = Future()
-            self._under_way[name] = done
-        self._tables.submit(self._look_at_tables, name, done)
-        return done
+            if len(self._under_way) >= self._most:
+                self._seen.setdefault(name, Seen(StreamFacts(name, BUSY), now - self._fresh))
+                return None
+            look = self._under_way[name] = _Look(Future(), now)
+            self._tables.submit(self._look_at_tables, name, look)
+        return look.done
 
-    def _look_at_tables(self, name: str, done: Future[None]) -> None:
+    def _give_up_hung(self) -> None:
+        """Where a look has taken too long, all that are under way are given up, and their threads with them."""
+        now = time.monotonic()
+        with self._lock:
+            if all(now - look.since < self._hung for look in self._under_way.values()):
+                return
+            left, old = list(self._under_way.values()), (self._tables, self._log)
+            self._under_way.clear()
+            self._tables, self._log = _pools()
+        for pool in old:
+            pool.shutdown(wait=False, cancel_futures=True)
+        for look in left:
+            with suppress(InvalidStateError):
+                look.done.set_result(None)
+
+    def _look_at_tables(self, name: str, look: _Look) -> None:
         try:
             facts = self._ask_tables(name)
         except Exception as error:
-            self._end(name, StreamFacts(name, _sentence(error)), done)
+            self._end(name, StreamFacts(name, _sentence(error)), look)
             return
         if facts.head is None:
-            self._end(name, facts, done)
+            self._end(name, facts, look)
             return
         with self._lock:
+            if self._under_way.get(name) is not look:
+                return
             self._seen[name] = Seen(replace(facts, problem=facts.problem or NO_ANSWER), time.monotonic())
-        self._log.submit(self._look_at_log, facts, done)
+            self._log.submit(self._look_at_log, facts, look)
 
-    def _look_at_log(self, facts: StreamFacts, done: Future[None]) -> None:
+    def _look_at_log(self, facts: StreamFacts, look: _Look) -> None:
         try:
             found = self._ask_log(facts)
         except Exception as error:
             found = replace(facts, problem=_sentence(error))
-        self._end(facts.name, found, done)
+        self._end(facts.name, found, look)
 
-    def _end(self, name: str, facts: StreamFacts, done: Future[None]) -> None:
+    def _end(self, name: str, facts: StreamFacts, look: _Look) -> None:
         with self._lock:
-            self._seen[name] = Seen(facts, time.monotonic())
-            self._under_way.pop(name, None)
+            # Of a look that was given up nothing is kept: a newer one may have said more.
+            if self._under_way.get(name) is look:
+                self._seen[name] = Seen(facts, time.monotonic())
+                del self._under_way[name]
         with suppress(InvalidStateError):  # whoever waited may be gone
-            done.set_result(None)
+            look.done.set_result(None)
+
+
+def _pools() -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
+    return (
+        ThreadPoolExecutor(_THREADS, thread_name_prefix="wavestitch-tables"),
+        ThreadPoolExecutor(_THREADS, thread_name_prefix="wavestitch-log"),
+    )
 
 
 def _ignore(done: asyncio.Future[Any]) -> None:
