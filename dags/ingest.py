@@ -32,6 +32,7 @@ from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream, ingest_dag_id
 from wavestitch.modes import MASK
+from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secrets, stream_names
 
 if TYPE_CHECKING:
@@ -364,6 +365,8 @@ Expectations:{expected or " none."}
 def _timetable(stream: Stream) -> CronDataIntervalTimetable | None:
     if stream.schedule is None:
         return None
+    if problem := schedule_problem(stream.schedule):
+        raise BadInput(f"streams/{stream.name}.yaml: {problem}")
     timetable = CronDataIntervalTimetable(stream.schedule, timezone="UTC")
     try:
         timetable.validate()

@@ -107,6 +107,7 @@ def status(as_json: AsJson = False) -> None:
 @app.command()
 def check(as_json: AsJson = False) -> None:
     """Check the settings and every stream's definition; touches nothing."""
+    from wavestitch.schedule import schedule_problem  # noqa: PLC0415
     from wavestitch.validation.gate import check_expectations  # noqa: PLC0415 - takes seconds to import
 
     settings = load_settings()
@@ -114,11 +115,15 @@ def check(as_json: AsJson = False) -> None:
     problems = []
     for name in stream_names(settings):
         try:
-            problems += [f"streams/{name}.yaml: {p}" for p in check_expectations(deployment.stream(name).expectations)]
+            stream = deployment.stream(name)
+            found = check_expectations(stream.expectations)
+            if stream.schedule is not None and (problem := schedule_problem(stream.schedule)):
+                found.append(problem)
+            problems += [f"streams/{name}.yaml: {p}" for p in found]
         except BadInput as error:
             problems.append(error.message)
-    found = {"settings": settings.redacted(), "streams": stream_names(settings), "problems": problems}
-    _show(found, as_json, lambda: console.show_check(found))
+    said = {"settings": settings.redacted(), "streams": stream_names(settings), "problems": problems}
+    _show(said, as_json, lambda: console.show_check(said))
     if problems:
         raise typer.Exit(2)
 

@@ -129,7 +129,7 @@ REFUSED = {
         "'expectations.0.kwargs.column' is not valid: there is no column 'gap'; the columns are waveform_id,",
     ),
     "no such column in a list": (
-        {"type": "expect_multicolumn_sum_to_equal", "kwargs": {"column_list": ["row", "gap"], "sum_total": 0}},
+        {"type": "expect_multicolumn_values_to_be_equal", "kwargs": {"column_list": ["row", "gap"]}},
         "'expectations.0.kwargs.column_list' is not valid: there is no column 'gap'",
     ),
     "a word as a bound": (

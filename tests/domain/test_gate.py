@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import subprocess
 import sys
@@ -14,9 +15,10 @@ import pytest
 from great_expectations.expectations.core import ExpectColumnQuantileValuesToBeBetween
 from great_expectations.expectations.core.expect_column_quantile_values_to_be_between import QuantileRange
 
+from tests.domain.expectation_examples import EXAMPLES
 from tests.domain.gate_rows import START, expect, row, table, validate
 from wavestitch.contracts.errors import BadInput, Terminal
-from wavestitch.contracts.stream import parse_stream
+from wavestitch.contracts.stream import Expectation, parse_stream
 from wavestitch.contracts.verdict import Verdict
 from wavestitch.validation.checkpoint import run_checkpoint
 from wavestitch.validation.gate import check_expectations
@@ -124,14 +126,45 @@ CROSSED = {"column": "row", "min_value": 10, "max_value": 1}
 
 
 @pytest.mark.parametrize("severity", ["critical", "warning", "info"])
-def test_a_crash_is_an_error_whatever_the_severity(severity: str) -> None:
-    said = "expect_column_values_to_be_between on row could not be evaluated: min_value cannot be greater"
-    with pytest.raises(Terminal, match=said):
-        validate(
-            table(row(0)),
-            expect("table_row_count_to_equal", value=1),
-            expect("column_values_to_be_between", severity, **CROSSED),
-        )
+def test_a_crash_closes_the_gate_where_it_is_critical_and_is_reported_where_it_is_not(severity: str) -> None:
+    said = "expect_column_values_to_be_between on row: could not be judged: min_value cannot be greater"
+    verdict = validate(
+        table(row(0)),
+        expect("column_values_to_be_between", column="row", max_value=-1),
+        expect("column_values_to_be_between", severity, **CROSSED),
+    )
+    assert set(verdict.failed) == {"w-0"}, "the others are judged all the same"
+    [found] = verdict.closed if severity == "critical" else verdict.reported
+    assert said in found
+    assert not (verdict.reported if severity == "critical" else verdict.closed)
+
+
+INF = math.inf
+NOTHING = {"sample_min": None, "sample_max": None, "physical_min": None, "physical_max": None}
+SENT = {
+    "one row": [row(0)],
+    "all null": [row(n, **NOTHING) for n in range(3)],
+    "some null": [row(0), row(1, **NOTHING)],
+    "equal": [row(0), row(0, waveform_id="w-1")],
+    "infinite": [row(0), row(1, physical_min=-INF, physical_max=INF), row(2, physical_min=INF, physical_max=INF)],
+    "huge": [row(n, **dict.fromkeys(NOTHING, (-1) ** n * 1.7e308)) for n in range(2)],
+    "strange text": [row(0, source="a\x00b", channel="\u202e", units=""), row(1, source="", channel="", units="\x00")],
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_nothing_that_a_producer_can_send_crashes_an_expectation_of_the_list(name: str) -> None:
+    checks = []
+    for kind, kwargs in EXAMPLES.items():
+        checks.append(Expectation(type=kind, kwargs=kwargs))
+        if kwargs.get("column") in ("sample_max", "row"):
+            checks.append(Expectation(type=kind, kwargs={**kwargs, "column": "physical_max"}))
+        if "column_A" in kwargs:
+            pair = {"column_A": "physical_max", "column_B": "physical_min"}
+            checks.append(Expectation(type=kind, kwargs={**kwargs, **pair}))
+    verdict = validate(table(*SENT[name]), *checks)
+    said = [*verdict.closed, *verdict.reported]
+    assert [s for s in said if "could not be judged" in s] == []
 
 
 def test_a_suite_whose_result_cannot_be_stored_is_an_error() -> None:
@@ -157,7 +190,7 @@ def test_nulls_pass_every_row_level_expectation_but_not_be_null(several: bool) -
         [
             expect("column_pair_values_a_to_be_greater_than_b", column_A="sample_max", column_B="sample_min"),
             expect("column_pair_values_to_be_equal", column_A="sample_max", column_B="sample_max"),
-            expect("multicolumn_sum_to_equal", column_list=["sample_min", "sample_max"], sum_total=0),
+            expect("select_column_values_to_be_unique_within_record", column_list=["sample_min", "sample_max"]),
         ]
         if several
         else [

@@ -138,6 +138,7 @@ def test_a_schedule_is_a_cron_expression_in_utc_over_data_intervals(dags_of: Cal
         ("topic: t\n", "'group' is missing"),
         (GOOD + "limit: 3\n", "unknown key 'limit'"),
         (GOOD + 'schedule: "61 * * * *"\n', "'schedule' is not valid"),
+        (GOOD + 'schedule: "0 0 31 2 *"\n', "never comes"),
         (GOOD + "name: other\n", "file and name must agree"),
         ("<img src=x onerror=alert(1)>", "it must hold a mapping"),
     ],

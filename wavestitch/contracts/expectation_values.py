@@ -89,10 +89,6 @@ def are_columns(value: Any, columns: Sequence[str]) -> str | None:
     return None if len(set(value)) == len(value) else f"{_show(value)} names a column twice"
 
 
-def are_number_columns(value: Any, columns: Sequence[str]) -> str | None:
-    return are_columns(value, columns) or next((p for v in value if (p := is_number_column(v, columns))), None)
-
-
 def is_bound(value: Any, columns: Sequence[str]) -> str | None:
     """A value that the column can be compared with."""
     kind = kind_of(columns[0])
@@ -106,14 +102,6 @@ def are_values(value: Any, columns: Sequence[str]) -> str | None:
         return f"{_show(value)} is not a list of 1 to {MOST_VALUES} values"
     kind = kind_of(columns[0])
     return next((_wrong(v, columns[0], kind) for v in value if typed_value(v, kind) is None), None)
-
-
-def is_number(value: Any, _columns: Sequence[str]) -> str | None:
-    return None if _is_number(value) else f"{_show(value)} is not a finite number"
-
-
-def is_positive(value: Any, _columns: Sequence[str]) -> str | None:
-    return None if _is_number(value) and value > 0 else f"{_show(value)} is not a number above 0"
 
 
 def is_count(value: Any, _columns: Sequence[str]) -> str | None:

@@ -35,6 +35,8 @@ MAX_WAVEFORM_CAP = 512 * MIB
 MAX_BATCH_CAP = 1 << 50
 _MOST_RECORDS = 1 << 40
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_CRON = re.compile(r"[0-9A-Za-z*/,-]+( [0-9A-Za-z*/,-]+){4}")
+_RANDOM = re.compile(r"(?i)(?<![a-z])[rh](?![a-z])")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _SIZE = re.compile(r"[0-9]{1,15}\s*(B|KiB|MiB|GiB|TiB)")
 _SPAN = re.compile(r"([0-9]{1,18})\s*(s|m|h|d)")
@@ -181,6 +183,9 @@ class Stream(_Strict):
     def _five_fields(cls, value: str | None) -> str | None:
         if value is not None and len(value.split()) != 5:
             raise ValueError(f"{_show(value)} is not a cron expression of five fields, e.g. '0 * * * *'")
+        # A random field would be another schedule each time the file is read.
+        if value is not None and (not _CRON.fullmatch(value) or _RANDOM.search(value)):
+            raise ValueError(f"{_show(value)}; a schedule has numbers, names of months and days, and * / , - only")
         return value
 
     @model_validator(mode="after")

@@ -1,12 +1,14 @@
 """The gate between reassembly and publish: a stream's expectations over one slim row per waveform.
 
 Decides what a failed expectation means: its rows are held (row-level, critical), the batch stops (whole batch,
-critical), or it is reported. Never publishes or holds anything itself, and never takes an expectation that crashed
-for one that passed or failed. Great Expectations is imported only when there is something to validate.
+critical), or it is reported. Never publishes or holds anything itself. An expectation that crashed could not be judged:
+it closes the gate where it is critical, so that an operator decides, and is reported where it is not. Great
+Expectations is imported only when there is something to validate.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +23,7 @@ from wavestitch.contracts.expectation import SHAPES
 from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stream import Expectation
 from wavestitch.contracts.verdict import Verdict
-from wavestitch.validation.outcome import ID, Outcome, read_outcome
+from wavestitch.validation.outcome import ID, Outcome, read_outcome, unjudged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +41,7 @@ def validate_rows(
     """The verdict over `rows` (schema `STITCHED`, `reason` null everywhere); writes Data Docs into `docs_folder`.
 
     A null passes every row-level expectation but `expect_column_values_to_not_be_null`. Raises `BadInput` for rows or
-    expectations that cannot be used, `Terminal` for an expectation that crashed.
+    expectations that cannot be used.
     """
     _check_rows(rows)
     if not rows.num_rows or not expectations:
@@ -56,16 +58,19 @@ def validate_rows(
 def check_expectations(expectations: Sequence[Expectation]) -> list[str]:
     """What is wrong with a stream's expectations, as sentences; none where they can be used.
 
-    Needs no data: they are tried on three made-up rows. What a stream may say at all was decided when it was read.
+    Needs no data: they are tried on made-up batches. What a stream may say at all was decided when it was read.
     """
-    if not expectations:
-        return []
-    rows = made_up_rows()
-    try:
-        _evaluate(rows, expectations, run_name="check", docs_folder=None)
-    except Terminal:  # one of them, or what all of them do together
-        return [s for place, e in enumerate(expectations) if (s := _failing(rows, e, place))]
-    return []
+    found: dict[int, str] = {}
+    for rows in made_up_batches() if expectations else ():
+        try:
+            crashes = [o.crash for o in _evaluate(rows, expectations, run_name="check", docs_folder=None)]
+        except BadInput:  # one of them, or several: each alone
+            crashes = [_refusal(rows, e) for e in expectations]
+        for place, (expectation, crash) in enumerate(zip(expectations, crashes, strict=True)):
+            if crash:
+                said = f"{expectation.type} cannot be evaluated: {crash}"
+                found.setdefault(place, f"'expectations.{place}' is not valid: {said}")
+    return [found[place] for place in sorted(found)]
 
 
 def judge(outcomes: Iterable[Outcome], *, rows: int) -> Verdict:
@@ -116,19 +121,44 @@ def made_up_rows() -> pa.Table:
     )
 
 
-def _failing(rows: pa.Table, expectation: Expectation, place: int) -> str | None:
+def _refusal(rows: pa.Table, expectation: Expectation) -> str:
+    """Why an expectation cannot be used on these rows; empty where it can."""
     try:
-        _evaluate(rows, [expectation], run_name="check", docs_folder=None)
-    except Terminal as error:
-        why = error.facts.get("why", error.message)
-        return f"'expectations.{place}' is not valid: {expectation.type} cannot be evaluated: {why}"
-    return None
+        [outcome] = _evaluate(rows, [expectation], run_name="check", docs_folder=None)
+    except BadInput as error:
+        return error.message
+    return outcome.crash
+
+
+def made_up_batches() -> list[pa.Table]:
+    """The same, and what producers can make of them: one row, nothing finite at all, equal rows, infinite extremes."""
+    rows = made_up_rows()
+    infinite = rows
+    for name in ("physical_min", "physical_max"):
+        ends = pa.array([-math.inf, math.inf, math.inf], rows[name].type)
+        infinite = infinite.set_column(rows.schema.get_field_index(name), rows.schema.field(name), ends)
+    return [rows, rows.slice(0, 1), rows.slice(2), rows.slice(0, 2), infinite]
 
 
 def _evaluate(
     rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None
 ) -> list[Outcome]:
-    """The outcomes in the order of `expectations`."""
+    """The outcomes in the order of `expectations`. Where Great Expectations fails on them together, each is asked
+    alone: what one of them does is not taken for the others'."""
+    try:
+        return _evaluate_suite(rows, expectations, run_name=run_name, docs_folder=docs_folder)
+    except BadInput:
+        raise
+    except Terminal as error:
+        if len(expectations) == 1:
+            return [unjudged(expectations[0], str(error.facts.get("why", error.message)))]
+    alone = [_evaluate(rows, [e], run_name=run_name, docs_folder=None) for e in expectations]
+    return [outcome for found in alone for outcome in found]
+
+
+def _evaluate_suite(
+    rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None
+) -> list[Outcome]:
     from wavestitch.validation.checkpoint import crash_of, run_checkpoint  # noqa: PLC0415 - takes seconds, see above
     from wavestitch.validation.suite import INDEX, build_suite  # noqa: PLC0415
 
@@ -137,15 +167,10 @@ def _evaluate(
     frame = _frame(rows, suite.columns)
     results = run_checkpoint(frame, suite.objects, run_name=run_name, docs_folder=docs_folder)
     by_place = {r.expectation_config.meta[INDEX]: r for r in results}
-    crashed = [
-        (f"{Outcome(e, False, False, '', {}).subject} could not be evaluated", text)
-        for place, e in enumerate(expectations)
-        if (text := crash_of(by_place[place]))
-    ]
-    if crashed:
-        raise Terminal("; ".join(": ".join(c) for c in crashed), why=crashed[0][1])
     return [
-        read_outcome(
+        unjudged(e, crash)
+        if (crash := crash_of(by_place[place]))
+        else read_outcome(
             e,
             row_level=SHAPES[e.type].row_level,
             success=by_place[place].success,

@@ -29,6 +29,8 @@ class Outcome:
     met: bool
     seen: str
     rows: Mapping[str, str]
+    crash: str = ""
+    """Why it could not be judged at all; it is not met then, and names no rows."""
 
     @property
     def allowed(self) -> str:
@@ -46,6 +48,11 @@ class Outcome:
     @property
     def subject(self) -> str:
         return f"{self.expectation.type}{_about(self.expectation.kwargs)}"
+
+
+def unjudged(expectation: Expectation, why: str) -> Outcome:
+    """Of an expectation that crashed on these rows: nobody knows whether they meet it."""
+    return Outcome(expectation, False, False, f"could not be judged: {_show(why)}", {}, crash=_show(why))
 
 
 def read_outcome(expectation: Expectation, *, row_level: bool, success: bool, result: Mapping[str, Any]) -> Outcome:
