@@ -142,7 +142,7 @@ def test_two_hundred_who_ask_the_same_are_one_question_and_another_stream_is_loo
         assert (await other)[0][0].problem == ""
         assert len(asked) == 1
         with pytest.raises(KeyError):
-            await found.ask(("ecg", "q"), lambda: {}["gone"])
+            await found.ask(("ecg", "q"), lambda: dict[str, str]()["gone"])
 
     asyncio.run(asyncio.wait_for(story(), 30))
 
