@@ -9,7 +9,7 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check faults soak hostile bench bench-quick lock sbom lock-jars clean runtime dev
+.PHONY: help demo up down test check faults soak hostile fuzz bench bench-quick lock sbom lock-jars clean runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ soak: dev ## Run everything at once for HOURS=1, and judge: nothing lost, nothin
 
 hostile: dev ## Count the kinds of hostile input, and how many are contained
 	$(PYTHON) -m tests.hostile.count
+
+fuzz: dev ## Fuzz every parser for MINUTES=1 each, JOBS=2 side by side; on Linux on x86-64 alone
+	$(PYTHON) -m tests.fuzz.campaign --minutes $(or $(MINUTES),1) --jobs $(or $(JOBS),2)
 
 bench: runtime ## Measure against what one would take instead; rewrites docs/benchmarks.md
 	$(PYTHON) -m benchmarks.side_by_side

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from spark_apps.stitching import stitch_assignment
 from wavestitch.contracts.errors import Terminal, Transient, WavestitchError, error_from_json
-from wavestitch.contracts.stitch_job import StitchJob, StitchResult
+from wavestitch.contracts.stitch_job import STITCH_REPORTS, StitchJob, StitchResult
 
 
 def run_task(job: StitchJob, assignment: str) -> str:
@@ -29,11 +29,23 @@ def run_task(job: StitchJob, assignment: str) -> str:
 
 def read_outcomes(outcomes: Sequence[str]) -> tuple[StitchResult, ...]:
     """The results, in order. Raises the first terminal error, or else the first error, of the tasks that failed."""
-    found = [json.loads(o) for o in outcomes]
-    errors = [error_from_json(f) for f in found if "error" in f]
+    found = [_read(outcome) for outcome in outcomes]
+    errors = [f for f in found if isinstance(f, WavestitchError)]
     if errors:
         raise next((e for e in errors if isinstance(e, Terminal)), errors[0])
-    return tuple(StitchResult(**f["result"]) for f in found)
+    return tuple(f for f in found if isinstance(f, StitchResult))
+
+
+def _read(outcome: str) -> StitchResult | WavestitchError:
+    """Checked like a report's results: names of files are in it."""
+    try:
+        said = json.loads(outcome)
+    except (ValueError, RecursionError):
+        said = None
+    if isinstance(said, dict) and "error" in said:
+        return error_from_json(said)
+    result = said.get("result") if isinstance(said, dict) else None
+    return STITCH_REPORTS.of({"format": STITCH_REPORTS.format, "plan_id": "", "results": [result]}).results[0]
 
 
 def disk_trouble(error: OSError, doing: str) -> Transient:

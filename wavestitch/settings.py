@@ -153,7 +153,9 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     path = _config_path(env)
     try:
         found = tomllib.loads(path.read_text()) if path else {}
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        raise BadInput(f"{path} cannot be read as TOML: it is nested too deep") from None
+    except (OSError, ValueError) as error:  # what is no UTF-8 is a ValueError, and so is what is no TOML
         raise BadInput(f"{path} cannot be read as TOML: {error}") from None
     _lay_over(found, _Overrides(env).checked())
     where = str(path) if path else "the environment (no wavestitch.toml found; `wavestitch up` makes one)"
@@ -195,6 +197,10 @@ def resolve_secret(value: str, environment: Mapping[str, str] | None = None) -> 
             return Path(value[5:]).read_text().strip()
         except OSError as error:
             raise BadInput(f"the settings refer to the secret file {value[5:]}: {error.strerror}") from None
+        except ValueError:  # not with what the library says of it: that has bytes of the secret
+            raise BadInput(
+                f"the settings refer to the secret file {value[5:]}: it is no text, or has no such name"
+            ) from None
     return value
 
 

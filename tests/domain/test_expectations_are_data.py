@@ -136,6 +136,21 @@ REFUSED = {
         {"type": "expect_column_values_to_be_between", "kwargs": {"column": "row", "min_value": "low"}},
         "'expectations.0.kwargs.min_value' is not valid: 'low' cannot be compared with row, which holds numbers",
     ),
+    "a number that no double is": (
+        {
+            "type": "expect_table_row_count_to_equal",
+            "kwargs": {
+                "value": 1,
+                "row_condition": {
+                    "type": "comparison",
+                    "column": {"name": "row"},
+                    "operator": "<",
+                    "parameter": 2**62,
+                },
+            },
+        },
+        "cannot be compared with row, which holds numbers",
+    ),
     "a bound for a text": (
         {"type": "expect_column_values_to_be_between", "kwargs": {"column": "source", "min_value": 3}},
         "source holds text, which has no bounds",

@@ -318,6 +318,12 @@ def test_a_terminal_error_of_one_task_wins_over_the_transient_ones_of_others() -
     assert caught.value.facts == {"row": 3}
 
 
+@pytest.mark.parametrize("outcome", ["", "[]", "{}", '{"result": {}}', '{"result": 5}', "[" * 5000])
+def test_an_outcome_that_no_task_says_is_one_sentence(outcome: str) -> None:
+    with pytest.raises(BadInput, match="the stitch report"):
+        read_outcomes([outcome])
+
+
 @contextmanager
 def _file_size_limit(size: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

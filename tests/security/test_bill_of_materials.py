@@ -6,7 +6,11 @@ import json
 import re
 import subprocess
 import sys
+from importlib.resources import files
 from typing import Any
+
+from jsonschema import Draft7Validator
+from referencing import Registry, Resource
 
 from tests.conftest import ROOT
 
@@ -31,3 +35,17 @@ def test_every_pinned_package_and_jar_is_in_it_with_its_digests() -> None:
     assert digests == set(re.findall(r"sha256:([0-9a-f]{64})", lock)) | set(re.findall(r"^([0-9a-f]{64})", jars, re.M))
     refs = [c["bom-ref"] for c in found["components"]]
     assert len(refs) == len(set(refs))
+
+
+def test_it_is_what_the_official_schema_of_cyclonedx_1_6_wants() -> None:
+    """With the formats of its fields; the schema is the one that the makers of CycloneDX publish with their library."""
+    folder = files("cyclonedx.schema._res")
+    schemas = {
+        name: json.loads((folder / f"{name}.SNAPSHOT.schema.json").read_text(encoding="utf-8"))
+        for name in ("bom-1.6", "spdx", "jsf-0.82")
+    }
+    registry = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in schemas.values())
+    schema = Draft7Validator(schemas["bom-1.6"], registry=registry, format_checker=Draft7Validator.FORMAT_CHECKER)
+    assert [f"{e.json_path}: {e.message}" for e in schema.iter_errors(bill())] == []
+    wrong = {**bill(), "serialNumber": "urn:uuid:none", "components": [{"name": "without a type"}]}
+    assert {e.json_path for e in schema.iter_errors(wrong)} == {"$.serialNumber", "$.components[0]"}

@@ -86,6 +86,13 @@ def test_an_error_names_hostile_text_harmlessly_and_crosses_a_process(kind: str)
     assert error_from_json(error.to_json()).message == error.message
 
 
+@pytest.mark.parametrize("facts", [5, "a", [1], {"message": 1}, {"self": 1, "n": 2}, None])
+def test_an_error_of_another_process_is_an_error_whatever_its_facts(facts: Any) -> None:
+    found = error_from_json({"error": "Transient", "message": "m", "facts": facts})
+    assert (type(found), found.message) == (Transient, "m")
+    assert found.facts == ({"n": 2} if isinstance(facts, dict) and "n" in facts else {})
+
+
 def refused_reasons(tmp_path: Path) -> dict[str, Callable[[str], object]]:
     """Every way by which a person's reason comes in; each ends before anything is asked of a table or a log."""
     nobody: Any = None

@@ -77,6 +77,36 @@ def test_a_key_of_ours_that_no_head_has_is_refused() -> None:
         head_from_properties({**HEAD.to_properties(), "wavestitch.surprise": "1"}, 42)
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("sequence", "7_0"),
+        ("sequence", "٧"),
+        ("generation", " 2"),
+        ("positions", "[1]"),
+        ("positions", '{"0": [true]}'),
+        ("positions", '{"0": ["12"]}'),
+        ("positions", '{"0": [-1, null, null]}'),
+        ("positions", '{"0": [1e3, null, null]}'),
+        ("positions", '{"0": [1, 2, 3, 4]}'),
+        ("skipped", "[[0, 3]]"),
+        ("mean-record-bytes", "nan"),
+        ("kind", "coup"),
+        ("held", "[1]"),
+        ("held", '[1,2,3,"d",[]]'),
+    ],
+)
+def test_a_head_that_was_changed_by_hand_is_refused_with_a_sentence(key: str, said: str) -> None:
+    with pytest.raises(BadInput, match=r"snapshot 42 carries a head that this system does not write"):
+        head_from_properties({**HEAD.to_properties(), f"wavestitch.{key}": said}, 42)
+
+
+@pytest.mark.parametrize("key", sorted(HEAD.to_properties().keys() - {"wavestitch.format", "wavestitch.held"}))
+def test_a_head_that_lacks_a_property_is_refused_with_a_sentence(key: str) -> None:
+    with pytest.raises(BadInput, match="missing or of another kind"):
+        head_from_properties({k: v for k, v in HEAD.to_properties().items() if k != key}, 42)
+
+
 def test_the_next_head_keeps_positions_and_forgets_plan_and_decision() -> None:
     after = HEAD.next(kind=HeadKind.REWIND, generation=3)
     assert (after.sequence, after.generation, after.plan_id, after.decision) == (8, 3, "", "")

@@ -35,6 +35,7 @@ def settings(uri: str = "sqlite:////x", *, master: str = "local[2]", **free: Any
         "mssql://h/db;user=u;pwd=hunter2",
         "https://h/catalog?sig=hunter2",
         "https://h/catalog?api_key=hunter2",
+        "https://h/catalog?X-Amz-Signature=hunter2",
     ],
 )
 def test_a_secret_in_an_address_is_refused_without_repeating_it(uri: str) -> None:

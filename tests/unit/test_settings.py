@@ -75,6 +75,23 @@ def test_an_unreadable_file_is_one_sentence(config: Path) -> None:
         load(config)
 
 
+@pytest.mark.parametrize("content", [b"landing = '\xff'", b"a = " + b"[" * 5000])
+def test_a_file_that_is_no_text_or_too_deep_is_one_sentence_too(config: Path, content: bytes) -> None:
+    config.write_bytes(content)
+    with pytest.raises(BadInput, match="cannot be read as TOML"):
+        load(config)
+
+
+def test_a_secret_file_that_is_no_text_is_refused_without_a_byte_of_it(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"\xffhunter2")
+    with pytest.raises(BadInput, match="it is no text") as refused:
+        resolve_secret(f"file:{tmp_path}/key")
+    assert "hunter2" not in refused.value.message
+    assert "0xff" not in refused.value.message
+    with pytest.raises(BadInput, match="has no such name"):
+        resolve_secret("file:/a\0b")
+
+
 def test_a_missing_file_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInput, match="`wavestitch up` makes one"):

@@ -46,6 +46,13 @@ def test_what_has_no_words_in_java_is_refused_and_not_dropped(query: str) -> Non
         conf(f"postgresql://h/db?{query}")
 
 
+@pytest.mark.parametrize("uri", ["jdbc:postgresql://u:hunter2@h/db", "hunter2", "postgresql://h:hunter2x/db"])
+def test_an_address_that_is_none_is_refused_without_repeating_it(uri: str) -> None:
+    with pytest.raises(BadInput, match="the address of catalog ws is none") as refused:
+        conf(uri)
+    assert "hunter2" not in refused.value.message
+
+
 def test_a_rest_catalog_is_spoken_to_with_the_same_login() -> None:
     given = {"type": "rest", "token": "T", "header.X-Tenant": "a", "oauth2-server-uri": "https://o/", "s3.region": "eu"}
     found = conf("https://rest/", **given)

@@ -23,6 +23,8 @@ from typing import Any
 from wavestitch.contracts.harmless import harmless
 
 _MOST = 8000
+_TAKEN = ("self", "message")
+"""No fact of ours is called so."""
 
 
 class WavestitchError(Exception):
@@ -106,4 +108,6 @@ _BY_NAME: dict[str, type[WavestitchError]] = {
 def error_from_json(value: dict[str, Any]) -> WavestitchError:
     """The error that another process left behind (`to_json`); an unknown name is terminal."""
     kind = _BY_NAME.get(str(value.get("error")), Terminal)
-    return kind(str(value.get("message", "")), **dict(value.get("facts", {})))
+    said = value.get("facts")
+    facts = {key: fact for key, fact in said.items() if key not in _TAKEN} if isinstance(said, dict) else {}
+    return kind(str(value.get("message") or "an error without a word"), **facts)

@@ -29,7 +29,7 @@ _BACKTRACKS = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9])")
 class Kind(Enum):
     """What a column holds, as far as comparing goes."""
 
-    NUMBER = "numbers"
+    NUMBER = "numbers (whole ones up to 2^53)"
     TEXT = "text"
     INSTANT = "instants with a time zone, such as '2024-05-01T00:00:00Z'"
     DAY = "days, such as '2024-05-01'"
@@ -142,7 +142,8 @@ def are_patterns(value: Any, columns: Sequence[str]) -> str | None:
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
+    # Compared as a double: a larger whole number would be another one there.
+    return abs(value) <= _MOST_COUNT if isinstance(value, int) else math.isfinite(value)
 
 
 def _instant(value: Any) -> datetime | None:

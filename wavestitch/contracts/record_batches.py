@@ -5,9 +5,11 @@ Kafka's clients hide all of that; a raw fetch shows it. Pure values, the same fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 
@@ -33,6 +35,34 @@ class RecordBatch:
     transactional: bool
     control: Control | None
     missing: Collection[int] = ()
+
+
+class AllBut(Collection[int]):
+    """The offsets `[start, end)` but for some, which are given rising: memory grows with the gaps alone."""
+
+    __slots__ = ("_gaps",)
+
+    def __init__(self, start: int, end: int, present: Iterable[int]) -> None:
+        self._gaps: list[range] = []
+        expected = start
+        for offset in present:
+            if offset > expected:
+                self._gaps.append(range(expected, offset))
+            expected = offset + 1
+        if expected < end:
+            self._gaps.append(range(expected, end))
+
+    def __contains__(self, offset: object) -> bool:
+        if not isinstance(offset, int):
+            return False
+        at = bisect_right(self._gaps, offset, key=lambda gap: gap.start)
+        return at > 0 and offset in self._gaps[at - 1]
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(self._gaps)
+
+    def __len__(self) -> int:
+        return sum(len(gap) for gap in self._gaps)
 
 
 class AbortedTransaction(NamedTuple):

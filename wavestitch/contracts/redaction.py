@@ -22,7 +22,7 @@ _SECRET = re.compile(
 _FINDS_A_SECRET = ("file", "location", "path", "enabled", "provider", "class", "length", "server-uri", "expires-at-ms")
 """A key that ends so says where a secret is, who has it, or how long it is."""
 _SECRET_PARAMETER = re.compile(
-    r"passw|pwd|passphrase|secret|token|credential|authorization|(^|[._-])(sig|key|sas)$|apikey"
+    r"passw|pwd|passphrase|secret|token|credential|authorization|signature|(^|[._-])(sig|key|sas)$|apikey"
 )
 
 _SHOWN = re.compile(

@@ -6,12 +6,12 @@ Format 2 alone (Kafka 0.11 and later). What ends in the middle of a batch is lef
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from wavestitch.contracts.errors import Refused, Terminal
-from wavestitch.contracts.record_batches import Control, RecordBatch
-from wavestitch.kafka.inflate import inflated
+from wavestitch.contracts.record_batches import AllBut, Control, RecordBatch
+from wavestitch.kafka.inflate import Uninflatable, inflated
 from wavestitch.kafka.kafka_python import DefaultRecordBase, calc_crc32c
 
 _HEAD = DefaultRecordBase.HEADER_STRUCT
@@ -65,9 +65,17 @@ def split_batches(data: memoryview, *, where: str) -> Iterator[RawBatch]:
                 f"{where}: the log holds record batches of format {magic}, which say nothing of transactions; only "
                 "format 2 (Kafka 0.11 and later) can be read",
             )
+        if end < at + _HEAD.size:
+            raise Terminal(
+                f"{where}: the broker sent a record batch that says it has {length} bytes, less than its head"
+            )
         if end > len(data):
             return
         base, _, epoch, _, _, attributes, delta, first, newest, producer, _, _, records = _HEAD.unpack_from(data, at)
+        if base < 0 or delta < 0 or records < 0:
+            raise Terminal(
+                f"{where}: the broker sent a record batch of {records} records from offset {base} on, {delta} behind it"
+            )
         yield RawBatch(base, epoch, attributes, delta, first, newest, producer, records, data[at:end])
         at = end
 
@@ -75,10 +83,9 @@ def split_batches(data: memoryview, *, where: str) -> Iterator[RawBatch]:
 def head_of(batch: RawBatch, *, where: str) -> RecordBatch:
     """What the batch says of its offsets. Raises `Terminal` where the head is not what was written."""
     control = _control(batch, where) if batch.attributes & DefaultRecordBase.CONTROL_MASK else None
-    missing: frozenset[int] = frozenset()
+    missing: Collection[int] = ()
     if control is None and batch.records != batch.last_offset_delta + 1:
-        covered = range(batch.base_offset, batch.end)
-        missing = frozenset(covered) - frozenset(_offsets(batch))
+        missing = AllBut(batch.base_offset, batch.end, _offsets(batch))
     return RecordBatch(
         batch.base_offset,
         batch.end,
@@ -96,37 +103,27 @@ def _control(batch: RawBatch, where: str) -> Control:
         raise Terminal(f"{where}: the control batch at offset {batch.base_offset} does not have its CRC")
     if not batch.records:
         return Control.OTHER
-    body, at = batch.body, 0
-    _, at = _varint(body, at)
-    at += 1
-    _, at = _varint(body, at)
-    _, at = _varint(body, at)
-    length, at = _varint(body, at)
-    if length < 4:
-        return Control.OTHER
-    return _MARKERS.get(struct.unpack_from(">h", body, at + 2)[0], Control.OTHER)
+    reader = inflated(batch.codec, batch.body)
+    reader.varint()
+    reader.skip(1)
+    reader.varint()
+    reader.varint()
+    length = reader.varint()
+    return Control.OTHER if length < 4 else _MARKERS.get(struct.unpack(">h", reader.take(4)[2:])[0], Control.OTHER)
 
 
 def _offsets(batch: RawBatch) -> Iterator[int]:
-    """Of the records that are still in it."""
+    """Of the records that are still in it, rising."""
     reader = inflated(batch.codec, batch.body)
+    before = -1
     for _ in range(batch.records):
         length = reader.varint()
-        body = reader.take(length)
-        _, at = _varint(memoryview(body), 1)
-        delta, _ = _varint(memoryview(body), at)
+        begin = reader.passed
+        reader.skip(1)
+        reader.varint()
+        delta = reader.varint()
+        if not before < delta <= batch.last_offset_delta or length < reader.passed - begin:
+            raise Uninflatable("the records of a batch are not in order")
+        reader.skip(length - (reader.passed - begin))
+        before = delta
         yield batch.base_offset + delta
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    """A zigzag number and where the next byte stands."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if not byte & 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")

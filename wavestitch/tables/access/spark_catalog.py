@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from sqlalchemy import make_url
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.tables.catalog import SQLITE_BUSY_SECONDS, CatalogSettings
@@ -38,7 +39,7 @@ def spark_catalog_conf(settings: CatalogSettings) -> dict[str, str]:
             f"{prefix}.uri": settings.uri,
             **{f"{prefix}.{key}": value for key, value in _rest_properties(settings).items()},
         }
-    url = make_url(settings.uri) if kind == "sql" else None
+    url = _address(settings) if kind == "sql" else None
     if url is None or url.get_backend_name() not in ("sqlite", "postgresql"):
         raise BadInput(
             f"compaction knows the catalog kinds sqlite, postgresql and rest; catalog {settings.name} is of another: "
@@ -55,6 +56,16 @@ def spark_catalog_conf(settings: CatalogSettings) -> dict[str, str]:
         f"{prefix}.uri": _postgresql(settings, url, query),
         **{f"{prefix}.jdbc.{key}": value for key, value in login.items() if value},
     }
+
+
+def _address(settings: CatalogSettings) -> URL:
+    try:
+        return make_url(settings.uri)
+    except (ArgumentError, ValueError):  # not with what it says: the address may hold a password
+        raise BadInput(
+            f"the address of catalog {settings.name} is none that SQLAlchemy can read; write it like "
+            "postgresql+psycopg2://HOST:PORT/DATABASE"
+        ) from None
 
 
 def _rest_properties(settings: CatalogSettings) -> dict[str, str]:

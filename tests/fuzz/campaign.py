@@ -1,0 +1,160 @@
+"""Fuzzes every parser, some side by side, and says of each how much was tried, how far it got, and what was found.
+
+    python -m tests.fuzz.campaign --minutes 5 [--jobs 2] [--out FOLDER] [--only NAME …]
+
+Begins with the corpus that is kept and the targets' seeds. What a target ends with (a find, a hang, too much memory) is
+kept in the folder as it came, and the target goes on with another seed until its time is over. `--keep` writes a
+minimised corpus into `tests/fuzz/corpus`, within its bounds; finds are put there by hand, after their mend.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import pickle
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.fuzz import one_target
+from tests.fuzz.one_target import run
+from tests.fuzz.target import Target
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(__file__).parent / "corpus"
+_TIMEOUT_SECONDS = 10
+_MOST_MIB = 2048
+_MOST_FINDS = 10
+_TRIED = "tried.pickle"
+_KEPT_BYTES = 5 << 10
+_KEPT_LARGEST = 1200
+_PROGRESS = re.compile(r"^#(\d+)\s.*?cov: (\d+) ft: (\d+)", re.MULTILINE)
+_END = re.compile(r"^Done (\d+) runs", re.MULTILINE)
+
+
+@dataclass
+class Tried:
+    name: str
+    seconds: float = 0.0
+    executions: int = 0
+    edges: int = 0
+    features: int = 0
+    finds: list[Path] = field(default_factory=list)
+
+
+def fuzz(target: Target, *, seconds: float, out: Path) -> Tried:
+    """One target, in one process after another."""
+    tried = Tried(target.name)
+    folder = out / target.name
+    corpus, finds = folder / "corpus", folder / "finds"
+    for path in (corpus, finds):
+        path.mkdir(parents=True, exist_ok=True)
+    for seed in [*target.seeds(), *(p.read_bytes() for p in (CORPUS / target.name).glob("*"))]:
+        (corpus / hashlib.sha256(seed).hexdigest()[:16]).write_bytes(seed)
+    words = folder / "words"
+    words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
+    begun = time.monotonic()
+    while (left := seconds - (time.monotonic() - begun)) > 1 and len(tried.finds) < _MOST_FINDS:
+        flags = [
+            f"-max_total_time={left:.0f}",
+            f"-timeout={_TIMEOUT_SECONDS}",
+            f"-rss_limit_mb={_MOST_MIB}",
+            f"-max_len={target.longest}",
+            f"-dict={words}",
+            f"-artifact_prefix={finds}/",
+        ]
+        log = folder / f"log-{time.time_ns()}"
+        ended = run(target.name, [*flags, str(corpus)], log=log)
+        said = log.read_text(errors="replace")
+        reached = [tuple(map(int, found)) for found in _PROGRESS.findall(said)]
+        tried.executions += max([*(n for n, _, _ in reached), *map(int, _END.findall(said))], default=0)
+        tried.edges = max([tried.edges, *(n for _, n, _ in reached)])
+        tried.features = max([tried.features, *(n for _, _, n in reached)])
+        tried.finds = sorted(finds.iterdir())
+        if ended and not tried.finds:
+            raise RuntimeError(f"{target.name} could not be run; {log} says why")
+    tried.seconds = time.monotonic() - begun
+    return tried
+
+
+def keep(target: Target, *, out: Path) -> None:
+    """The smallest inputs that together reach what all of them reach, as far as there is room for them."""
+    folder = out / target.name
+    merged = folder / "merged"
+    merged.mkdir(exist_ok=True)
+    flags = ["-merge=1", f"-max_len={target.longest}", str(merged), str(folder / "corpus")]
+    run(target.name, flags, log=folder / "log-merge")
+    kept = CORPUS / target.name
+    kept.mkdir(parents=True, exist_ok=True)
+    size = sum(path.stat().st_size for path in kept.iterdir())
+    for path in sorted(merged.iterdir(), key=lambda p: (p.stat().st_size, p.name)):
+        content = path.read_bytes()
+        if len(content) > _KEPT_LARGEST or size + len(content) > _KEPT_BYTES:
+            break
+        (kept / hashlib.sha256(content).hexdigest()[:16]).write_bytes(content)
+        size += len(content)
+
+
+def _escaped(word: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in word.encode())
+
+
+def _row(tried: Tried) -> str:
+    found = ", ".join(path.name for path in tried.finds) or "nothing"
+    numbers = f"{tried.seconds:8.0f} s {tried.executions:12,} {tried.edges:7,} {tried.features:9,}"
+    return f"{tried.name:18} {numbers}  {found}"
+
+
+def _side_by_side(wanted: Sequence[Target], *, jobs: int, seconds: float, out: Path) -> Iterator[Tried]:
+    """Each target in a child of its own, from before any thread is there; what it came to is in a file."""
+    waiting, running = list(wanted), dict[int, Target]()
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            target = waiting.pop(0)
+            child = os.fork()
+            if not child:
+                try:
+                    tried = fuzz(target, seconds=seconds, out=out)
+                    (out / target.name / _TRIED).write_bytes(pickle.dumps(tried))
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            running[child] = target
+        ended, status = os.wait()
+        target = running.pop(ended)
+        if status:
+            raise SystemExit(f"{target.name} could not be run; {out / target.name}/log-* say why")
+        yield pickle.loads((out / target.name / _TRIED).read_bytes())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0, help="for each target")
+    parser.add_argument("--jobs", type=int, default=2, help="side by side")
+    parser.add_argument("--out", type=Path, default=ROOT / ".wavestitch" / "fuzz")
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--keep", action="store_true")
+    given = parser.parse_args()
+    one_target.prepare()
+    from tests.fuzz.all_targets import TARGETS  # noqa: PLC0415 - its branches are marked only now
+
+    wanted = [TARGETS[name] for name in given.only or TARGETS]
+    print(f"{'target':18} {'time':>10} {'executions':>12} {'edges':>7} {'features':>9}  found", flush=True)
+    done: list[Tried] = []
+    for tried in _side_by_side(wanted, jobs=given.jobs, seconds=given.minutes * 60, out=given.out):
+        done.append(tried)
+        print(_row(tried), flush=True)
+    if given.keep:
+        for target in wanted:
+            keep(target, out=given.out)
+    finds = sum(len(tried.finds) for tried in done)
+    print(f"{sum(t.executions for t in done):,} executions, {finds} finds; what was found is in {given.out}/*/finds")
+    sys.exit(1 if finds else 0)
+
+
+if __name__ == "__main__":
+    main()

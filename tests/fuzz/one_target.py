@@ -1,0 +1,47 @@
+"""Runs targets under atheris, each in a process of its own that is forked off when everything is imported.
+
+Importing with every branch marked takes longer than many a search: it is done once, whatever follows.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_OURS = ["wavestitch", "consumers", "spark_apps.outcome", "yaml"]
+
+
+def prepare() -> None:
+    """Import what parses, with its branches marked: they lead the search."""
+    import atheris  # noqa: PLC0415 - only where one fuzzes: there is not a wheel for every machine
+
+    with atheris.instrument_imports(include=_OURS):
+        from tests.fuzz.all_targets import TARGETS  # noqa: PLC0415, F401
+
+    atheris.enabled_hooks.add("RegEx")
+    atheris.enabled_hooks.add("str")
+
+
+def run(name: str, flags: Sequence[str], *, log: Path) -> int:
+    """Fuzz one target in a child; its exit code, 0 where nothing was found. `flags`: libFuzzer's, and folders."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        _fuzz(name, flags, log)
+    finally:
+        os._exit(2)
+
+
+def _fuzz(name: str, flags: Sequence[str], log: Path) -> None:
+    import atheris  # noqa: PLC0415
+
+    from tests.fuzz.all_targets import TARGETS  # noqa: PLC0415
+
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    atheris.Setup([sys.argv[0], *flags], TARGETS[name].run)
+    atheris.Fuzz()
