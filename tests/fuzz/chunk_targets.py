@@ -27,7 +27,7 @@ from wavestitch.contracts.chunk_header import (
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 
 _KEY = b"k" * 16
-_PROOFS = (NO_PROOF, ChunkProof("sha256"), ChunkProof("mac", _KEY))
+_PROOFS = (NO_PROOF, ChunkProof("sha256", topic="t"), ChunkProof("mac", _KEY, "t"))
 _NAMES = (
     "ws-version",
     "ws-id",
@@ -126,7 +126,8 @@ def _put(headers: list[tuple[str, bytes | None]], name: str, make: object) -> li
 
 
 def _bound(key: bytes | None, h: dict[str, bytes]) -> tuple[bytes, ...]:
-    return (key if key is not None else h.get("ws-id", b"")), *(h.get(f"ws-{n}", b"") for n in ("seq", "count", "meta"))
+    said = (h.get(f"ws-{n}", b"") for n in ("seq", "count", "meta", "digest"))
+    return (key if key is not None else h.get("ws-id", b"")), *said
 
 
 def _crc(key: bytes | None, h: dict[str, bytes], value: bytes) -> bytes:
@@ -135,7 +136,7 @@ def _crc(key: bytes | None, h: dict[str, bytes], value: bytes) -> bytes:
 
 def _proof(secret: bytes, key: bytes | None, h: dict[str, bytes], value: bytes) -> bytes:
     """As `docs/chunk-contract.md` has it."""
-    parts = _bound(key, h)
+    parts = (b"t", *_bound(key, h))
     said = b" ".join(b"%d" % len(p) for p in parts) + b"\n" + b"".join(p + b"\0" for p in parts) + value
     made = hmac.digest(secret, said, "sha256").hex() if secret else hashlib.sha256(said).hexdigest()
     return made.encode()
@@ -145,7 +146,7 @@ def _record_seeds() -> Iterator[bytes]:
     for flags in (0, _SEAL, _SEAL | _PROVE, _SEAL | _NO_KEY, _NO_VALUE):
         for proof in range(len(_PROOFS)):
             record = sealed("w", count=b"2", digest="0123456789abcdef" * 2)
-            headers = [*record.headers, ("ws-sha256", b"a" * 64), ("ws-mac", b"b" * 64)]
+            headers: list[tuple[str, bytes | None]] = [*record.headers, ("ws-sha256", b"a" * 64), ("ws-mac", b"b" * 64)]
             if flags & _NO_KEY:
                 headers.append(("ws-id", b"w"))
             parts: list[int | bytes | str] = [flags, proof]

@@ -5,9 +5,11 @@ Importing with every branch marked takes longer than many a search: it is done o
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 
 _OURS = ["wavestitch", "consumers", "spark_apps.outcome", "yaml"]
@@ -17,7 +19,8 @@ def prepare() -> None:
     """Import what parses, with its branches marked: they lead the search."""
     import atheris  # noqa: PLC0415 - only where one fuzzes: there is not a wheel for every machine
 
-    with atheris.instrument_imports(include=_OURS):
+    # It names every module on the way, which nobody wants to read.
+    with redirect_stderr(io.StringIO()), atheris.instrument_imports(include=_OURS):
         from tests.fuzz.all_targets import TARGETS  # noqa: PLC0415, F401
 
     atheris.enabled_hooks.add("RegEx")

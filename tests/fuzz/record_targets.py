@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from spark_apps.outcome import read_outcomes
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, check_sentence
 from tests.unit.test_plan_and_receipt import landed, make_plan
@@ -191,8 +192,6 @@ def file_name(data: bytes) -> None:
 
 def task_outcome(data: bytes) -> None:
     """What a task of Spark's says to its driver."""
-    from spark_apps.outcome import read_outcomes  # noqa: PLC0415 - Spark's side is not for every target
-
     try:
         found = read_outcomes([data.decode(errors="surrogateescape")])
     except WavestitchError as error:

@@ -100,11 +100,17 @@ class Head:
         return {_PREFIX + k.replace("_", "-"): v if k in _TEXTS else json.dumps(v) for k, v in content.items()}
 
 
+def _impossible(head: Head) -> str | None:
+    before = next((p for p, at in head.positions.items() if at.next_offset < 0), None)
+    return None if before is None else f"partition {before} stands before its beginning"
+
+
 HEADS = Versioned(
     Head,
     "the head",
     "have the table's metadata put back as they were before that snapshot",
     format=HEAD_FORMAT,
+    wrong=_impossible,
 )
 _TEXTS = frozenset({"kind", "topic_id", "plan_id", "decision", "note"})
 _ICEBERGS = "snapshot_id"
