@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from kafka.record.default_records import DefaultRecordBatchBuilder
-from kafka.record.util import calc_crc32c
 
 from consumers.careful_scan import records_of
 from consumers.raw_message import MOST_RECORD_BYTES
@@ -19,6 +17,7 @@ from wavestitch.contracts.errors import Refused, Terminal, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.record_batches import AbortedTransaction, told_apart
 from wavestitch.kafka.inflate import Uninflatable, inflated
+from wavestitch.kafka.kafka_python import calc_crc32c
 from wavestitch.kafka.raw_batches import head_of, split_batches
 
 _HEAD = struct.Struct(">qiibIhiqqqhii")
@@ -26,6 +25,13 @@ _CRC_FROM = 21
 _CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 _MOST_SLICE = 1000
 _WHERE = "topic t partition 0"
+
+
+def new_batch() -> Any:
+    """Of kafka-python's, which is imported only behind `wavestitch.kafka.kafka_python`, quietly."""
+    from kafka.record.default_records import DefaultRecordBatchBuilder  # noqa: PLC0415
+
+    return DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
 
 
 def raw_fetch(data: bytes) -> None:
@@ -56,7 +62,7 @@ def written_batch(data: bytes) -> None:
         key = None if flags & 1 else draw.field()
         value = None if flags & 2 else draw.field()
         wanted.append((key, value, [(draw.text(), None if flags & 4 else draw.field())] * (flags >> 3 & 3)))
-    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
+    builder = new_batch()
     for n, (key, value, headers) in enumerate(wanted):
         builder.append(n, 1000 + n, key, value, headers)
     raw = bytearray(builder.build())
@@ -137,7 +143,7 @@ def _batch(base: int, attributes: int, delta: int, first: int, newest: int, reco
 
 def _body() -> bytes:
     """Two records, as they stand in a batch."""
-    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
+    builder = new_batch()
     builder.append(0, 1000, b"w", b"value" * 4, [("ws-seq", b"0"), ("h", None)])
     builder.append(1, 1001, None, None, [])
     return bytes(builder.build())[_HEAD.size :]

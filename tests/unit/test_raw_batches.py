@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 
 import pytest
-from kafka.record.default_records import DefaultRecordBatchBuilder
-from kafka.record.util import calc_crc32c
 
 from consumers.careful_scan import records_of
+from tests.fuzz.kafka_targets import new_batch
 from tests.fuzz.target import bounded_memory
 from wavestitch.contracts.errors import Terminal
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.record_batches import AllBut
+from wavestitch.kafka.kafka_python import calc_crc32c
 from wavestitch.kafka.raw_batches import RawBatch, head_of, split_batches
 
 _HEAD = struct.Struct(">qiibIhiqqqhii")
@@ -26,7 +26,7 @@ def written(*, length: int | None = None, records: int = 2, delta: int = 1, base
 
 
 def two_records(*offsets: int) -> bytes:
-    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
+    builder = new_batch()
     for offset in offsets or (0, 1):
         builder.append(offset, 1000, b"k", b"v", [])
     return bytes(builder.build())[_HEAD.size :]
