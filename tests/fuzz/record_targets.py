@@ -53,7 +53,7 @@ _SAMPLES: tuple[tuple[Versioned[Any], Any], ...] = (
         StitchReport("p", (StitchResult("a", f"stitched-0-{_D}.arrow", f"a-0-{_D}.parquet", 1, _D, 1, 0, 2, 3),)),
     ),
     (BATCH_ROWS, BatchRow("p", "d", 1, 1, "ingest", "x", 5, [[0, 1, 2]], partitions={"0": {"read": 1}})),
-    (READER_STOP, ReaderStop("p", 0, 1, 2, 3, 4, {0: 5})),
+    (READER_STOP, ReaderStop("p", "ingest", (OffsetRange(0, 1, 2),), 9, 0, 1, 2, 3, 4, {0: 5})),
     (COMPACTION_JOBS, CompactionJob("c", {"t": {"a": "b"}})),
     (COMPACTION_REPORTS, CompactionReport((Compacted("t", 1, 2, 3, 4),))),
     (work_folder._ABANDONED, work_folder.Abandoned("me", "because", 1)),
