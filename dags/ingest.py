@@ -148,6 +148,8 @@ def plan(stream: str) -> list[dict[str, Any]]:
         return units_of_work(planned)
     for partition, why in planned.why.items():
         _log(f"partition {partition} starts there: {why}")
+    for remark in planned.remarks:
+        log.warning("%s", remark)
     return units_of_work(planned)
 
 

@@ -78,6 +78,8 @@ def show_plan(plan: Mapping[str, Any]) -> None:
     )
     if plan["left"]:
         out.print(_catching_up(plan["forecast"]))
+    for remark in plan["remarks"]:
+        out.print(remark)
 
 
 def _catching_up(forecast: Mapping[str, Any]) -> str:

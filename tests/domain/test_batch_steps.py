@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,15 @@ from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_
 from tests.memory.faults import Steps
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.results import BatchDone, Finished, Planned, units_of_work
+from wavestitch.batch.results import (
+    BatchDone,
+    Finished,
+    Planned,
+    result_from_json,
+    result_to_json,
+    units_of_work,
+)
+from wavestitch.batch.run import planned_to_json
 from wavestitch.batch.steps import step_commit_offsets, step_plan
 from wavestitch.contracts.errors import Fenced
 from wavestitch.contracts.stream import Stream
@@ -46,6 +55,23 @@ def test_a_committed_plan_ends_at_once_and_reads_nothing_also_when_retention_has
     assert isinstance(again.result.published, Finished)
     assert "log.read" not in again.trace
     assert "log.ends" not in again.trace
+
+
+@pytest.mark.parametrize("compression", ["producer", "gzip", "snappy", "lz4", "zstd", "uncompressed"])
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_plan_remarks_once_that_the_topic_takes_compressed_batches_unless_its_producers_are_trusted(
+    compression: str, trusted: bool
+) -> None:
+    bench = bench_with_a_waveform()
+    bench.log.compression = compression
+    stream = STREAM.model_copy(update={"trusted_producers": trusted})
+    found = step_plan(MemoryEdges(bench, stream, CLOCK_MS, Carrying()), PlanRequest())
+    assert isinstance(found, Planned)
+    (kept,) = bench.plans.values()
+    assert list(found.remarks) == planned_to_json(found)["remarks"] == list(kept.remarks)
+    assert len(found.remarks) == (not trusted and compression != "uncompressed")
+    assert all(f"compression.type={compression}" in remark for remark in found.remarks)
+    assert result_from_json(json.loads(json.dumps(result_to_json(found))), Planned) == found
 
 
 def test_parking_a_batch_that_passed_keeps_its_reason() -> None:

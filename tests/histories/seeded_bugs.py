@@ -274,7 +274,7 @@ def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> 
     class Blind:
         def __init__(self, log: Any, topic_id: str) -> None:
             self.commit_group = log.commit_group
-            self.topic = lambda name: TopicView(name, topic_id, (), False, 0)
+            self.topic = lambda name: TopicView(name, topic_id, (), False, 0, "producer")
 
     def wrong(stream: Any, head: Any, *, log: Any, **more: Any) -> str:
         return real(stream, head, log=Blind(log, head.topic_id), **more)  # type: ignore[arg-type]

@@ -93,6 +93,7 @@ class MemoryLog(Edge):
         self.settings = KafkaSettings(f"memory-{next(_numbers)}:9092")
         self.live_members: list[str] = []
         self.compacted = False
+        self.compression = "producer"
         self.group: dict[int, GroupOffset] = {}
         self.incarnation = 0
         self.producer_id = 1
@@ -109,7 +110,8 @@ class MemoryLog(Edge):
             if name != self.name:
                 raise Refused(f"topic {name} does not exist")
             self.tell("looked", what="topic")
-            return TopicView(name, self.topic_id, tuple(sorted(self.partitions)), self.compacted, MAX_MESSAGE_BYTES)
+            partitions = tuple(sorted(self.partitions))
+            return TopicView(name, self.topic_id, partitions, self.compacted, MAX_MESSAGE_BYTES, self.compression)
 
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
         with self.act("log.ends", error=Transient):

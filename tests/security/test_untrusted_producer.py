@@ -64,6 +64,15 @@ def test_a_topic_that_is_kept_uncompressed_refuses_a_bomb_at_the_door(deployment
     assert _throw(deployment(compression_type="uncompressed")) in refusals
 
 
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_a_topic_that_compresses_anew_takes_a_bomb_all_the_same(deployment: Deployment, compression: str) -> None:
+    """Of what the broker has unpacked and packed again, it looks at the packed size alone."""
+    secure = deployment(compression_type=compression)
+    assert _throw(secure) == 0
+    (remark,) = make_plan(DeploymentEdges(secure.enter("owner"), STREAM)).remarks
+    assert f"compression.type={compression}" in remark
+
+
 def test_elsewhere_it_is_landed_once_as_what_it_is_and_its_neighbours_with_it(deployment: Deployment) -> None:
     secure = deployment()
     assert _throw(secure) == 0

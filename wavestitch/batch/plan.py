@@ -103,6 +103,7 @@ def plan_batch(
         code_version=code_version,
         nonce=nonce,
         left=sum(r.size for r in backlog) - sum(r.size for r in ranges),
+        remarks=_remarks(stream, topic),
     ).sealed()
 
 
@@ -117,6 +118,17 @@ def _too_much(stream: Stream, kind: PlanKind, offsets: int, *, most: int, mean: 
         f"(max_batch_records, max_batch_bytes): {fewer}, or raise {raises}",
         offsets=offsets,
         allowed=most,
+    )
+
+
+def _remarks(stream: Stream, topic: TopicView) -> tuple[str, ...]:
+    if stream.trusted_producers or topic.compression == "uncompressed":
+        return ()
+    return (
+        f"topic {topic.name} takes compressed batches (compression.type={topic.compression}): one of a few kilobytes "
+        "may hold gigabytes, which costs its readers time. Set compression.type=uncompressed on the topic, and the "
+        "broker refuses such a batch; or say `trusted_producers: true` in the stream, if nobody who may write means "
+        "harm",
     )
 
 

@@ -21,7 +21,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, as people and later steps want to know it. `slices`: by unit of work. `why`: per partition."""
+    """A plan, as people and later steps want to know it. `slices`: by unit of work. `why`: per partition.
+    `remarks`: sentences that stop nothing."""
 
     plan_id: str
     kind: str
@@ -34,6 +35,7 @@ class Planned:
     why: dict[int, str]
     left: int
     forecast: Forecast | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def units(self) -> range:
@@ -146,6 +148,7 @@ def describe_plan(plan: Plan, forecast: Forecast | None = None) -> Planned:
         why=dict(sorted(plan.why.items())),
         left=plan.left,
         forecast=forecast,
+        remarks=plan.remarks,
     )
 
 

@@ -81,6 +81,8 @@ def _publish(edges: Edges, planned: Planned, options: RunOptions, *, watcher: Wa
     """The steps between plan and offsets."""
     plan_id = planned.plan_id
     watcher.say(f"plan {plan_id[:16]}: {planned.records} offsets in {len(planned.units)} units")
+    for remark in planned.remarks:
+        watcher.say(remark)
 
     watcher.begin("read", total=planned.records)
     read = step_read(edges, plan_id, progress=watcher.progress)
@@ -136,5 +138,6 @@ def planned_to_json(planned: Planned | NothingToDo) -> dict[str, Any]:
         "units": list(planned.units),
         "slices": [list(unit) for unit in planned.slices],
         "ranges": [list(r) for r in planned.ranges],
+        "remarks": list(planned.remarks),
         "why": {str(p): why for p, why in planned.why.items()},
     }

@@ -51,7 +51,8 @@ class Plan:
     partitions of the topic, where the head stands; `ends`: where an ingest leaves them (next offset and epoch; the
     record time is known after reading). `base_sequence`, `base_snapshot`: the pinned head. `why`: per partition, why
     it starts there. `clock_ms`: the plan's only clock, ms since the epoch. `left`: offsets that an ingest's limits make
-    it leave for the batches after it. `choice`: of a `held` one, what the operator decided.
+    it leave for the batches after it. `choice`: of a `held` one, what the operator decided. `remarks`: sentences
+    for people, which stop nothing.
     """
 
     plan_id: str
@@ -76,6 +77,7 @@ class Plan:
     nonce: str
     left: int = 0
     choice: HeldChoice | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def moves_positions(self) -> bool:

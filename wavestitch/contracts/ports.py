@@ -21,14 +21,14 @@ from wavestitch.contracts.reasons import Reason
 @dataclass(frozen=True, slots=True)
 class TopicView:
     """What the broker says about a topic. `max_message_bytes`: the broker's limit for one record batch. `compression`:
-    with `producer` whoever writes chooses, and a batch of a few kilobytes may hold gigabytes."""
+    of its batches; only with `uncompressed` does the broker look at how large their records are."""
 
     name: str
     topic_id: str
     partitions: tuple[int, ...]
     compacted: bool
     max_message_bytes: int
-    compression: str = "producer"
+    compression: str
 
 
 class PartitionEnds(NamedTuple):

@@ -160,6 +160,8 @@ class Stream(_Strict):
     """What every chunk must carry beside its CRC; what does not, or not the right one, is held."""
     proof_key: str | None = Field(default=None, pattern=_KEY_REFERENCE)
     """Where the key of `proof: mac` is; the key itself is in no stream file and no plan."""
+    trusted_producers: bool = False
+    """Whoever may write to the topic means no harm; a plan then says nothing of compressed batches."""
     limits: Limits = Limits()
     reading: Reading = Reading()
     expectations: tuple[Expectation, ...] = Field(default=(), max_length=MOST_EXPECTATIONS)
