@@ -115,7 +115,9 @@ def _settled(sight: Sight, target: Target) -> str:
     if doubt is None:
         return ""
     refusal = refuse_disagreement(doubt, stream=sight.stream.name, group=sight.stream.group, head=sight.head)
-    ways = SETTLING if sight.head is not None else SETTLING - {"head"}
+    # A topic that was made anew is begun at its start, whatever else is true: `start-over`, and the way out of both.
+    recreated = sight.head is not None and sight.head.topic_id != sight.topic.topic_id
+    ways = SETTLING - {"head"} if sight.head is None else SETTLING | ({"new-topic"} if recreated else set())
     if not target.words <= ways or (sight.head is None and (target.parts or target.only is not None)):
         raise refusal
     return refusal.message
