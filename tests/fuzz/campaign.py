@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
-import pickle
 import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.fuzz import one_target
@@ -29,7 +29,7 @@ CORPUS = Path(__file__).parent / "corpus"
 _TIMEOUT_SECONDS = 10
 _MOST_MIB = 2048
 _MOST_FINDS = 10
-_TRIED = "tried.pickle"
+_TRIED = "tried.json"
 _KEPT_BYTES = 5 << 10
 _KEPT_LARGEST = 1200
 _PROGRESS = re.compile(r"^#(\d+)\s.*?cov: (\d+) ft: (\d+)", re.MULTILINE)
@@ -43,7 +43,7 @@ class Tried:
     executions: int = 0
     edges: int = 0
     features: int = 0
-    finds: list[Path] = field(default_factory=list)
+    finds: list[str] = field(default_factory=list)
 
 
 def fuzz(target: Target, *, seconds: float, out: Path) -> Tried:
@@ -74,7 +74,7 @@ def fuzz(target: Target, *, seconds: float, out: Path) -> Tried:
         tried.executions += max([*(n for n, _, _ in reached), *map(int, _END.findall(said))], default=0)
         tried.edges = max([tried.edges, *(n for _, n, _ in reached)])
         tried.features = max([tried.features, *(n for _, _, n in reached)])
-        tried.finds = sorted(finds.iterdir())
+        tried.finds = sorted(path.name for path in finds.iterdir())
         if ended and not tried.finds:
             raise RuntimeError(f"{target.name} could not be run; {log} says why")
     tried.seconds = time.monotonic() - begun
@@ -104,7 +104,7 @@ def _escaped(word: str) -> str:
 
 
 def _row(tried: Tried) -> str:
-    found = ", ".join(path.name for path in tried.finds) or "nothing"
+    found = ", ".join(tried.finds) or "nothing"
     numbers = f"{tried.seconds:8.0f} s {tried.executions:12,} {tried.edges:7,} {tried.features:9,}"
     return f"{tried.name:18} {numbers}  {found}"
 
@@ -119,7 +119,7 @@ def _side_by_side(wanted: Sequence[Target], *, jobs: int, seconds: float, out: P
             if not child:
                 try:
                     tried = fuzz(target, seconds=seconds, out=out)
-                    (out / target.name / _TRIED).write_bytes(pickle.dumps(tried))
+                    (out / target.name / _TRIED).write_text(json.dumps(asdict(tried)))
                     os._exit(0)
                 finally:
                     os._exit(1)
@@ -128,7 +128,7 @@ def _side_by_side(wanted: Sequence[Target], *, jobs: int, seconds: float, out: P
         target = running.pop(ended)
         if status:
             raise SystemExit(f"{target.name} could not be run; {out / target.name}/log-* say why")
-        yield pickle.loads((out / target.name / _TRIED).read_bytes())
+        yield Tried(**json.loads((out / target.name / _TRIED).read_text()))
 
 
 def main() -> None:
