@@ -39,6 +39,7 @@ from wavestitch.maintain.what_goes import (
 )
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.held.held_removal import held_places, junk_files
+from wavestitch.tables.held.held_staging import overtaken_snapshots
 from wavestitch.tables.lookup.published_lookup import find_published
 from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 from wavestitch.tables.maintenance.table_state import (
@@ -166,17 +167,23 @@ def expire(run: MaintenanceRun) -> ActionReport:
         if table is None:
             continue
         state = describe_table(table)
+        overtaken: list[int] = []
         if stored is held:
             # What a head names stays as long as the head: a table that is rolled back finds what was held then.
-            state = replace(state, protected=state.protected | _named_by_heads(run))
+            named = _named_by_heads(run)
+            state = replace(state, protected=state.protected | named)
+            overtaken = overtaken_snapshots(table, named, before_ms=run.now_ms - limits.age_ms)
         going, why = snapshots_to_expire(
             state, limits=limits, now_ms=run.now_ms, recorded=batches.recorded, under_way=plans, closed=closed
         )
+        going += overtaken
         facts[state.name] = expire_snapshots(stored, going) if run.apply else len(going)
         count += facts[state.name]
         kept += why[:_SHOWN]
-        if state.aside:
-            kept.append(f"{state.aside} snapshots of {state.name} outside main are not ours to expire")
+        if state.aside > len(overtaken):
+            kept.append(
+                f"{state.aside - len(overtaken)} snapshots of {state.name} outside main are not ours, or too young"
+            )
     return ActionReport("snapshots", "snapshots", count, None, (), tuple(kept), facts)
 
 

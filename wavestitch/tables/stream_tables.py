@@ -14,9 +14,9 @@ from pathlib import Path
 from pyiceberg.table import Table
 
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal
+from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
-from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark, mark_of
+from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.reasons import Reason
@@ -28,7 +28,7 @@ from wavestitch.tables.held.held_look import CLAIMS, ids_held, live_files, look_
 from wavestitch.tables.held.held_payloads import write_payloads
 from wavestitch.tables.held.held_removal import rows_that_stay
 from wavestitch.tables.held.held_rows import held_groups
-from wavestitch.tables.held.held_staging import ancestry, projected_mark, settle, stage_rows
+from wavestitch.tables.held.held_staging import pin_replacement, projected_mark, settle, stage_rows
 from wavestitch.tables.history.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.history.heads import find_remains, newest_head, walk_heads
 from wavestitch.tables.lookup.file_scans import files_to_read
@@ -174,22 +174,14 @@ class StreamTables:
     def adopt_held(self, base: Head) -> Head | None:
         """A head that names what main of the held table is now, where that is the base's snapshot with the same rows in
         other files (proven before by whoever asks); None where it is no descendant of it."""
-        table = self._held.load()
-        current = None if table is None else table.metadata.current_snapshot_id
-        if table is None or base.held is None or current is None or current == base.held.snapshot_id:
+        mark = pin_replacement(self._held, base)
+        if mark is None:
             return None
-        if base.held.snapshot_id not in ancestry(table, current):
-            return None
-        mark = mark_of(current, live_files(table, current), base.held.counts)
-        if mark.rows != base.held.rows:
-            raise Altered(f"table {self._held.name} has {mark.rows} rows, the head vouches for {base.held.rows}")
         note = "small files of what is held were put together"
         return self.commit(base, base.next(kind=HeadKind.MAINTENANCE, held=mark, note=note), [])
 
     def settle_held(self) -> None:
-        heads = self.heads()
-        if heads:
-            settle(self._held, heads[0], named={h.held.snapshot_id for h in heads if h.held is not None})
+        settle(self._held, self.heads)
 
     def held_payloads(self, mark: HeldMark | None, chunks: Collection[HeldKey], to: Path) -> dict[HeldKey, int]:
         """Write these held chunks, bytes included, to the new landing file `to`; row number by place and piece.

@@ -2,7 +2,8 @@
 
 Its parent is the snapshot that the decision's base head names, so that it holds what is held, and nothing of decisions
 that were never committed. After the commit main of the held table follows the head: a projection, repaired by whoever
-comes next. What can never be committed any more goes then, too. Keeps I1 and I6; decides nothing.
+comes next. Branches of what can never be committed any more go then, too; their snapshots go with maintenance, by age.
+Keeps I1 and I6; decides nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
-from pyiceberg.table.update.snapshot import ExpireSnapshots, ManageSnapshots
+from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from wavestitch.contracts.errors import Altered, StateUnknown, Transient
 from wavestitch.contracts.held_mark import HeldMark, mark_of
@@ -28,6 +29,7 @@ from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.held.held_look import live_files
 
 _TRIES = 50
+_LOOKS = 3
 _BRANCH = "wavestitch-"
 _EMPTY = "wavestitch-empty"
 """A tag on the table's first snapshot, which has no rows: what is staged before anything was held stands on it."""
@@ -67,45 +69,91 @@ def stage_rows(
     raise Transient(f"{_TRIES} times others committed to table {stored.name} first; try again")
 
 
-def settle(stored: StoredTable, head: Head, *, named: Collection[int]) -> None:
-    """Main of the held table is what the head names; branches that no commit can name any more go.
+def pin_replacement(stored: StoredTable, base: Head) -> HeldMark | None:
+    """The mark of what main is now, where that is the base's snapshot with as many rows in other files; None where it
+    is no descendant of it.
 
-    `named`: the snapshots that retained heads name. Whoever is overtaken meanwhile leaves it to the one who was faster.
+    On a branch of its own, in an empty snapshot that says which head it is for: nobody else's settling takes it.
     """
-    table = stored.load()
-    if table is None or not table.metadata.snapshots:
-        return
-    target = _root(table) if head.held is None else head.held.snapshot_id
-    live_files(table, target)
-    below = ancestry(table, target)
-    dead = {
-        name: ref.snapshot_id
-        for name, ref in table.metadata.refs.items()
-        if name.startswith(_BRANCH)
-        and name != _EMPTY
-        and _sequence(table, ref.snapshot_id) <= head.sequence
-        and (ref.snapshot_id in below or ref.snapshot_id not in named)
-    }
-    # Whatever no branch, tag or retained head leads to: staged for nothing, or put together and overtaken.
-    roots = {target, *named, *(r.snapshot_id for name, r in table.metadata.refs.items() if name not in dead)}
-    roots -= {table.metadata.current_snapshot_id} - {target, *named}
-    reached = {i for root in roots for i in ancestry(table, root)}
-    gone = sorted({s.snapshot_id for s in table.metadata.snapshots} - reached)
-    if table.metadata.current_snapshot_id == target and not dead and not gone:
+    for _ in range(_TRIES):
+        table = stored.load()
+        current = None if table is None else table.metadata.current_snapshot_id
+        if table is None or base.held is None or current is None or current == base.held.snapshot_id:
+            return None
+        below = ancestry(table, current)
+        if base.held.snapshot_id not in below or _newest_sequence(table, below) > base.sequence:
+            return None
+        found = mark_of(current, live_files(table, current), base.held.counts)
+        if found.rows != base.held.rows:
+            raise Altered(f"table {stored.name} has {found.rows} rows, the head vouches for {base.held.rows}")
+        staging = HeldStaging("", "adopted", base.sequence + 1, base.held.counts)
+        branch = f"{_BRANCH}{staging.decision}-{current}"
+        there = table.metadata.refs.get(branch)
+        if there is not None:
+            return _staged(table, there.snapshot_id, current, staging)
+        with suppress(CommitConflict, StateUnknown):  # the table says whether it is there
+            _commit(stored, table, branch=branch, base_id=current, paths=[], staging=staging, old=[])
+    raise Transient(f"{_TRIES} times others committed to table {stored.name} first; try again")
+
+
+def settle(stored: StoredTable, heads: Callable[[], Sequence[Head]]) -> None:
+    """Main of the held table is what the head names; branches that no commit can name any more go. No snapshot goes:
+    that is maintenance's, by age.
+
+    `heads` are looked at after the table is: where main is moved meanwhile, the change fails, so that main never goes
+    back to an older head. Whoever is overtaken leaves it to the one who was faster.
+    """
+    for look in range(_LOOKS):
+        table = stored.load()
+        if table is None or not table.metadata.snapshots:
+            return
+        found = heads()
+        if not found:
+            return
+        target = _root(table) if found[0].held is None else found[0].held.snapshot_id
+        # Where it is not there, it may have been staged and committed since the table was loaded.
+        if table.metadata.snapshot_by_id(target) is not None or look == _LOOKS - 1:
+            live_files(table, target)
+            _follow(stored.name, table, target, found)
+            return
+
+
+def _follow(name: str, table: Table, target: int, heads: Sequence[Head]) -> None:
+    current = table.metadata.current_snapshot_id
+    ahead = current is not None and _newest_sequence(table, ancestry(table, current)) > heads[0].sequence
+    move = current != target and not ahead
+    named = {h.held.snapshot_id for h in heads if h.held is not None}
+    on_main = ancestry(table, target) if move or current == target else set[int]()
+    dead = sorted(
+        branch
+        for branch, ref in table.metadata.refs.items()
+        if branch.startswith(_BRANCH)
+        and branch != _EMPTY
+        and _sequence(table, ref.snapshot_id) <= heads[0].sequence
+        and (ref.snapshot_id in on_main or ref.snapshot_id not in named)
+    )
+    if not move and not dead:
         return
     change = OneCommit(table)
-    with reading(stored.name):
-        if table.metadata.current_snapshot_id != target:
+    with reading(name):
+        if move:
             _point(change, MAIN_BRANCH, target)
         if dead:
             refs = ManageSnapshots(change)
-            for name in sorted(dead):
-                refs.remove_branch(name)
+            for branch in dead:
+                refs.remove_branch(branch)
             refs.commit()
-        if gone:
-            ExpireSnapshots(change).by_ids(gone).commit()
     with suppress(CommitConflict, StateUnknown, Transient):
         change.commit_transaction()
+
+
+def overtaken_snapshots(table: Table, named: Collection[int], *, before_ms: int) -> list[int]:
+    """Snapshots made before this moment that no branch, tag or retained head (`named`) leads to: staged for nothing, or
+    put together and overtaken. Which head names what must be read after the table was."""
+    roots = {*named, *(ref.snapshot_id for ref in table.metadata.refs.values())}
+    reached = {i for root in roots for i in ancestry(table, root)}
+    old = {s.snapshot_id for s in table.metadata.snapshots if s.timestamp_ms < before_ms}
+    return sorted(old - reached)
 
 
 def projected_mark(stored: StoredTable) -> tuple[HeldMark | None, bool]:
@@ -191,9 +239,17 @@ def _staged(table: Table, snapshot_id: int, base_id: int, staging: HeldStaging) 
 
 def _sequence(table: Table, snapshot_id: int) -> int:
     """Of the head that what is on this branch was to become; a branch that is not ours stays."""
+    return _said(table, snapshot_id, otherwise=1 << 62)
+
+
+def _newest_sequence(table: Table, snapshots: Iterable[int]) -> int:
+    return max((_said(table, i, otherwise=0) for i in snapshots), default=0)
+
+
+def _said(table: Table, snapshot_id: int, *, otherwise: int) -> int:
     snapshot = table.metadata.snapshot_by_id(snapshot_id)
     text = snapshot.summary.additional_properties.get(_SEQUENCE) if snapshot and snapshot.summary else None
-    return int(text) if text else 1 << 62
+    return int(text) if text else otherwise
 
 
 def ancestry(table: Table, snapshot_id: int) -> set[int]:
