@@ -3,8 +3,8 @@
     python -m tests.fuzz.campaign --minutes 5 [--jobs 2] [--out FOLDER] [--only NAME …]
 
 Begins with the corpus that is kept and the targets' seeds. What a target ends with (a find, a hang, too much memory) is
-kept in the folder as it came, and the target goes on with another seed until its time is over. `--keep` writes a
-minimised corpus into `tests/fuzz/corpus`, within its bounds; finds are put there by hand, after their mend.
+kept in the folder as it came, and the target goes on with another seed until its time is over. `--keep` adds
+small inputs to `tests/fuzz/corpus`, within its bounds; finds are put there by hand, after their mend.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def fuzz(target: Target, *, seconds: float, out: Path) -> Tried:
             f"-timeout={_TIMEOUT_SECONDS}",
             f"-rss_limit_mb={_MOST_MIB}",
             f"-max_len={target.longest}",
-            f"-dict={words}",
+            *([f"-dict={words}"] if target.words else []),
             f"-artifact_prefix={finds}/",
         ]
         log = folder / f"log-{time.time_ns()}"
@@ -82,21 +82,18 @@ def fuzz(target: Target, *, seconds: float, out: Path) -> Tried:
 
 
 def keep(target: Target, *, out: Path) -> None:
-    """The smallest inputs that together reach what all of them reach, as far as there is room for them."""
-    folder = out / target.name
-    merged = folder / "merged"
-    merged.mkdir(exist_ok=True)
-    flags = ["-merge=1", f"-max_len={target.longest}", str(merged), str(folder / "corpus")]
-    run(target.name, flags, log=folder / "log-merge")
-    kept = CORPUS / target.name
+    """The smallest of the inputs that reached something new when they came, as far as there is room for them."""
+    kept, seeds = CORPUS / target.name, set(target.seeds())
     kept.mkdir(parents=True, exist_ok=True)
     size = sum(path.stat().st_size for path in kept.iterdir())
-    for path in sorted(merged.iterdir(), key=lambda p: (p.stat().st_size, p.name)):
-        content = path.read_bytes()
+    contents = {path.read_bytes() for path in (out / target.name / "corpus").iterdir()} - seeds
+    for content in sorted(contents, key=lambda c: (len(c), c)):
+        name = kept / hashlib.sha256(content).hexdigest()[:16]
         if len(content) > _KEPT_LARGEST or size + len(content) > _KEPT_BYTES:
             break
-        (kept / hashlib.sha256(content).hexdigest()[:16]).write_bytes(content)
-        size += len(content)
+        if not name.exists():
+            name.write_bytes(content)
+            size += len(content)
 
 
 def _escaped(word: str) -> str:
