@@ -117,6 +117,32 @@ def test_what_retention_took_meanwhile_is_named(bench: Bench) -> None:
     assert apply(bench, accept_skip=True).skipped == (OffsetRange(0, 5, 6),)
 
 
+def test_what_retention_took_is_named_too_where_nobody_knows_whether_it_was_read(bench: Bench) -> None:
+    bench.tables.history.pop()
+    bench.log.retain_from(0, 2)
+    assert look(bench).skipped == (OffsetRange(0, 0, 2),)
+    bench.log.expire_group(0)
+    assert look(bench).skipped == (OffsetRange(0, 0, 2),)
+
+
+def test_a_rewind_that_the_group_does_not_show_is_not_undone() -> None:
+    """Somebody who had looked before it has written an older projection over it."""
+    bench = Bench(MemoryLog("waves", 1))
+    send(bench, "a", 0)
+    ingest(bench)
+    send(bench, "a", 1)
+    ingest(bench)
+    before = dict(bench.log.group)
+    found = plan_rewind(STREAM, Target("earliest"), log=bench.log, tables=bench.tables, who="a test", why="to see")
+    head = apply_rewind(STREAM, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    bench.tables.append_batches([describe_head(head, stream="ecg", committed_ms=0)])
+    bench.log.group = before
+    bench.tables.expire_head()
+    shown = look(bench)
+    assert shown.moves == {0: (None, 0)}
+    assert any("the stream was rewound since" in r for r in shown.remarks)
+
+
 def test_where_published_rows_are_missing_no_position_is_believed(bench: Bench) -> None:
     bench.tables.rows.pop()
     with pytest.raises(Refused, match=r"history says that 2 waveforms were published, the table has 1.*start-over"):

@@ -80,6 +80,8 @@ class _Checker:
         self.refused_by_gate: set[str] = set()
         self.quiet = False
         self.log_start: dict[tuple[str, int], int] = {}
+        self.recorded: set[int] = set()
+        """Heads whose rows stand in the history."""
         self.standing: dict[str, int] = {}
         """Plans at a closed gate, and since which event."""
         self.named: dict[str, tuple[int, ...]] = {}
@@ -215,6 +217,7 @@ class _Checker:
         self.ledger.set_back(to)
         self.owed = {c: found for c, found in self.owed.items() if found[0] <= since}
         self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
+        self.recorded = {n for n in self.recorded if n <= to}
         self.standing.clear()
         self.shown = self.shown if to else {}
 
@@ -241,6 +244,9 @@ class _Checker:
             if now < start and head.kind not in MOVED_ON_PURPOSE:
                 self.say(Kind.STALE_WRITER, f"head {head.sequence} moved partition {p} back from {start} to {now}")
             passed = [(head.topic_id, p, o) for o in range(start, now)]
+            if head.kind == "rebuilt" and before.sequence not in self.recorded:
+                # That the head before was a rewind is written nowhere any more; what was read then is not read again.
+                passed = [c for c in passed if c not in self.owed]
             if head.kind in MOVED_ON_PURPOSE:
                 self._skipped(head, passed)
             else:
@@ -265,6 +271,7 @@ class _Checker:
                 self.owed.setdefault(c, (self.at, self.ledger.durable(c)))
 
     def _audit(self, row: Recorded) -> None:
+        self.recorded.add(row.sequence)
         for p, n in sorted(row.partitions.items()):
             fates = sum(n[f] for f in FATES)
             if n["read"] + n["carried_in"] != fates or n["planned"] != n["read"] + n["holes"]:

@@ -296,35 +296,36 @@ class Play(Producing):
             last = self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
             if isinstance(last.result, NothingToDo):
                 break
-            self.follow(str(last.error))
+            way: Steps | None = last
+            for _ in range(3):  # a way out may itself be refused, and name another
+                way = self.follow(str(way.error)) if way is not None else None
         self.history.append(Quiet())
 
-    def follow(self, advice: str) -> None:
+    def follow(self, advice: str) -> Steps | None:
         """Take the way out that a refusal names."""
         stopped = STOPPED.search(advice)
         if stopped is not None:
-            self.decide_at_the_gate(stopped[1], self.random.choice(["accept", "park", "abandon"]))
-            return
+            return self.decide_at_the_gate(stopped[1], self.random.choice(["accept", "park", "abandon"]))
         given_up = GIVEN_UP.search(advice)
         if given_up is not None:
-            self.decide_at_the_gate(given_up[1], "abandon")
-            return
+            return self.decide_at_the_gate(given_up[1], "abandon")
         target = way_out(advice)
-        if target is not None:
-            self.ops["advice followed"] += 1
-            self.start_rewind(target, True, far=self.healing)
+        if target is None:
+            return None
+        self.ops["advice followed"] += 1
+        return self.start_rewind(target, True, far=self.healing)
 
-    def decide_at_the_gate(self, plan_id: str, how: str) -> None:
+    def decide_at_the_gate(self, plan_id: str, how: str) -> Steps | None:
         plan = self.bench.plans.get(plan_id)
         if plan is None:
-            return
+            return None
         self.ops["gate: " + how] += 1
         if how == "abandon":
             self.bench.abandoned.add(plan_id)
             self.bench.tell("abandoned", plan_id=plan_id)
-            return
+            return None
         decided = self.carrying(park=how == "park", gate="accept" if how == "accept" else "stop")
-        self.launch(f"{plan.kind} again", partial(carry_through, self.bench, plan, decided), far=self.healing)
+        return self.launch(f"{plan.kind} again", partial(carry_through, self.bench, plan, decided), far=self.healing)
 
 
 def how_it_ended(run: Steps) -> tuple[str, str]:

@@ -1,10 +1,10 @@
 """A head in place of one that somebody else's tool expired: what it can be made from, and what nobody knows any more.
 
 The group's tag proves which positions a head of this table had. Main of the held table, which follows the head, has
-what was held, unless something is staged beside it. The history proves that the decisions up to it are known. Where any
-of these is missing, a partition begins again at the log's start: reading
-again loses nothing, since what is published is recognised. Never takes a position that was not proven. Keeps I1, I2
-and I7.
+what was held, unless something is staged beside it. The history proves that the decisions up to it are known, and that
+nobody rewound since. Where any of these is missing, a partition begins again at the log's start: reading again loses
+nothing, since what is published is recognised; what retention took before that may never have been read, and is named.
+Never takes a position that was not proven. Keeps I1, I2 and I7.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wavestitch.contracts.position import Head, HeadKind, Position, Tag, parse_t
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """`skipped`: below the log's start, lost to retention. `remarks`: a sentence each, for people."""
+    """`skipped`: below the log's start, and perhaps never read. `remarks`: a sentence each, for people."""
 
     head: Head
     skipped: tuple[OffsetRange, ...]
@@ -38,10 +38,15 @@ def rebuild_head(sight: Sight, remains: Remains, history: Sequence[BatchRow], *,
     left = remains.left if remains.left is not None and remains.left.topic_id == sight.topic.topic_id else None
     known_to = _known_to(history)
     # Where something is staged that a lost head may have named, what is held is not known: all is read again.
-    proven = {p: sight.group[p] for p, tag in tags.items() if tag.sequence <= known_to and remains.held_settled}
-    shown = {p: found.offset for p, found in proven.items() if found is not None}
+    newest = _newest_generation(remains, history)
+    proven = {p for p, tag in tags.items() if _proven(tag, known_to, newest) and remains.held_settled}
+    shown = {p: found.offset for p, found in sight.group.items() if p in proven and found is not None}
     positions = {p: _position(sight, p, shown) for p in sight.topic.partitions}
-    skipped = tuple(OffsetRange(p, at, to) for p, at in sorted(shown.items()) if at < (to := positions[p].next_offset))
+    skipped = tuple(
+        OffsetRange(p, shown.get(p, 0), at.log_start)
+        for p, at in sorted(sight.ends.items())
+        if p in positions and shown.get(p, 0) < at.log_start
+    )
     sequences = [remains.last_sequence, *(t.sequence for t in tags.values()), *(b.sequence for b in history)]
     head = Head(
         sequence=max(sequences) + 1,
@@ -61,6 +66,16 @@ def _tag(sight: Sight, remains: Remains, partition: int) -> Tag | None:
     found = sight.group.get(partition)
     tag = parse_tag(found.metadata) if found is not None else None
     return tag if tag is not None and tag.table == remains.table else None
+
+
+def _proven(tag: Tag, known_to: int, newest: int) -> bool:
+    """Whether the stream stood there: all decisions up to it are known, and nobody is known to have rewound since."""
+    return tag.sequence <= known_to and tag.generation >= newest
+
+
+def _newest_generation(remains: Remains, history: Sequence[BatchRow]) -> int:
+    left = 0 if remains.left is None else remains.left.generation
+    return max([left, *(b.generation for b in history)])
 
 
 def _position(sight: Sight, partition: int, shown: Mapping[int, int]) -> Position:
@@ -102,6 +117,15 @@ def _refuse_missing_rows(sight: Sight, remains: Remains, history: Sequence[Batch
         )
 
 
+def _doubted(tag: Tag, known_to: int) -> str:
+    if tag.sequence <= known_to:
+        return f"the tag shows head {tag.sequence} of generation {tag.generation}, and the stream was rewound since"
+    return (
+        f"the tag shows head {tag.sequence}, the history knows all decisions up to head {known_to} only, so what was "
+        "held since may not be known"
+    )
+
+
 def _remarks(
     sight: Sight,
     remains: Remains,
@@ -116,10 +140,7 @@ def _remarks(
         if p in shown:
             said.append(f"partition {p}: the group's tag (head {tags[p].sequence}, generation {tags[p].generation})")
         elif p in tags:
-            said.append(
-                f"partition {p}: the log's start; the tag shows head {tags[p].sequence}, the history knows all "
-                f"decisions up to head {known_to} only, so what was held since may not be known"
-            )
+            said.append(f"partition {p}: the log's start; {_doubted(tags[p], known_to)}")
         else:
             said.append(f"partition {p}: the log's start; the group has no tag of this table")
     if left is None:
