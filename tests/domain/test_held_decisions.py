@@ -15,10 +15,13 @@ from tests.guarantees import Balanced, Fenced, NoDuplicates, NoInvention, NoLoss
 from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
 from tests.memory.memory_log import MemoryLog
 from tests.memory.sight import look_around
-from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_decision import carry_out, plan_held, step_publish, step_reassemble, step_validate
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.batch.results import Read
+from wavestitch.batch.rewind import apply_rewind, plan_rewind
+from wavestitch.batch.rewind_target import Target
+from wavestitch.contracts.errors import BadInput, Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits, Stream
@@ -359,3 +362,62 @@ class TestWaiting:
         world.ingest()
         assert world.published() == {"w": ONE + TWO}
         assert replace(world.bench.tables.snapshots[-1].held, counts={}).rows == 1
+
+
+class TestPickNamesOneCopy:
+    def test_a_pick_among_other_copies_than_it_was_planned_on_publishes_nothing(self):
+        world = World()
+        late = b"\x09\x00"
+        world.send("w", 0, ONE, at=T)
+        world.send("w", 1, TWO, at=T + 1)
+        world.send("w", 1, OTHER, at=T + 2)
+        world.ingest()
+        edges = MemoryEdges(world.bench, world.stream, world.now_ms + 1, Carrying())
+        plan = plan_held(edges, HeldAction.PICK, Selection(ids=("w",)), who="ops", why="it is", pick="last").plan
+        edges.begin(plan)
+        stitched = step_reassemble(edges, plan.plan_id, Read((), 0, 0, 0.0))
+        validated = step_validate(edges, plan.plan_id, stitched, gate="stop", why="it is")
+        world.send("w", 1, late, at=T + 3)
+        world.ingest()
+        with pytest.raises(Terminal, match="changed since last was picked.*plan again"):
+            step_publish(edges, plan.plan_id, stitched, validated)
+        assert world.published() == {}
+        world.decide(HeldAction.PICK, "w", pick="last")
+        assert world.published() == {"w": ONE + late}
+        world.check()
+
+    def test_a_place_that_two_topics_have_is_refused_and_named_with_its_topic_it_is_picked(self):
+        world = World()
+        for n, samples in enumerate((ONE, TWO)):
+            world.send("w", 0, samples, count=1, at=T + n)
+        world.ingest()
+        old = world.bench.tables.head().topic_id
+        world.bench.log.recreate(1)
+        found = plan_rewind(
+            world.stream,
+            Target(word="new-topic"),
+            log=world.bench.log,
+            tables=world.bench.tables,
+            who="ops",
+            why="made anew",
+        )
+        apply_rewind(world.stream, found, accept_skip=True, log=world.bench.log, tables=world.bench.tables)
+        world.send("w", 0, OTHER, count=1, at=T + 5)
+        world.ingest()
+        with pytest.raises(Refused, match=f"of 2 topics; name the one that is meant, as .*{old}:0:0"):
+            world.decide(HeldAction.PICK, "w", pick="0:0")
+        new = world.bench.tables.head().topic_id
+        world.decide(HeldAction.PICK, "w", pick=f"{new}:0:0")
+        assert world.published() == {"w": OTHER}
+
+
+def test_a_quota_counts_what_is_held_and_not_what_was_released_since():
+    world = World()
+    world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=3)})
+    world.send("w0", 0, ONE)
+    for n in range(1, 6):
+        world.ingest()
+        world.send(f"w{n - 1}", 1, TWO, at=T + n)
+        world.send(f"w{n}", 0, ONE, at=T + n)
+    mark = world.bench.tables.head().held
+    assert (mark.rows, sum(mark.counts.values())) == (5, 1)

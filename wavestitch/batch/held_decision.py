@@ -15,9 +15,9 @@ from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
 from wavestitch.batch.request import Gate
 from wavestitch.batch.results import Finished, Published, Read
 from wavestitch.batch.steps import step_publish, step_reassemble, step_validate
-from wavestitch.contracts.assembly import assemble_waveform
+from wavestitch.contracts.assembly import ChunkFacts, assemble_waveform
 from wavestitch.contracts.errors import BadInput, Refused
-from wavestitch.contracts.held_choice import HeldAction, HeldChoice, check_pick, pick_copy
+from wavestitch.contracts.held_choice import HeldAction, HeldChoice, check_pick, digest_of, pick_copy, topics_at
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head
@@ -75,7 +75,8 @@ def plan_held(
     if not taken:
         first = f": {passed[0][0]!r} {passed[0][1]}" if passed else ""
         raise Refused(f"stream {stream.name}: nothing that is held and meant can be changed by {action.value}{first}")
-    choice = HeldChoice(action, tuple(w.waveform_id for w in taken), name_of_person(who), reason, pick)
+    among = tuple(digest_of(_standing(w)) for w in taken) if pick else ()
+    choice = HeldChoice(action, tuple(w.waveform_id for w in taken), name_of_person(who), reason, pick, among)
     plan = _plan(edges, stream, head, choice)
     return HeldPreview(
         plan=plan,
@@ -99,6 +100,10 @@ def carry_out(edges: Edges, plan: Plan, *, say: Say = lambda _: None) -> Publish
     return step_publish(edges, plan.plan_id, reassembled, validated, say=say)
 
 
+def _standing(one: HeldWaveform) -> list[ChunkFacts]:
+    return [h.chunk for h, s in zip(one.held, one.states, strict=True) if s is not Reason.DISCARDED]
+
+
 def why_not(one: HeldWaveform, action: HeldAction, stream: Stream, pick: str) -> str:
     """Why this decision would change nothing about the waveform; empty where it would."""
     states = set(one.states)
@@ -111,8 +116,11 @@ def why_not(one: HeldWaveform, action: HeldAction, stream: Stream, pick: str) ->
         return ""
     if one.published:
         return "is published; what is held contradicts it, and can only be discarded"
-    standing = [h.chunk for h, s in zip(one.held, one.states, strict=True) if s is not Reason.DISCARDED]
+    standing = _standing(one)
     if action is HeldAction.PICK:
+        if len(topics := topics_at(standing, pick)) > 1:
+            places = " or ".join(f"{topic}:{pick}" for topic in topics)
+            return f"has a chunk at {pick} of {len(topics)} topics; name the one that is meant, as {places}"
         if not pick_copy(standing, pick)[0]:
             return f"has no chunk at {pick}"
         return "" if Reason.CONFLICT in states else "is no conflict"

@@ -11,6 +11,7 @@ Pure. Never invents: what cannot be whole is not made whole, and what is publish
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,14 +30,15 @@ class HeldAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeldChoice:
-    """`ids`: the waveforms. `pick`: `first`, `last` or, as `PARTITION:OFFSET`, the place of the copy that is right;
-    empty for the other actions. `who` and `why`: kept in the head's note."""
+    """`ids`: the waveforms. `pick`: `first`, `last` or, as `[TOPICID:]PARTITION:OFFSET`, the place of the copy that is right;
+    empty for the other actions. `among`: for a pick, what it chose among, as digests beside the ids. `who` and `why`: kept in the head's note."""
 
     action: HeldAction
     ids: tuple[str, ...]
     who: str
     why: str
     pick: str = ""
+    among: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
@@ -44,14 +46,33 @@ class HeldChoice:
         return f"{self.action.value}{picked} by {self.who}: {self.why}"
 
 
-def check_pick(pick: str) -> tuple[int, int] | None:
-    """The place, or None for `first` and `last`. Raises `BadInput` for anything else."""
+def check_pick(pick: str) -> tuple[str, int, int] | None:
+    """Topic id (empty: whichever it is), partition and offset, or None for `first` and `last`. Raises `BadInput` for
+    anything else."""
     if pick in ("first", "last"):
         return None
-    partition, colon, offset = pick.partition(":")
-    if not (colon and partition.isascii() and partition.isdigit() and offset.isascii() and offset.isdigit()):
-        raise BadInput(f"--copy is {ascii(pick)[:80]}; allowed are first, last or PARTITION:OFFSET of the right copy")
-    return int(partition), int(offset)
+    *topic, partition, offset = pick.split(":") if ":" in pick else ("", "")
+    if len(topic) > 1 or not all(n.isascii() and n.isdigit() for n in (partition, offset)):
+        raise BadInput(
+            f"--copy is {ascii(pick)[:80]}; allowed are first, last, PARTITION:OFFSET or TOPICID:PARTITION:OFFSET of "
+            "the right copy"
+        )
+    return (topic[0] if topic else ""), int(partition), int(offset)
+
+
+def topics_at(chunks: Iterable[ChunkFacts], pick: str) -> list[str]:
+    """Of how many topics a place names a chunk: one, or nobody can tell which copy is meant."""
+    place = check_pick(pick)
+    return sorted({c.topic_id for c in chunks if place is not None and _is_at(c, place)})
+
+
+def _is_at(c: ChunkFacts, place: tuple[str, int, int]) -> bool:
+    return (c.partition, c.offset) == place[1:] and place[0] in ("", c.topic_id)
+
+
+def digest_of(chunks: Iterable[ChunkFacts]) -> str:
+    """Names the copies that a pick chooses among, by coordinate and piece."""
+    return hashlib.sha256(repr(sorted((c.coordinate, c.piece) for c in chunks)).encode()).hexdigest()
 
 
 def pick_copy(chunks: Iterable[ChunkFacts], pick: str) -> tuple[list[ChunkFacts], list[ChunkFacts]]:
@@ -64,8 +85,8 @@ def pick_copy(chunks: Iterable[ChunkFacts], pick: str) -> tuple[list[ChunkFacts]
     place = check_pick(pick)
     if place is not None:
         # Stable: the one at the place is the first of all, the rest stay in order.
-        ordered.sort(key=lambda c: (c.partition, c.offset) != place)
-        if not ordered or (ordered[0].partition, ordered[0].offset) != place:
+        ordered.sort(key=lambda c: not _is_at(c, place))
+        if len(topics_at(ordered, pick)) != 1:
             return [], ordered
     kept: list[ChunkFacts] = []
     dropped: list[ChunkFacts] = []

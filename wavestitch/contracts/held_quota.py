@@ -19,7 +19,8 @@ def check_quota(plan: Plan, decision: Decision, held: HeldMark | None) -> None:
     if plan.choice is not None or not fresh:
         return
     limits = plan.stream.limits
-    rows = (held.rows if held is not None else 0) + len(fresh)
+    # Of what is really held: rows of what was released since lie in the table until maintenance.
+    rows = (sum(held.counts.values()) if held is not None else 0) + len(fresh)
     size = (held.bytes if held is not None else 0) + sum(h.chunk.length for h in fresh)
     if rows <= limits.max_held_rows and size <= limits.max_held_bytes:
         return
@@ -32,7 +33,7 @@ def check_quota(plan: Plan, decision: Decision, held: HeldMark | None) -> None:
         f"stream {name}: with this batch {rows} rows in {size} bytes would be held; allowed are {limits.max_held_rows} "
         f"and {limits.max_held_bytes}. Most of the new ones, {count}, are of partition {worst}, offsets {first} to "
         f"{last} ({why}): stop what sends them. Then raise limits.max_held_rows or max_held_bytes, let go of what is "
-        f"old with `wavestitch maintain {name} --only held,junk --apply`, take the other partitions in with "
+        f"old with `wavestitch maintain {name} --only snapshots,held,junk --apply`, take the other partitions in with "
         f"`--partitions`, or skip it by name with `wavestitch rewind {name} --to {worst}:{last + 1} --accept-skip "
         "--apply`",
         partition=worst,

@@ -16,7 +16,7 @@ from wavestitch.contracts.batch_size import RECORD_HEADERS
 from wavestitch.contracts.errors import Terminal, Unbalanced
 from wavestitch.contracts.fates import ChunkFate, Decision, Evidence, Hold
 from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform, open_deadlines
-from wavestitch.contracts.held_choice import HeldAction, HeldChoice, pick_copy
+from wavestitch.contracts.held_choice import HeldAction, HeldChoice, digest_of, pick_copy
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
 from wavestitch.contracts.reasons import Fate, Reason
@@ -112,7 +112,17 @@ class PendingDecision:
     def _decide_again(self, choice: HeldChoice, waveform_id: str, standing: Sequence[ChunkFacts]) -> None:
         kept = list(standing)
         if choice.action is HeldAction.PICK:
-            kept, dropped = pick_copy(standing, choice.pick)
+            # With every topic named, as whoever picked saw them.
+            seen = {c._replace(topic_id=c.topic_id or self._plan.topic_id): c for c in standing}
+            among = dict(zip(choice.ids, choice.among, strict=False)).get(waveform_id)
+            if among is not None and among != digest_of(seen):
+                # What was put together is of the copies that were there then; another choice has other bytes.
+                raise Terminal(
+                    f"waveform {waveform_id!r}: what is held of it changed since {choice.pick} was picked; "
+                    "nothing was published, plan again"
+                )
+            picked, others = pick_copy(seen, choice.pick)
+            kept, dropped = [seen[c] for c in picked], [seen[c] for c in others]
             if not kept:
                 self._leave_all(dropped)
             else:
