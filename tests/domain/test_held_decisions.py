@@ -379,7 +379,7 @@ class TestPickNamesOneCopy:
         validated = step_validate(edges, plan.plan_id, stitched, gate="stop", why="it is")
         world.send("w", 1, late, at=T + 3)
         world.ingest()
-        with pytest.raises(Terminal, match="changed since last was picked.*plan again"):
+        with pytest.raises(Terminal, match=r"changed since last was picked.*plan again"):
             step_publish(edges, plan.plan_id, stitched, validated)
         assert world.published() == {}
         world.decide(HeldAction.PICK, "w", pick="last")

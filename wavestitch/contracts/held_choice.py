@@ -30,8 +30,9 @@ class HeldAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeldChoice:
-    """`ids`: the waveforms. `pick`: `first`, `last` or, as `[TOPICID:]PARTITION:OFFSET`, the place of the copy that is right;
-    empty for the other actions. `among`: for a pick, what it chose among, as digests beside the ids. `who` and `why`: kept in the head's note."""
+    """`ids`: the waveforms. `pick`: `first`, `last` or, as `[TOPICID:]PARTITION:OFFSET`, the place of the copy that is
+    right; empty for the other actions. `among`: what a pick chose among, as digests beside the ids. `who` and `why`:
+    kept in the head's note."""
 
     action: HeldAction
     ids: tuple[str, ...]
