@@ -74,11 +74,6 @@ class LandingWriter:
         self._pending.add_rejection(offset, timestamp_ms, rejection, key=key, headers=headers, value=value)
         self._count(timestamp_ms, len(value or b""))
 
-    @property
-    def stored_bytes(self) -> int:
-        """What the slice takes so far: values, keys, headers and metadata; of what is pending, at the most."""
-        return (self._file.size if self._file else 0) + self._pending.size
-
     def finish(self, holes: Sequence[Hole]) -> LandedSlice:
         """Write what is pending, make the file durable and give it its name."""
         name, size, digest = self._publish() if self._records else (None, 0, "")

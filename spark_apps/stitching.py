@@ -17,14 +17,13 @@ from spark_apps.assignment import Assignment, read_assignment
 from spark_apps.gathering import Gatherer, Group
 from spark_apps.sample_metrics import SampleMetrics, measure_samples
 from spark_apps.stitched_rows import describe_waveforms, published_rows, stitched_rows
-from wavestitch.contracts.rows import PUBLISHED, STITCHED
+from wavestitch.contracts.rows import PUBLISHED, STITCHED, rows_a_page
 from wavestitch.contracts.stitch_job import StitchJob, StitchResult
 from wavestitch.modes import make_folder
 from wavestitch.write_once import DigestingFile, write_digested
 
 GROUP_BYTES = 32 << 20
 """Payload per Parquet row group."""
-_PAGE_BYTES = 1 << 20
 _REPEATING = ["source", "channel", "sample_format", "units", "topic_id", "plan_id"]
 _NOT_COMPARED = frozenset(("samples", "meta", "chunks"))  # statistics of these help no reader
 
@@ -118,8 +117,7 @@ def _parquet_writer(path: Path, codec: str, *, largest: int) -> Any:
         data_page_version="2.0",
         use_dictionary=_REPEATING,
         write_statistics=[n for n in PUBLISHED.names if n not in _NOT_COMPARED],
-        # A page's size is looked at once per write batch: with large values the default makes pages of gigabytes.
-        write_batch_size=max(1, min(1024, _PAGE_BYTES // largest)),
+        write_batch_size=rows_a_page(largest),
     )
 
 

@@ -1,6 +1,6 @@
 """Secrets that are named and not written: `env:NAME` or `file:PATH`, looked up at the edge that needs them.
 
-Reads one variable or one small plain file, and nothing else. Never prints or keeps what it found.
+Reads one variable or one small plain file, and nothing else. Never prints or keeps what it found: nor does an error.
 """
 
 from __future__ import annotations
@@ -14,30 +14,47 @@ from wavestitch.contracts.chunk_proof import LEAST_KEY_BYTES, MOST_KEY_BYTES, Ch
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Stream
 
+MOST_SECRET_BYTES = 1 << 16
+"""A chain of certificates with its key has less; and a name may be from a stream's file."""
+_KINDS = ("env:", "file:")
+
+
+def is_reference(value: str) -> bool:
+    return value.startswith(_KINDS)
+
+
+def look_up(reference: str, *, where: str, environment: Mapping[str, str] | None = None) -> bytes:
+    """What `env:NAME` or `file:PATH` refers to; spaces and newlines at both ends are no part of it.
+
+    `where`: what refers to it, for the sentence of `BadInput`, which is raised where it is not to be had.
+    """
+    kind, _, name = reference.partition(":")
+    if kind == "env":
+        given = os.environ if environment is None else environment
+        if name not in given:
+            raise BadInput(f"{where} is in the environment variable {name}, which is not set; set it where this runs")
+        return given[name].encode(errors="surrogateescape").strip()
+    path = Path(name)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise BadInput(f"{where} is in {path}, which is no plain file; name a file that holds it and nothing else")
+        with path.open("rb") as file:
+            found = file.read(MOST_SECRET_BYTES + 1)
+    except OSError as error:
+        raise BadInput(f"{where} is in {path}: {error.strerror}; whoever runs this must be able to read it") from None
+    except ValueError:  # a zero byte
+        raise BadInput(f"{where} is in {path}: no file has such a name; correct it") from None
+    if len(found) > MOST_SECRET_BYTES:
+        raise BadInput(f"{where} is in {path}, which has more than {MOST_SECRET_BYTES} bytes; name the right file")
+    return found.strip()
+
 
 def proof_of(stream: Stream, *, environment: Mapping[str, str] | None = None) -> ChunkProof:
     """What the chunks of a stream must carry, its key looked up. Raises `BadInput` where that is not to be had."""
     if stream.proof != "mac":
         return ChunkProof(stream.proof, topic=stream.topic)
     where = f"the proof_key of stream {stream.name}"
-    key = _read(str(stream.proof_key), where, os.environ if environment is None else environment)
+    key = look_up(str(stream.proof_key), where=where, environment=environment)
     if not LEAST_KEY_BYTES <= len(key) <= MOST_KEY_BYTES:
         raise BadInput(f"{where} has {len(key)} bytes; allowed are {LEAST_KEY_BYTES} to {MOST_KEY_BYTES}")
     return ChunkProof("mac", key, stream.topic)
-
-
-def _read(reference: str, where: str, environment: Mapping[str, str]) -> bytes:
-    kind, _, name = reference.partition(":")
-    if kind == "env":
-        if name not in environment:
-            raise BadInput(f"{where} is in the environment variable {name}, which is not set; set it for the readers")
-        return environment[name].strip().encode()
-    path = Path(name)
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise BadInput(f"{where} is in {path}, which is no plain file; name a file that holds the key")
-        with path.open("rb") as file:
-            # More than any key has, and no more: the name is from a stream's file.
-            return file.read(MOST_KEY_BYTES + 3).strip()
-    except OSError as error:
-        raise BadInput(f"{where} is in {path}: {error.strerror}; see to it that readers may read it") from None

@@ -19,6 +19,7 @@ from pydantic_settings import EnvSettingsSource, SettingsError
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.redaction import is_secret, secret_inside, shown_address, shown_section
 from wavestitch.contracts.stream import MIB, ByteSize, Seconds, Stream, parse_stream
+from wavestitch.secret_reference import is_reference, look_up
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
 _PREFIX = "WAVESTITCH_"
@@ -187,21 +188,13 @@ def stream_names(settings: Settings) -> list[str]:
 
 def resolve_secret(value: str, environment: Mapping[str, str] | None = None) -> str:
     """The value itself, or what `env:NAME` or `file:PATH` refers to."""
-    env = os.environ if environment is None else environment
-    if value.startswith("env:"):
-        if value[4:] not in env:
-            raise BadInput(f"the settings refer to environment variable {value[4:]}, which is not set")
-        return env[value[4:]]
-    if value.startswith("file:"):
-        try:
-            return Path(value[5:]).read_text().strip()
-        except OSError as error:
-            raise BadInput(f"the settings refer to the secret file {value[5:]}: {error.strerror}") from None
-        except ValueError:  # not with what the library says of it: that has bytes of the secret
-            raise BadInput(
-                f"the settings refer to the secret file {value[5:]}: it is no text, or has no such name"
-            ) from None
-    return value
+    if not is_reference(value):
+        return value
+    where = "what the settings refer to"
+    try:
+        return look_up(value, where=where, environment=environment).decode()
+    except UnicodeDecodeError:  # not with what the library says of it: that has bytes of the secret
+        raise BadInput(f"{where} by {value} is no text (UTF-8); correct what is there") from None
 
 
 def resolve_secrets(section: Mapping[str, str], environment: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -33,8 +33,9 @@ META = b'{"source": "bench"}'
 Landed = list[tuple[int, int, bytes | None]]
 
 
-def published_row(waveform_id: str, *, start: datetime = NOON, chunks: int = 2) -> dict[str, Any]:
-    raw = np.arange(8, dtype="<i2")
+def published_row(waveform_id: str, *, start: datetime = NOON, chunks: int = 2, size: int = 16) -> dict[str, Any]:
+    """`size`: bytes of samples."""
+    raw = np.arange(size // 2).astype("<i2")
     return {
         "waveform_id": waveform_id,
         "source": "bench",
@@ -43,7 +44,7 @@ def published_row(waveform_id: str, *, start: datetime = NOON, chunks: int = 2) 
         "start_time_ns": (start - _EPOCH) // timedelta(microseconds=1) * 1000,
         "end_time": start + timedelta(seconds=7),
         "sampling_rate_hz": 1.0,
-        "sample_count": 8,
+        "sample_count": len(raw),
         "sample_format": "i16le",
         "units": "m/s2",
         "adc_gain": 4.0,
@@ -74,7 +75,8 @@ def stage(folder: Path, name: str, rows: Sequence[dict[str, Any]], *, row_group_
     """A Parquet file of published rows."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.parquet"
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=PUBLISHED), path, row_group_size=row_group_size)
+    table = pa.Table.from_pylist(list(rows), schema=PUBLISHED)
+    pq.write_table(table, path, row_group_size=row_group_size, use_dictionary=["source", "channel", "units"])
     return StagedFile(str(path), *digest_file(path), len(rows))
 
 

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
+from tests.domain.parquet_pages import page_sizes
 from tests.domain.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.tables.catalog import CatalogSettings
@@ -60,6 +61,18 @@ def test_a_rewritten_file_lacks_the_dropped_rows_and_nothing_else(tmp_path):
     for n in range(before.num_columns):
         assert after.column(n).compression == before.column(n).compression
         assert after.column(n).is_stats_set == before.column(n).is_stats_set
+
+
+@pytest.mark.parametrize("sizes", [[3 << 20] * 4, [40_000] * 200, [100] * 3000])
+def test_a_rewritten_file_s_pages_hold_about_a_mebibyte_or_one_waveform(tmp_path, sizes):
+    rows = [published_row(f"w{n}", size=size) for n, size in enumerate(sizes)]
+    staged = stage(tmp_path, "plan", rows, row_group_size=len(rows))
+    made = rewrite_without(Path(staged.path), ["w1"], tmp_path / "new")
+    assert pq.read_table(made.path)["samples"].to_pylist() == [r["samples"] for r in rows if r["waveform_id"] != "w1"]
+    (pages,) = page_sizes(Path(made.path), "samples")
+    most = max(2 << 20, sizes[0] + 64)
+    assert max(pages) <= most
+    assert len(pages) >= (sum(sizes) - sizes[1]) // most
 
 
 def test_a_rewritten_file_can_be_published(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.secret_reference import MOST_SECRET_BYTES
 from wavestitch.settings import load_settings, load_stream, resolve_secret
 
 TEXT = """
@@ -84,12 +85,24 @@ def test_a_file_that_is_no_text_or_too_deep_is_one_sentence_too(config: Path, co
 
 def test_a_secret_file_that_is_no_text_is_refused_without_a_byte_of_it(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"\xffhunter2")
-    with pytest.raises(BadInput, match="it is no text") as refused:
+    with pytest.raises(BadInput, match="is no text") as refused:
         resolve_secret(f"file:{tmp_path}/key")
     assert "hunter2" not in refused.value.message
     assert "0xff" not in refused.value.message
-    with pytest.raises(BadInput, match="has no such name"):
+    with pytest.raises(BadInput, match="no file has such a name"):
         resolve_secret("file:/a\0b")
+
+
+def test_a_secret_ends_where_its_text_does_wherever_it_is(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(" s3cret \n\n")
+    assert resolve_secret(f"file:{tmp_path}/key") == resolve_secret("env:KEY", {"KEY": " s3cret \n"}) == "s3cret"
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "{}", "{}/large"])
+def test_a_secret_file_is_small_and_plain(tmp_path: Path, name: str) -> None:
+    (tmp_path / "large").write_bytes(b"x" * (MOST_SECRET_BYTES + 1))
+    with pytest.raises(BadInput, match=r"no plain file|has more than 65536 bytes"):
+        resolve_secret(f"file:{name.format(tmp_path)}")
 
 
 def test_a_missing_file_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,18 @@ PUBLISHED = pa.schema(
     ]
 )
 
+PAGE_BYTES = 1 << 20
+
+
+def rows_a_page(largest: int) -> int:
+    """So many rows at a time a writer of `PUBLISHED` is given, where none has more than `largest` bytes of samples.
+
+    A page's size is looked at once per write batch: with large values the default makes pages of gigabytes, and whoever
+    reads one row takes a whole page into memory.
+    """
+    return max(1, min(1024, PAGE_BYTES // max(largest, 1)))
+
+
 STITCHED = pa.schema(
     [
         ("waveform_id", pa.string()),

@@ -16,7 +16,10 @@ import pyarrow.parquet as pq
 
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.ports import StagedFile
+from wavestitch.contracts.rows import rows_a_page
 from wavestitch.write_once import digest_file, place_once, scratch_file, sync_file, sync_folder
+
+_MOST_SAMPLE_BYTES = 8
 
 
 def check_staged(path: Path, staged: StagedFile) -> None:
@@ -54,7 +57,7 @@ def rewrite_without(path: Path, drop_ids: Collection[str], folder: Path) -> Stag
     with scratch_file(folder) as scratch:
         rows = 0
         with pq.ParquetFile(path) as source:
-            options = _options_of(source.metadata)
+            options = {**_options_of(source.metadata), "write_batch_size": rows_a_page(_largest(source))}
             with pq.ParquetWriter(scratch, source.schema_arrow, **options) as writer:
                 for n in range(source.num_row_groups):
                     group = source.read_row_group(n)
@@ -70,6 +73,12 @@ def rewrite_without(path: Path, drop_ids: Collection[str], folder: Path) -> Stag
         if not place_once(scratch, target):
             check_staged(target, staged)
     return staged
+
+
+def _largest(source: Any) -> int:
+    """At most so many bytes of samples has a row; found without reading any."""
+    counts = source.read(columns=["sample_count"])["sample_count"]
+    return _MOST_SAMPLE_BYTES * (pc.max(counts).as_py() or 0)
 
 
 def make_durable(paths: Iterable[Path]) -> None:
@@ -90,4 +99,5 @@ def _options_of(metadata: Any) -> dict[str, Any]:
         "compression": {c.path_in_schema: c.compression for c in columns} or "zstd",
         "use_dictionary": [c.path_in_schema for c in columns if c.has_dictionary_page],
         "write_statistics": [c.path_in_schema for c in columns if c.is_stats_set],
+        "data_page_version": "2.0",
     }
