@@ -18,9 +18,9 @@ from typing import Annotated, Any
 import typer
 
 from wavestitch import console, terminal
-from wavestitch.batch.committed import find_committed
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.history import find_committed, whole_history
 from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request, rewind_target
 from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, planned_to_json, run_batch
@@ -210,7 +210,7 @@ def run(
 @app.command()
 def batches(stream: StreamName, as_json: AsJson = False) -> None:
     """The history of a stream, newest first."""
-    rows = Deployment().tables(stream).batches()
+    rows = whole_history(Deployment().history(stream))
     _show([asdict(r) for r in rows], as_json, lambda: console.show_batches(rows))
 
 
@@ -218,7 +218,7 @@ def batches(stream: StreamName, as_json: AsJson = False) -> None:
 def show(batch: Annotated[str, typer.Argument(help="A plan id, or its beginning")], as_json: AsJson = False) -> None:
     """One batch: ranges, fates, audit identity, seconds and MB/s per step."""
     deployment = Deployment()
-    rows = [r for name in stream_names(deployment.settings) for r in deployment.tables(name).batches()]
+    rows = [r for name in stream_names(deployment.settings) for r in whole_history(deployment.history(name))]
     found = [r for r in rows if batch and r.plan_id.startswith(batch)]
     if len(found) != 1:
         raise BadInput(f"{len(found)} batches begin with {batch!r}; `wavestitch batches STREAM` lists a stream's")
@@ -300,7 +300,7 @@ def abandon(
 
     deployment = Deployment()
     deployment.stream(stream)
-    if find_committed(deployment.tables(stream), plan_id) is not None:
+    if find_committed(deployment.history(stream), plan_id) is not None:
         raise Refused(f"batch {plan_id[:16]} of stream {stream} is committed: there is nothing left to abandon")
     deployment.folder(stream, plan_id).abandon(who=getpass.getuser(), why=why, at_ms=time.time_ns() // 1_000_000)
     terminal.out.print(f"batch {plan_id[:16]} is abandoned; the next one reads its offsets anew")

@@ -18,11 +18,11 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
+from wavestitch.batch.history import History, whole_history
 from wavestitch.batch.request import parse_time
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
-from wavestitch.tables.stream_tables import StreamTables
 
 _LOOKS = ("list", "show")
 
@@ -47,8 +47,7 @@ def held(
     """What is not published, and why; and what becomes of it: `held STREAM discard ID --why … --apply`."""
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
-    tables = deployment.tables(stream)
-    wanted = _selection(tables, ids, reason, source, since, until, batch, after)
+    wanted = _selection(deployment.history(stream), ids, reason, source, since, until, batch, after)
     if action == "list":
         _list(deployment, stream, wanted, most, as_json)
     elif action == "show":
@@ -60,7 +59,7 @@ def held(
 
 
 def _selection(
-    tables: StreamTables,
+    history: History,
     ids: list[str] | None,
     reasons: list[str] | None,
     source: str,
@@ -81,7 +80,7 @@ def _selection(
         source=source,
         since_ms=None if since is None else parse_time(since),
         until_ms=None if until is None else parse_time(until),
-        decisions=None if batch is None else frozenset(r.decision for r in tables.batches(plan_id=batch)),
+        decisions=None if batch is None else frozenset(r.decision for r in whole_history(history, plan_id=batch)),
         after=after,
     )
 

@@ -103,7 +103,7 @@ def show_published(result: Mapping[str, Any]) -> None:
     done = result["published"]
     if done.get("again"):
         out.print(f"plan {result['plan']['plan_id'][:16]} had been committed before: nothing was published twice")
-    if "waveforms" in done:
+    if done.get("waveforms"):  # of a batch that kept no row, the head alone tells little
         out.print(_sentence(done["waveforms"], done["counts"]))
         if done["reasons"]:
             out.print("not published: " + ", ".join(f"{n} chunks {r}" for r, n in done["reasons"].items()))

@@ -86,7 +86,7 @@ class Rig:
         return made
 
     def record(self, head: Head) -> None:
-        self.tables.append_batches([describe_head(head, stream=STREAM, committed_ms=0)])
+        self.tables.append_batches([describe_head(head, stream=STREAM)])
 
     def plan(self, head: Head, *, clock_ms: int, kind: PlanKind = PlanKind.INGEST, nonce: str = "n") -> Plan:
         """A plan on this head, with its folder."""

@@ -16,6 +16,7 @@ from wavestitch.batch.results import (
     BatchDone,
     Finished,
     Planned,
+    Published,
     result_from_json,
     result_to_json,
     units_of_work,
@@ -124,4 +125,4 @@ def test_a_batch_that_reads_nothing_is_not_nothing_to_do() -> None:
     assert units_of_work(some) == [{"unit": 0, "slices": "a, b"}, {"unit": 1, "slices": "c"}]
     nothing = [{"unit": None, "slices": "nothing to read"}]
     assert units_of_work(replace(some, slices=())) == nothing
-    assert units_of_work(Finished("p")) == nothing
+    assert units_of_work(Finished("p", Published("p", 1, {}, {}, {}, True))) == nothing

@@ -135,7 +135,7 @@ def test_a_rewind_that_the_group_does_not_show_is_not_undone() -> None:
     before = dict(bench.log.group)
     found = plan_rewind(STREAM, Target("earliest"), log=bench.log, tables=bench.tables, who="a test", why="to see")
     head = apply_rewind(STREAM, found, accept_skip=False, log=bench.log, tables=bench.tables)
-    bench.tables.append_batches([describe_head(head, stream="ecg", committed_ms=0)])
+    bench.tables.append_batches([describe_head(head, stream="ecg")])
     bench.log.group = before
     bench.tables.expire_head()
     shown = look(bench)
@@ -176,7 +176,7 @@ def test_the_real_table_is_rebuilt_after_spark_kept_its_own_snapshot_only(tmp_pa
     assert tables.remains() is None
     head = tables.commit(None, first_head(), [])
     assert tables.remains() is None
-    tables.append_batches([describe_head(head, stream="ecg", committed_ms=0)])
+    tables.append_batches([describe_head(head, stream="ecg")])
     waveforms = tables.stored()[0]
     table = waveforms.load()
     assert table is not None

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wavestitch.batch.committed import find_committed
 from wavestitch.batch.edges import Edges
+from wavestitch.batch.history import History, find_committed, history_of
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.protocol import check_fence, is_in_history
 
@@ -25,7 +24,7 @@ def refuse_past_closed_gate(edges: Edges, *, own: str = "") -> None:
     if not closed or own in {p.plan_id for p in closed}:
         return
     heads = edges.tables.heads()
-    standing = _standing(closed, heads, edges.tables)
+    standing = _standing(closed, heads, history_of(edges))
     if not standing:
         return
     plan = standing[0]
@@ -51,7 +50,7 @@ def _base_gone(edges: Edges, plan: Plan) -> Refused:
     )
 
 
-def _standing(closed: Sequence[Plan], heads: Sequence[Head], tables: Tables) -> list[Plan]:
+def _standing(closed: Sequence[Plan], heads: Sequence[Head], history: History) -> list[Plan]:
     """Those that move positions and that the stream has not gone on without, by the very rule that would fence them."""
     found = []
     for plan in closed:
@@ -61,6 +60,6 @@ def _standing(closed: Sequence[Plan], heads: Sequence[Head], tables: Tables) -> 
             check_fence(plan, heads[0], base_in_ancestry=True)
         except Fenced:
             continue
-        if find_committed(tables, plan.plan_id) is None:
+        if find_committed(history, plan.plan_id) is None:
             found.append(plan)
     return found

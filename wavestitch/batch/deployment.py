@@ -6,12 +6,13 @@ import re
 import resource
 import subprocess
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from consumers.log_view import KafkaLog
 from wavestitch import __version__
-from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.batch.history import History
+from wavestitch.batch.work_folder import WorkFolder, kept_row
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -56,6 +57,9 @@ class Deployment:
 
     def tables(self, stream: str) -> StreamTables:
         return StreamTables(self.catalog_settings(), plain_name(stream), id_index=IdIndex(self.settings.cache / "ids"))
+
+    def history(self, stream: str) -> History:
+        return History(self.tables(stream), stream, partial(kept_row, self.settings.landing, stream))
 
     def stream(self, name: str) -> Stream:
         return load_stream(self.settings, name)

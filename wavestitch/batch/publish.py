@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from wavestitch.batch.committed import Committed, find_committed
+from wavestitch.batch.history import Committed, History, find_committed, repair_history
 from wavestitch.batch.stream_state import load_ground
 from wavestitch.contracts.batch_row import BatchRow, describe_batch
 from wavestitch.contracts.decision import Decision, Evidence, decide
@@ -55,6 +55,7 @@ def publish_batch(
     evidence: Evidence,
     *,
     tables: Tables,
+    history: History,
     staging: Staging,
     audit: Audit,
     say: Callable[[str], None] = lambda _: None,
@@ -64,7 +65,7 @@ def publish_batch(
     for _ in range(_TRIES):
         now = load_ground(tables, plan, evidence.chunks)
         # In this order: a second run of this very plan that commits in between makes the compare-and-set fail.
-        done = find_committed(tables, plan.plan_id)
+        done = find_committed(history, plan.plan_id)
         if done is not None:
             return done, False
         check_fence(plan, now.head, base_in_ancestry=_stands_on(plan, tables))
@@ -92,7 +93,10 @@ def publish_batch(
             say("the outcome of the commit is not known: looking at the table")
             continue
         row = replace(row, seconds={**row.seconds, "publish": audit.elapsed()})
-        tables.append_batches([row])
+        if head.sequence > plan.base_sequence + 1:
+            repair_history(history, since=plan.base_sequence, own=row)
+        else:  # all heads before it were in the history when this was planned
+            tables.append_batches([row])
         tables.settle_held()
         return Committed(head, row), True
     raise Transient(f"batch {plan.plan_id[:16]}: the head changed {_TRIES} times while committing; try again")

@@ -88,10 +88,10 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The plan was committed before. `published`: by which figures, where the history knows."""
+    """The plan was committed before. `published`: by which figures, as far as the history knows them."""
 
     plan_id: str
-    published: Published | None = None
+    published: Published
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def done_to_json(found: BatchDone | NothingToDo) -> dict[str, Any]:
     figures = done.published if isinstance(done, Finished) else done
     return {
         "plan": planned_to_json(found.planned) if isinstance(found.planned, Planned) else asdict(found.planned),
-        "published": {"again": again, **({} if figures is None else asdict(figures))},
+        "published": {"again": again, **asdict(figures)},
         **asdict(found.committed),
     }
 

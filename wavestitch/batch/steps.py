@@ -17,8 +17,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from wavestitch.batch.closed_gate import refuse_past_closed_gate
 from wavestitch.batch.commit_offsets import commit_offsets
-from wavestitch.batch.committed import find_committed, repair_history
 from wavestitch.batch.edges import Edges, Progress, Say
+from wavestitch.batch.history import find_committed, history_of, repair_history
 from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch, recent_batches
 from wavestitch.batch.publish import Audit, publish_batch
 from wavestitch.batch.reassemble import decide_whole
@@ -62,10 +62,10 @@ def collection_paused() -> Iterator[None]:
 
 def finished(edges: Edges, plan_id: str) -> Finished | None:
     """Whether this plan was committed. Every step asks this, first."""
-    done = find_committed(edges.tables, plan_id)
+    done = find_committed(history_of(edges), plan_id)
     if done is None:
         return None
-    return Finished(plan_id, None if done.row is None else describe_published(done.row))
+    return Finished(plan_id, describe_published(done.row))
 
 
 def of_a_plan(
@@ -117,7 +117,7 @@ def step_plan(edges: Edges, request: PlanRequest, *, apply: bool = True) -> Plan
     if request.kind is PlanKind.INGEST:
         refuse_past_closed_gate(edges)
     if apply:
-        repair_history(edges.tables, stream=edges.name, kept=edges.kept, now_ms=clock_ms)
+        repair_history(history_of(edges))
     plan = plan_batch(
         edges.stream,
         request,
@@ -240,10 +240,16 @@ def step_publish(
         elapsed=lambda: round(edges.seconds() - start, 3),
     )
     done, ours = publish_batch(
-        plan, evidence, tables=edges.tables, staging=stitching.staging(landed), audit=audit, say=say
+        plan,
+        evidence,
+        tables=edges.tables,
+        history=history_of(edges),
+        staging=stitching.staging(landed),
+        audit=audit,
+        say=say,
     )
-    figures = None if done.row is None else describe_published(done.row)
-    return figures if ours and figures is not None else Finished(plan.plan_id, figures)
+    figures = describe_published(done.row)
+    return figures if ours else Finished(plan.plan_id, figures)
 
 
 @disk_errors("committing offsets")

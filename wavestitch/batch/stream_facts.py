@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.history import whole_history
 from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
@@ -74,7 +75,7 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         # What waits is looked at; how much is held beside it is what the head says.
         look = HeldLook(open_since_ms=open_since(head, lateness_ms))
         held = load_state(tables, topic_id=head.topic_id, look=look).held
-        rows = tuple(tables.batches(since=head.sequence - _BATCHES + 1))
+        rows = tuple(whole_history(deployment.history(name), since=head.sequence - _BATCHES + 1))
         remarks = tuple(tables.remarks())
     except WavestitchError as error:
         return StreamFacts(name, error.message)

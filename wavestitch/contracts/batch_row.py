@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from wavestitch.contracts.decision import Decision
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.position import Head
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.versioned import Versioned
 
@@ -111,7 +111,7 @@ def describe_batch(
     )
 
 
-def describe_head(head: Any, *, stream: str, committed_ms: int) -> BatchRow:
+def describe_head(head: Head, *, stream: str) -> BatchRow:
     """The little that a head alone can tell, for a decision whose own record was lost in a crash or that had none."""
     return BatchRow(
         plan_id=head.plan_id,
@@ -120,6 +120,6 @@ def describe_head(head: Any, *, stream: str, committed_ms: int) -> BatchRow:
         generation=head.generation,
         kind=head.kind.value,
         stream=stream,
-        committed_ms=committed_ms,
+        committed_ms=head.committed_ms or 0,
         note=head.note,
     )

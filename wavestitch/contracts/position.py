@@ -53,7 +53,8 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the newest snapshot with our keys says. `sequence` counts our heads, `snapshot_id` is Iceberg's.
+    """What the newest snapshot with our keys says. `sequence` counts our heads; `snapshot_id` is Iceberg's, and so is
+    `committed_ms` (since the epoch, by the committer's clock).
 
     `watermark_ms`: how far the stream's data have come (record time, ms); never lowered within a generation chain.
     `skipped`: ranges an operator gave up by name. `decision`: digest of the decision that this head committed.
@@ -74,6 +75,7 @@ class Head:
     note: str = ""
     held: HeldMark | None = None
     snapshot_id: int | None = field(default=None, compare=False)
+    committed_ms: int | None = field(default=None, compare=False)
 
     def next(self, **changes: Any) -> Head:
         """The head that follows this one; generation, positions and the rest stay unless given."""
@@ -83,6 +85,7 @@ class Head:
             "decision": "",
             "note": "",
             "snapshot_id": None,
+            "committed_ms": None,
         }
         return replace(self, **{**fresh, **changes})
 
@@ -96,7 +99,7 @@ class Head:
 
     def to_properties(self) -> dict[str, str]:
         """Snapshot summary properties: texts as they are, everything else as JSON."""
-        content = {k: v for k, v in HEADS.content(self).items() if k != _ICEBERGS}
+        content = {k: v for k, v in HEADS.content(self).items() if k not in _ICEBERGS}
         return {_PREFIX + k.replace("_", "-"): v if k in _TEXTS else json.dumps(v) for k, v in content.items()}
 
 
@@ -113,10 +116,12 @@ HEADS = Versioned(
     wrong=_impossible,
 )
 _TEXTS = frozenset({"kind", "topic_id", "plan_id", "decision", "note"})
-_ICEBERGS = "snapshot_id"
+_ICEBERGS = frozenset({"snapshot_id", "committed_ms"})
 
 
-def head_from_properties(properties: Mapping[str, str], snapshot_id: int | None) -> Head | None:
+def head_from_properties(
+    properties: Mapping[str, str], snapshot_id: int | None, *, committed_ms: int | None = None
+) -> Head | None:
     """The head in a snapshot's summary; None where it carries none of our keys (a maintenance snapshot).
 
     Raises `BadInput` where a key of ours is missing, unknown or not what we write.
@@ -124,8 +129,9 @@ def head_from_properties(properties: Mapping[str, str], snapshot_id: int | None)
     ours = {k.removeprefix(_PREFIX).replace("-", "_"): v for k, v in properties.items() if k.startswith(_PREFIX)}
     if not ours:
         return None
-    content = {k: v if k in _TEXTS else _plain(v) for k, v in ours.items() if k != _ICEBERGS}
-    return HEADS.of({**content, _ICEBERGS: snapshot_id}, what=f"the head in snapshot {snapshot_id}")
+    content = {k: v if k in _TEXTS else _plain(v) for k, v in ours.items() if k not in _ICEBERGS}
+    about = {"snapshot_id": snapshot_id, "committed_ms": committed_ms}
+    return HEADS.of({**content, **about}, what=f"the head in snapshot {snapshot_id}")
 
 
 def _plain(text: str) -> Any:

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from wavestitch.batch.committed import repair_history
+from wavestitch.batch.history import repair_history
 from wavestitch.batch.landing_facts import closed_gates
-from wavestitch.batch.work_folder import kept_row
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held import PublishedWaveform
 from wavestitch.contracts.maintenance import ActionReport, BatchState, HeldPlace
@@ -144,12 +143,7 @@ def _take_out(
 def expire(run: MaintenanceRun) -> ActionReport:
     """Snapshots of the three tables; none before its row stands in the history, never the newest head."""
     if run.apply:
-        repair_history(
-            run.tables,
-            stream=run.stream,
-            kept=lambda d: kept_row(run.landing, run.stream, d),
-            now_ms=run.now_ms,
-        )
+        repair_history(run.deployment.history(run.stream))
     batches = look_at_batches(run)
     limits = SnapshotLimits(
         age_ms=run.limits.snapshot_age * 1000,

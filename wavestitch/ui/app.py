@@ -18,6 +18,7 @@ from fastapi.responses import HTMLResponse
 from sqlalchemy import select
 
 from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.history import whole_history
 from wavestitch.batch.stream_facts import StreamFacts, table_facts, with_ends
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
@@ -116,7 +117,7 @@ async def _unreadable(_request: Request, _error: Exception) -> HTMLResponse:
 
 def _find_batch(planned: Planned) -> tuple[BatchRow | None, bool]:
     deployment = Deployment()
-    rows = deployment.tables(planned.stream).batches(plan_id=planned.plan_id)
+    rows = whole_history(deployment.history(planned.stream), plan_id=planned.plan_id)
     page = find_page(deployment.settings.docs, planned.stream, planned.plan_id, "index.html")
     return rows[0] if rows else None, page is not None
 

@@ -75,4 +75,5 @@ def find_remains(table: Table) -> Remains | None:
 def _head(snapshot: Snapshot) -> Head | None:
     if snapshot.summary is None:
         return None
-    return head_from_properties(snapshot.summary.additional_properties, snapshot.snapshot_id)
+    properties = snapshot.summary.additional_properties
+    return head_from_properties(properties, snapshot.snapshot_id, committed_ms=snapshot.timestamp_ms)

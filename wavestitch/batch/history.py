@@ -1,0 +1,86 @@
+"""Which plans are finished, and what the history says of them. The one place where either is asked.
+
+A plan is finished when a head of the table names it, or, once that head has expired, its row in the history. A crash
+right after a commit leaves a head without a row: then the row that its batch kept stands for it, or the little that the
+head itself tells. So whoever looks sees a whole history, and whoever writes repairs it. An authority for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wavestitch.contracts.batch_row import BatchRow, describe_head
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.ports import Tables
+from wavestitch.contracts.position import Head
+
+if TYPE_CHECKING:
+    from wavestitch.batch.edges import Edges
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A stream's. `kept`: the row that a batch kept for a decision before it committed it (`Staging.keep`), or None."""
+
+    tables: Tables
+    stream: str
+    kept: Callable[[str], BatchRow | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The head that a batch became, and its row in the history."""
+
+    head: Head
+    row: BatchRow
+
+
+def history_of(edges: Edges) -> History:
+    return History(edges.tables, edges.name, edges.kept)
+
+
+def find_committed(history: History, plan_id: str) -> Committed | None:
+    """The head and history row of a plan that was committed before."""
+    heads = history.tables.heads()
+    head = next((h for h in heads if h.plan_id == plan_id), None)
+    row = next(iter(history.tables.batches(plan_id=plan_id)), None)
+    if head is not None:
+        return Committed(head, row or _row_of(history, head))
+    return Committed(heads[0], row) if row is not None and heads else None
+
+
+def missing_rows(history: History, *, since: int = 0) -> list[BatchRow]:
+    """The rows that heads from number `since` on have not, oldest first."""
+    heads = [h for h in history.tables.heads() if h.sequence >= since]
+    known = history.tables.recorded(since=heads[-1].sequence) if heads else set()
+    return [_row_of(history, h) for h in reversed(heads) if (h.sequence, h.decision) not in known]
+
+
+def repair_history(history: History, *, since: int = 0, own: BatchRow | None = None) -> int:
+    """Write the rows that are missing; returns how many. `own`: the row of a head that its batch has just committed."""
+    rows = missing_rows(history, since=since)
+    if own is not None:
+        rows = [*(r for r in rows if (r.sequence, r.decision) != (own.sequence, own.decision)), own]
+    if rows:
+        history.tables.append_batches(rows)
+    return len(rows)
+
+
+def whole_history(history: History, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
+    """The history for people, newest first, what is missing included; writes nothing. `plan_id`: of this one only."""
+    rows = history.tables.batches(since=since, plan_id=plan_id)
+    known = {(r.sequence, r.decision) for r in rows}
+    try:
+        heads = history.tables.heads()
+    except Refused:
+        heads = ()  # somebody expired the head: the history is what is left to look at
+    wanted = [h for h in heads if h.sequence >= since and plan_id in (None, h.plan_id)]
+    rows += [_row_of(history, h) for h in wanted if (h.sequence, h.decision) not in known]
+    return sorted(rows, key=lambda r: (r.sequence, r.committed_ms), reverse=True)
+
+
+def _row_of(history: History, head: Head) -> BatchRow:
+    kept = history.kept(head.decision) if head.decision else None
+    return kept or describe_head(head, stream=history.stream)
