@@ -292,6 +292,8 @@ class Play(Producing):
         log.live_members, log.compacted = [], False
         log.moods.clear()
         log.end_transactions(Visibility.COMMITTED, self.clock_ms)
+        if self.bench.gates.keys() - self.bench.abandoned:
+            self.a_month_passes()
         for _ in range(12):
             last = self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
             if isinstance(last.result, NothingToDo):
@@ -300,6 +302,14 @@ class Play(Producing):
             for _ in range(3):  # a way out may itself be refused, and name another
                 way = self.follow(str(way.error)) if way is not None else None
         self.history.append(Quiet())
+
+    def a_month_passes(self) -> None:
+        """Beside a closed gate: a batch that leaves the positions, then maintenance, which expires all but its head."""
+        self.ops["a month at a closed gate"] += 1
+        p, at = self.a_partition()
+        named = (OffsetRange(p, at.log_start, at.end),)
+        self.launch("manual", partial(self.batch, self.stream, PlanRequest(PlanKind.MANUAL, ranges=named)), far=True)
+        self.bench.tables.expire_snapshots(1)
 
     def follow(self, advice: str) -> Steps | None:
         """Take the way out that a refusal names."""

@@ -36,6 +36,7 @@ ACTS = (
     *("forged chunk", "count taught later"),
     *("recreated", "reader: empty", "reader: stale end", "reader: jump"),
     *("catalog lost", "catalog set back", "head expired", "gate: accept", "gate: park", "gate: abandon"),
+    "a month at a closed gate",
 )
 ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Transient", "StateUnknown", "GateClosed")
 
