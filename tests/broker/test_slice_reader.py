@@ -82,8 +82,8 @@ def test_a_stream_that_demands_a_mac_takes_only_what_was_sealed_with_its_key(
     topic = topic_factory()
     (tmp_path / "key").write_bytes(b"k" * 32)
     sender = rig.sender(topic)
-    demanded = ChunkProof("mac", b"k" * 32)
-    for proof in (demanded, NO_PROOF, ChunkProof("mac", b"K" * 32)):
+    demanded = ChunkProof("mac", b"k" * 32, topic)
+    for proof in (demanded, NO_PROOF, ChunkProof("mac", b"K" * 32, topic)):
         sealed = encode_headers(waveform_id="w", seq=0, count=1, meta=META, value=b"abcd", digest=None, proof=proof)
         sender.record(b"abcd", key=b"w", headers=sealed)
     sender.flush()
