@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from consumers.log_view import KafkaLog
+from consumers.raw_message import header_bytes
 from tests.broker.reading_rig import Sender, delete_before
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, PartitionEnds
@@ -239,6 +240,6 @@ def test_a_probe_tells_what_a_few_records_of_each_partition_take(broker: Broker,
     sender.record(bytes(50), key=None, headers=[], partition=2)
     sender.flush()
     log = KafkaLog(KafkaSettings(broker.bootstrap))
-    one = 3 + len("ws-id") + 1 + len("ws-seq") + 1
+    one = len(b"key") + header_bytes([("ws-id", b"w"), ("ws-seq", b"0")])
     assert log.probe(topic, {0: 0, 1: 2, 2: 0}) == (6, sum(1000 + n + one for n in range(2, 7)) + 50)
     assert log.probe(topic, {}) == (0, 0)

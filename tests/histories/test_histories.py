@@ -43,7 +43,7 @@ ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Tra
 
 @pytest.fixture(scope="module")
 def played() -> Summary:
-    return run_histories(first_seed=FIRST, count=SEEDS, deadline_seconds=300)
+    return run_histories(first_seed=FIRST, count=SEEDS, deadline_seconds=1200)
 
 
 def test_no_random_history_has_an_anomaly(played: Summary) -> None:
