@@ -282,9 +282,12 @@ class ProtocolMachine(ProducingMachine):
         log, tables = self.bench.log, self.bench.tables
         log.live_members = []
         log.end_transactions(Visibility.COMMITTED, self.clock_ms)
-        self.take_the_named_ways_out()
-        for _ in range(2):
-            self.ingest_alone()
+        try:
+            self.take_the_named_ways_out()
+            for _ in range(2):
+                self.ingest_alone()
+        except LOUD as error:
+            raise AssertionError(f"live: an undisturbed ingest ended with {error!r}") from error
         head = tables.snapshots[-1]
         ends = {p: at.end for p, at in log.partitions.items()}
         stands = {p: at.next_offset for p, at in head.positions.items()}

@@ -98,6 +98,7 @@ class MemoryLog(Edge):
         self.group: dict[int, GroupOffset] = {}
         self.incarnation = 0
         self.producer_id = 1
+        self._idle_producers = itertools.count(1_000_000)
         self.partitions: dict[int, _Partition] = {}
         self.ever: list[tuple[str, int, _Partition]] = []
         self.moods: list[Mood] = []
@@ -208,16 +209,19 @@ class MemoryLog(Edge):
         headers: Sequence[tuple[str, bytes | None]],
         value: bytes | None,
         seen: Visibility = Visibility.COMMITTED,
+        *,
         control: Control | None = None,
+        producer: int | None = None,
     ) -> Record:
         at = self.partitions[partition]
         record = Record(self.topic_id, partition, at.end, timestamp_ms, key, tuple(headers), value)
         at.records.append(record)
         at.seen.append(seen)
-        in_transaction = seen in (Visibility.OPEN, Visibility.ABORTED, Visibility.MARKER)
+        if producer is None:
+            producer = self.producer_id if seen in (Visibility.OPEN, Visibility.ABORTED, Visibility.MARKER) else -1
         if seen is Visibility.MARKER and control is None:
             control = Control.COMMIT
-        at.heads.append((self.producer_id if in_transaction else -1, control))
+        at.heads.append((producer, control))
         self.tell("produced", record=record, seen=seen.value)
         return record
 
@@ -228,15 +232,17 @@ class MemoryLog(Edge):
                 ended = [o for o, v in enumerate(at.seen) if v is Visibility.OPEN]
                 at.seen = [outcome if v is Visibility.OPEN else v for v in at.seen]
                 self.tell("settled", partition=p, offsets=ended, outcome=outcome.value)
-                self.mark(p, outcome, timestamp_ms)
+                self._mark(p, outcome, timestamp_ms, self.producer_id)
         self.producer_id += 1
 
     def mark(self, partition: int, outcome: Visibility, timestamp_ms: int, count: int = 1) -> None:
-        """Markers side by side: as many producers end a transaction that wrote nothing (else) here."""
+        """Markers side by side: as many producers, none of them one that writes here, end a transaction."""
+        for producer in itertools.islice(self._idle_producers, count):
+            self._mark(partition, outcome, timestamp_ms, producer)
+
+    def _mark(self, partition: int, outcome: Visibility, timestamp_ms: int, producer: int) -> None:
         control = Control.COMMIT if outcome is Visibility.COMMITTED else Control.ABORT
-        for _ in range(count):
-            self.append(partition, timestamp_ms, None, (), None, Visibility.MARKER, control)
-            self.producer_id += count > 1
+        self.append(partition, timestamp_ms, None, (), None, Visibility.MARKER, control=control, producer=producer)
 
     # the world's side
 
