@@ -23,6 +23,7 @@ from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.record_batches import told_apart
 from wavestitch.contracts.stop_rule import Why
+from wavestitch.contracts.way_past import past_bad_place
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.inflate import Inflated, Uninflatable, inflated
 from wavestitch.kafka.raw_batches import RawBatch, head_of
@@ -85,9 +86,8 @@ def _too_large(source: Source, slice_: OffsetRange, batch: RawBatch, offset: int
     return Terminal(
         f"topic {source.topic} partition {p}: at about offset {offset} (its record batch covers [{batch.base_offset}, "
         f"{batch.end}), {len(batch.data)} bytes, codec {batch.codec}) a reader found no room, careful as it was. "
-        "Give readers more memory and run again; or take in what is before it with "
-        f"`wavestitch run {source.stream} --until {p}:{batch.base_offset}`, and go on behind it with `wavestitch "
-        f"rewind {source.stream} --to {p}:{batch.end} --accept-skip --apply`, which names the loss",
+        "Give readers more memory and run again. Or leave them out. "
+        f"{past_bad_place(source.kind, source.stream, slice_, [(max(batch.base_offset, slice_.start), batch.end)])}",
         topic=source.topic,
         partition=p,
         offsets=[[batch.base_offset, batch.end]],

@@ -13,6 +13,7 @@ from wavestitch.contracts.holes import lost_to_retention
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
 from wavestitch.contracts.stop_rule import Why
+from wavestitch.contracts.way_past import past_cut_end, past_exchanged_log, past_new_topic
 from wavestitch.kafka.kafka_errors import translate
 
 
@@ -22,7 +23,7 @@ def check_topic(log: Log, source: Source) -> None:
     if view.topic_id != source.topic_id:
         raise Refused(
             f"topic {source.topic} was deleted and made again: planned was id {source.topic_id}, now it is "
-            f"{view.topic_id}. Nothing of it was published; rewind the stream to the new topic, then plan again",
+            f"{view.topic_id}. Nothing of it was published. {past_new_topic(source.kind, source.stream)}",
             topic=source.topic,
             planned=source.topic_id,
             seen=view.topic_id,
@@ -47,13 +48,13 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
             slice_=slice_,
             position=failed.position,
             log_start=ends.log_start,
-            ingest=source.ingest,
+            kind=source.kind,
         )
     if ends.high_watermark < slice_.end:
         return DataLost(
             f"{where}: the log now ends at {ends.high_watermark}, before the planned end; offsets "
-            f"[{ends.high_watermark}, {slice_.end}) were cut off (an unclean leader election?). Look at the brokers, "
-            "then rewind to where the log stands, naming the loss",
+            f"[{ends.high_watermark}, {slice_.end}) were cut off (an unclean leader election?). Look at the brokers. "
+            f"{past_cut_end(source.kind, source.stream, slice_, ends.high_watermark)}",
             topic=source.topic,
             partition=slice_.partition,
             offsets=[[ends.high_watermark, slice_.end]],
@@ -61,9 +62,8 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
     if failed.error is not None and _is_truncation(failed.error):
         return DataLost(
             f"{where}: the log was cut off before {slice_.start} after it had been read up to there, and written anew "
-            f"(an unclean leader election? the client says: {failed.error.str()}). What was published stays; read what "
-            "is there now from before the cut on, with `wavestitch rewind STREAM --to earliest --apply` or to a time "
-            "before it: what is published is recognised",
+            f"(an unclean leader election? the client says: {failed.error.str()}). "
+            f"{past_exchanged_log(source.kind, source.stream, slice_)}",
             topic=source.topic,
             partition=slice_.partition,
             offsets=[[slice_.start, slice_.end]],

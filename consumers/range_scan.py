@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.stop_rule import State, StopRule, Why
 from wavestitch.kafka.client_settings import Isolation, KafkaSettings
 from wavestitch.kafka.clients import open_consumer
@@ -37,15 +38,15 @@ OnBatch = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read, for which stream, and how. `idle_seconds`: silence that fails a reading. `ingest`: whether
-    the plan moves the stream's positions; a way out of a loss depends on it."""
+    """What is read, for which stream, and how. `idle_seconds`: silence that fails a reading. `kind`: of the
+    plan; the way out of a loss depends on it."""
 
     stream: str
     topic: str
     topic_id: str
     group: str
     idle_seconds: float
-    ingest: bool = True
+    kind: PlanKind = PlanKind.INGEST
 
 
 class ScanFailed(Exception):

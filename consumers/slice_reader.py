@@ -171,7 +171,7 @@ def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source
                 topic=source.topic,
                 slice_=slice_,
                 fetch=raw.fetcher(slice_.partition),
-                ingest=source.ingest,
+                kind=source.kind,
             )
         except OutOfRange as gone:
             raise ScanFailed(Why.LOG_ERROR, gone.offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from gone

@@ -183,9 +183,7 @@ class UnitProcesses:
             slices = ", ".join(str(s) for s in plan.units[child.unit])
             raise Transient(
                 f"{what} was ended by signal {-code} although it read carefully: topic {plan.stream.topic} {slices}. "
-                "Give readers more memory and try again; or read up to the record with `wavestitch run --until`, and "
-                f"go on behind it with `wavestitch rewind {plan.stream.name} --to PARTITION:OFFSET --accept-skip "
-                "--apply`, which names the loss",
+                "Give readers more memory and try again; or {past_unknown_place(plan.kind, plan.stream.name)}",
                 unit=child.unit,
                 signal=-code,
             )

@@ -87,7 +87,7 @@ def read_unit(
         topic_id=plan.topic_id,
         group=plan.stream.group,
         idle_seconds=plan.stream.reading.idle_deadline,
-        ingest=plan.moves_positions,
+        kind=plan.kind,
     )
     log = KafkaLog(kafka)
     check_topic(log, source)

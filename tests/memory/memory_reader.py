@@ -35,9 +35,7 @@ _connect_really = range_scan.open_consumer
 
 def source_of(plan: Plan) -> Source:
     stream = plan.stream
-    return Source(
-        stream.name, stream.topic, plan.topic_id, stream.group, stream.reading.idle_deadline, plan.moves_positions
-    )
+    return Source(stream.name, stream.topic, plan.topic_id, stream.group, stream.reading.idle_deadline, plan.kind)
 
 
 def read_slice(log: MemoryLog, source: Source, slice_: OffsetRange) -> tuple[list[Record], list[Hole]]:
@@ -52,7 +50,7 @@ def read_slice(log: MemoryLog, source: Source, slice_: OffsetRange) -> tuple[lis
             topic=source.topic,
             slice_=slice_,
             fetch=partial(_fetch_raw, log, slice_.partition),
-            ingest=source.ingest,
+            kind=source.kind,
         )
     except ScanFailed as failed:
         raise explain_failure(log, source, slice_, failed) from failed

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.holes import Hole, HoleFinder, Interval, Proof, lost_to_retention, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 
 SLICE = OffsetRange(3, 100, 1000)
@@ -168,13 +169,14 @@ def test_what_retention_took_is_named_up_to_where_the_log_begins() -> None:
     ] == [[120, 1000]]
 
 
-def test_a_plan_that_names_what_it_reads_is_led_around_a_loss_not_sent_to_a_rewind() -> None:
+@pytest.mark.parametrize("kind", [PlanKind.MANUAL, PlanKind.BACKFILL])
+def test_a_plan_that_names_what_it_reads_is_led_around_a_loss_not_sent_to_a_rewind(kind: PlanKind) -> None:
     finder = Log([Piece("R", 100), Piece("G", 2), Piece("R", 5)], most=10)
     slice_ = OffsetRange(3, 90, 107)
     with pytest.raises(DataLost) as lost:
-        prove_holes([(100, 102)], stream="ecg", topic="waves", slice_=slice_, fetch=finder, ingest=False)
+        prove_holes([(100, 102)], stream="ecg", topic="waves", slice_=slice_, fetch=finder, kind=kind)
     assert "`wavestitch run ecg --offsets 3:90-100`, `wavestitch run ecg --offsets 3:102-107`" in lost.value.message
-    gone = lost_to_retention(stream="ecg", topic="waves", slice_=slice_, position=90, log_start=95, ingest=False)
+    gone = lost_to_retention(stream="ecg", topic="waves", slice_=slice_, position=90, log_start=95, kind=kind)
     assert "`wavestitch run ecg --offsets 3:95-107`" in gone.message
     for advice in (lost.value.message, gone.message):
         assert "wavestitch rewind" not in advice

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.record_batches import Control, FetchRaw, RecordBatch, told_apart
-
-Interval = tuple[int, int]
-"""Offsets `[start, end)`."""
+from wavestitch.contracts.way_past import Interval, past_bad_place, past_retention
 
 _LEAST_BYTES = 64 << 10
 _MOST_BYTES = 4 << 20
@@ -69,10 +68,10 @@ def prove_holes(
     topic: str,
     slice_: OffsetRange,
     fetch: FetchRaw,
-    ingest: bool = True,
+    kind: PlanKind = PlanKind.INGEST,
 ) -> list[Hole]:
-    """Every offset of the holes with its proof, neighbours of the same proof joined. `ingest`: whether the plan is one,
-    which a rewind leads past; any other says itself what it reads.
+    """Every offset of the holes with its proof, neighbours of the same proof joined. `kind`: the plan's, which
+    decides about the way past a loss.
 
     Raises `DataLost` naming the offsets that are gone and the way on that reads all the others, `Transient` where
     records are there that the reading skipped. What `fetch` raises (no right, no answer) goes through: no proof, no
@@ -93,7 +92,7 @@ def prove_holes(
     joined = _join(found)
     lost = [(a, b) for a, b, proof in joined if proof is None]
     if lost:
-        raise _lost(lost, stream=stream, topic=topic, slice_=slice_, ingest=ingest)
+        raise _lost(lost, stream=stream, topic=topic, slice_=slice_, kind=kind)
     if skipped:
         raise Transient(
             f"topic {topic} {slice_}: offsets {show_intervals(skipped)} were skipped by the reading, and the broker "
@@ -158,48 +157,26 @@ def _join(found: Sequence[tuple[int, int, Proof | None]]) -> list[tuple[int, int
     return joined
 
 
-def _lost(lost: Sequence[Interval], *, stream: str, topic: str, slice_: OffsetRange, ingest: bool) -> DataLost:
-    p, (first, end) = slice_.partition, lost[0]
-    way_on = (
-        f"Take in what is good before them with `wavestitch run {stream} --until {p}:{first}`, then go on behind them "
-        f"with `wavestitch rewind {stream} --to {p}:{end} --accept-skip --apply`, which names the loss"
-        f"{'; the others follow in the same way' if len(lost) > 1 else ''}"
-    )
+def _lost(lost: Sequence[Interval], *, stream: str, topic: str, slice_: OffsetRange, kind: PlanKind) -> DataLost:
     return DataLost(
         f"topic {topic} {slice_}: offsets {show_intervals(lost)} hold no record, no marker and nothing that was "
         "aborted, although the log still covers them: they were deleted or compacted away, or a broker lost them. "
-        f"Nothing of this batch was published. {way_on if ingest else _around(stream, slice_, lost)}",
+        f"Nothing of this batch was published. {past_bad_place(kind, stream, slice_, lost)}",
         topic=topic,
-        partition=p,
+        partition=slice_.partition,
         offsets=[list(interval) for interval in lost[:_NAMED]],
     )
 
 
-def _around(stream: str, slice_: OffsetRange, lost: Sequence[Interval]) -> str:
-    """What a plan that names its offsets, or an interval of time, can do: no position stands in its way."""
-    good, at = [], slice_.start
-    for a, b in [*lost, (slice_.end, slice_.end)]:
-        good += [f"`wavestitch run {stream} --offsets {slice_.partition}:{at}-{a}`"] if a > at else []
-        at = b
-    rest = f"read the rest of it by {', '.join(good[:_NAMED])}" if good else "nothing of it is left to read"
-    return f"A rewind does not help where the positions stay: {rest}"
-
-
 def lost_to_retention(
-    *, stream: str, topic: str, slice_: OffsetRange, position: int, log_start: int, ingest: bool = True
+    *, stream: str, topic: str, slice_: OffsetRange, position: int, log_start: int, kind: PlanKind = PlanKind.INGEST
 ) -> DataLost:
     """The log begins behind what is still to be read: what was planned and not read before is gone."""
     end = min(log_start, slice_.end)
-    p = slice_.partition
-    way_on = (
-        "lengthen the topic's retention or run batches more often, and go on where the log begins with "
-        f"`wavestitch rewind {stream} --to {p}:{log_start} --accept-skip --apply`, which names the loss"
-        if ingest
-        else _around(stream, slice_, [(slice_.start, end)])
-    )
     return DataLost(
         f"topic {topic} partition {slice_.partition}: offsets [{position}, {end}) were deleted before they were read "
-        f"(planned [{slice_.start}, {slice_.end}), the log now begins at {log_start}); {way_on}",
+        f"(planned [{slice_.start}, {slice_.end}), the log now begins at {log_start}). "
+        f"{past_retention(kind, stream, slice_, log_start)}",
         topic=topic,
         partition=slice_.partition,
         offsets=[[position, end]],

@@ -1,0 +1,91 @@
+"""Why a reading failed, and the way out of it: one that fits what was planned, in commands that can be given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import KafkaError
+
+from consumers.failed_reading import explain_failure
+from consumers.range_scan import ScanFailed, Source
+from tests.domain.producing import letter, metadata
+from tests.memory.memory_log import MemoryLog
+from wavestitch.batch.request import parse_range, parse_until, rewind_target
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.stop_rule import Why
+
+SLICE = OffsetRange(1, 2, 8)
+READING = (PlanKind.INGEST, PlanKind.BACKFILL, PlanKind.MANUAL)
+CLOCK_MS = 1_700_000_000_000
+
+
+def cut_to(log: MemoryLog, end: int) -> None:
+    """An unclean election, by which the log lost its end."""
+    at = log.partitions[1]
+    del at.records[end:], at.seen[end:], at.heads[end:]
+
+
+BREAKS: dict[str, tuple[Callable[[MemoryLog], object], ScanFailed]] = {
+    "retention": (lambda log: log.retain_from(1, 5), ScanFailed(Why.LOG_ERROR, 2, None)),
+    "cut end": (lambda log: cut_to(log, 6), ScanFailed(Why.LOG_ERROR, 6, None)),
+    "exchanged": (lambda log: None, ScanFailed(Why.LOG_ERROR, 2, KafkaError(KafkaError._LOG_TRUNCATION))),
+    "recreated": (lambda log: log.recreate(2), ScanFailed(Why.LOG_ERROR, 2, None)),
+}
+REWIND = {
+    "retention": "`wavestitch rewind waves --to 1:5 --accept-skip --apply`",
+    "cut end": "",
+    "exchanged": "`wavestitch rewind waves --to 1:earliest --apply`",
+    "recreated": "`wavestitch rewind waves --to new-topic --accept-skip --apply`",
+}
+
+
+def advice(cause: str, kind: PlanKind) -> str:
+    log = MemoryLog(partitions=2)
+    for n in range(10):
+        log.append(1, CLOCK_MS, *letter("w", n, b"ab", meta=metadata(CLOCK_MS), count=10))
+    source = Source("waves", "waves", log.topic("waves").topic_id, "waves-batches", 1, kind)
+    break_it, failed = BREAKS[cause]
+    break_it(log)
+    try:
+        return explain_failure(log, source, SLICE, failed).message
+    except Exception as error:  # the topic is another one: nothing else is asked
+        return str(error)
+
+
+@pytest.mark.parametrize("cause", BREAKS)
+def test_an_ingest_is_led_past_by_a_rewind_of_the_one_partition_that_is_in_its_way(cause: str) -> None:
+    said = advice(cause, PlanKind.INGEST)
+    assert REWIND[cause] in said, said
+    assert ("wavestitch rewind" in said) is bool(REWIND[cause]), said
+
+
+@pytest.mark.parametrize("cause", sorted(BREAKS.keys() - {"recreated"}))
+@pytest.mark.parametrize("kind", [PlanKind.BACKFILL, PlanKind.MANUAL])
+def test_a_plan_that_leaves_the_positions_alone_is_not_sent_to_a_rewind(cause: str, kind: PlanKind) -> None:
+    said = advice(cause, kind)
+    assert "wavestitch rewind" not in said, said
+    assert "--until" not in said, said
+    assert "A rewind does not help" in said, said
+
+
+def test_named_offsets_that_are_left_are_named() -> None:
+    assert "`wavestitch run waves --offsets 1:5-8`" in advice("retention", PlanKind.MANUAL)
+    assert "`wavestitch run waves --offsets 1:2-6`" in advice("cut end", PlanKind.MANUAL)
+
+
+@pytest.mark.parametrize("cause", BREAKS)
+@pytest.mark.parametrize("kind", READING)
+def test_every_command_that_is_named_can_be_given_and_names_the_stream(cause: str, kind: PlanKind) -> None:
+    said = advice(cause, kind)
+    for command, stream, more in re.findall(r"`wavestitch (\S+) (\S+)((?: [^`]*)?)`", said):
+        assert stream == "waves", said
+        options = dict(re.findall(r"--(\w+) ([^ `-][^ `]*)", more))
+        if command == "rewind":
+            rewind_target(options["to"])
+        elif "offsets" in options:
+            parse_range(options["offsets"])
+        else:
+            parse_until(options.get("until"))
