@@ -42,11 +42,14 @@ _STATUS: dict[type[Exception], int] = {
 
 @dataclass
 class Faults:
-    """What happens to the next commits, in turn: `twice` (the second answer is the one that comes back), or a number:
-    the status that is answered, after the commit was carried out (`after`) or without it (`before`)."""
+    """What happens to the next commits, in turn: `twice` (the second answer is the one that comes back), `silent` (no
+    answer comes), or a number: the status that is answered, after the commit was carried out (`after`) or without it
+    (`before`). `silent`: nothing is answered at all."""
 
     planned: list[tuple[str, int]] = field(default_factory=list)
     commits: int = 0
+    silent: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
 
     def next(self) -> tuple[str, int]:
         self.commits += 1
@@ -66,6 +69,7 @@ def rest_catalog(folder: Path) -> Iterator[tuple[CatalogSettings, Faults]]:
         uri = f"http://127.0.0.1:{server.server_address[1]}"
         yield CatalogSettings("rest", uri, f"file://{folder}/warehouse", {"type": "rest"}), faults
     finally:
+        faults.ended.set()
         server.shutdown()
         server.server_close()
         thread.join()
@@ -77,6 +81,9 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
+        if self.faults.silent:
+            self._say_nothing()
+            return
         match self._path():
             case ["config"]:
                 self._answer(200, {"defaults": {}, "overrides": {}})
@@ -129,10 +136,16 @@ class _Handler(BaseHTTPRequestHandler):
         what, status = self.faults.next()
         if what in ("twice", "after"):
             commit()
-        if what in ("before", "after"):
+        if what == "silent":
+            self._say_nothing()
+        elif what in ("before", "after"):
             self._answer(status, _error(status, f"said by a proxy, {what} the commit"))
         else:
             self._try(commit)
+
+    def _say_nothing(self) -> None:
+        self.faults.ended.wait()
+        self.close_connection = True
 
     def _try(self, act: Any) -> None:
         try:

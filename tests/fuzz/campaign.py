@@ -65,10 +65,9 @@ def fuzz(target: Target, *, seconds: float, out: Path) -> Tried:
             f"-rss_limit_mb={_MOST_MIB}",
             f"-max_len={target.longest}",
             *([f"-dict={words}"] if target.words else []),
-            f"-artifact_prefix={finds}/",
         ]
         log = folder / f"log-{time.time_ns()}"
-        ended = run(target.name, [*flags, str(corpus)], log=log)
+        ended = run(target.name, [*flags, str(corpus)], log=log, finds=finds)
         said = log.read_text(errors="replace")
         reached = [tuple(map(int, found)) for found in _PROGRESS.findall(said)]
         tried.executions += max([*(n for n, _, _ in reached), *map(int, _END.findall(said))], default=0)

@@ -5,13 +5,16 @@ Importing with every branch marked takes longer than many a search: it is done o
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 
+_RAISED = 77
 _OURS = ["wavestitch", "consumers", "spark_apps.outcome", "yaml"]
 
 
@@ -27,18 +30,19 @@ def prepare() -> None:
     atheris.enabled_hooks.add("str")
 
 
-def run(name: str, flags: Sequence[str], *, log: Path) -> int:
-    """Fuzz one target in a child; its exit code, 0 where nothing was found. `flags`: libFuzzer's, and folders."""
+def run(name: str, flags: Sequence[str], *, log: Path, finds: Path) -> int:
+    """Fuzz one target in a child; its exit code, 0 where nothing was found. `flags`: libFuzzer's, and folders. What
+    the child ends with is kept in `finds`."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
-        _fuzz(name, flags, log)
+        _fuzz(name, flags, log, finds)
     finally:
         os._exit(2)
 
 
-def _fuzz(name: str, flags: Sequence[str], log: Path) -> None:
+def _fuzz(name: str, flags: Sequence[str], log: Path, finds: Path) -> None:
     import atheris  # noqa: PLC0415
 
     from tests.fuzz.all_targets import TARGETS  # noqa: PLC0415
@@ -46,5 +50,16 @@ def _fuzz(name: str, flags: Sequence[str], log: Path) -> None:
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(file, 1)
     os.dup2(file, 2)
-    atheris.Setup([sys.argv[0], *flags], TARGETS[name].run)
+    target = TARGETS[name].run
+
+    def keeping(data: bytes) -> None:
+        try:
+            target(data)
+        except BaseException:
+            # Without a sanitizer libFuzzer keeps what ends by a signal, a hang or too much memory, and no exceptions.
+            (finds / f"raised-{hashlib.sha256(data).hexdigest()[:16]}").write_bytes(data)
+            traceback.print_exc()
+            os._exit(_RAISED)
+
+    atheris.Setup([sys.argv[0], f"-artifact_prefix={finds}/", *flags], keeping)
     atheris.Fuzz()

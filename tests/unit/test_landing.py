@@ -8,6 +8,7 @@ import json
 import mmap
 import os
 import resource
+import struct
 import subprocess
 import sys
 import textwrap
@@ -28,7 +29,7 @@ from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
 from wavestitch.contracts.errors import Altered, Terminal, Transient
 from wavestitch.contracts.holes import Hole, Proof
-from wavestitch.contracts.landed_payload import check_payloads
+from wavestitch.contracts.landed_payload import check_payloads, take_proven
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice
@@ -369,3 +370,21 @@ def test_metadata_that_are_said_to_stand_where_there_are_none_are_refused(tmp_pa
     at = batch.schema.get_field_index("meta_row")
     with pytest.raises(ValueError, match="where there are none"):
         texts_of(batch.set_column(at, batch.schema.field(at), pa.array([0, row], pa.int32())))
+
+
+def test_a_payload_s_place_that_was_damaged_after_the_index_was_proven_is_refused_and_ends_no_process(
+    tmp_path: Path,
+) -> None:
+    landed = land(tmp_path, [b"a" * 6, b"b" * 14])
+    path = tmp_path / str(landed.file)
+    [whole] = open_landing(path).to_batches()
+    assert take_proven(path.name, whole, [1, 0])["payload"].to_pylist() == [b"b" * 14, b"a" * 6]
+    for damaged in ((0, 6, 2**31 - 2), (2**30, 2**30 + 6, 2**30 + 20), (0, 20, 6)):
+        places = struct.pack("<3i", 0, 6, 20)
+        content = path.read_bytes()
+        assert content.count(places) == 1
+        other = tmp_path / "other.arrow"
+        other.write_bytes(content.replace(places, struct.pack("<3i", *damaged)))
+        [batch] = open_landing(other).to_batches()
+        with pytest.raises(Altered, match=r"other\.arrow is damaged .* run the batch's read step again"):
+            take_proven(other.name, batch, [0, 1])

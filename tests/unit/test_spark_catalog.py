@@ -6,6 +6,7 @@ import pytest
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.tables.access.spark_catalog import spark_catalog_conf
+from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings
 
 PREFIX = "spark.sql.catalog.ws"
@@ -68,3 +69,23 @@ def test_a_rest_catalog_is_spoken_to_with_the_same_login() -> None:
 def test_a_rest_catalog_behind_a_certificate_of_its_own_is_described_by_hand(key: str) -> None:
     with pytest.raises(BadInput, match="Spark cannot be told"):
         conf("https://rest/", type="rest", **{key: "x"})
+
+
+@pytest.mark.parametrize(
+    ("uri", "properties", "expected"),
+    [
+        (
+            "https://rest/",
+            {"type": "rest"},
+            {"rest.client.connection-timeout-ms": "2500", "rest.client.socket-timeout-ms": "7000"},
+        ),
+        ("postgresql://h/db", {}, {"jdbc.connectTimeout": "3", "jdbc.socketTimeout": "7"}),
+        ("sqlite:////a.db", {}, {}),
+    ],
+)
+def test_spark_waits_for_the_catalog_no_longer_than_we_do(
+    uri: str, properties: dict[str, str], expected: dict[str, str]
+) -> None:
+    found = spark_catalog_conf(CatalogSettings("ws", uri, "file:///w", properties, TimeOuts(2.5, 7)))
+    said = {key.removeprefix(f"{PREFIX}."): value for key, value in found.items() if "timeout" in key.lower()}
+    assert {k: v for k, v in said.items() if k != "uri"} == expected

@@ -17,6 +17,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets
+from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
@@ -53,7 +54,8 @@ class Deployment:
     def catalog_settings(self) -> CatalogSettings:
         found = self.settings.tables
         properties = resolve_secrets(found.properties)
-        return CatalogSettings(found.catalog, resolve_secret(found.uri), found.warehouse, properties)
+        time_outs = TimeOuts(found.connect_timeout, found.answer_timeout)
+        return CatalogSettings(found.catalog, resolve_secret(found.uri), found.warehouse, properties, time_outs)
 
     def tables(self, stream: str) -> StreamTables:
         return StreamTables(self.catalog_settings(), plain_name(stream), id_index=IdIndex(self.settings.cache / "ids"))

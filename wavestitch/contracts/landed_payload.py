@@ -1,4 +1,7 @@
-"""Payload that was landed, proven again where it is taken, by the CRC beside it; that one the receipt covers."""
+"""Payload that was landed, proven again where it is taken, by the CRC beside it; that one the receipt covers.
+
+A file may be damaged after it was compared with its receipt: nothing in it is followed before it was looked at.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,23 @@ import pyarrow as pa
 
 from wavestitch.contracts.chunk_header import bound_of, chunk_crc, crc32
 from wavestitch.contracts.errors import Altered
+from wavestitch.contracts.rows import texts_of
+
+
+def take_proven(landing: str, batch: pa.RecordBatch, rows: Sequence[int]) -> pa.RecordBatch:
+    """These rows of a mapped record batch of landing file `landing`, copied, and proven; raises `Altered`."""
+    try:
+        # What lies on disk becomes addresses: unchecked, a damaged length would end the process.
+        batch.validate(full=True)
+        texts = texts_of(batch)
+    except (pa.ArrowException, ValueError) as error:
+        said = (str(error).splitlines() or [""])[0][:200]
+        raise Altered(
+            f"{landing} is damaged ({said}); delete it and run the batch's read step again", file=landing
+        ) from error
+    taken = batch.take(pa.array(rows, pa.int64()))
+    check_payloads(landing, taken, [texts[row] for row in rows])
+    return taken
 
 
 def check_payloads(landing: str, rows: pa.RecordBatch, metas: Sequence[str | None]) -> None:
@@ -19,14 +39,20 @@ def check_payloads(landing: str, rows: pa.RecordBatch, metas: Sequence[str | Non
     columns = zip(*(rows[n] for n in names), metas, strict=True)
     for reason, waveform_id, seq, count, digest, crc, payload, offset, meta in columns:
         value = payload.as_buffer() or b""
-        if reason.as_py() is None:
-            said = (waveform_id.as_py(), seq.as_py(), count.as_py())
-            seen = chunk_crc(bound_of(*said, meta=meta or "", digest=digest.as_py()), value)
-        else:
+        said, landed = (waveform_id.as_py(), seq.as_py(), count.as_py()), crc.as_py()
+        if reason.as_py() is not None:
             seen = crc32(value) & 0xFFFFFFFF
-        if seen != crc.as_py():
+        elif None in said[:2]:
+            seen = None
+        else:
+            seen = chunk_crc(bound_of(*said, meta=meta or "", digest=digest.as_py()), value)
+        if seen is None or seen != landed:
             raise Altered(
-                f"{landing}: the record of offset {offset.as_py()} was landed with CRC {crc.as_py():08x} and now has "
-                f"{seen:08x}; delete the file and run the batch's read step again",
+                f"{landing}: the record of offset {offset.as_py()} was landed with CRC {_hex(landed)} and now has "
+                f"{_hex(seen)}; delete the file and run the batch's read step again",
                 file=landing,
             )
+
+
+def _hex(crc: int | None) -> str:
+    return "none" if crc is None else f"{crc:08x}"

@@ -7,6 +7,7 @@ are turned back into the counts that the converter gave, and only if that is exa
 
 from __future__ import annotations
 
+import lzma
 import re
 import zipfile
 import zlib
@@ -24,6 +25,10 @@ ADC_GAIN = 200
 """Counts per mV."""
 BASELINE = 1024
 """Counts at 0 mV."""
+_UNREADABLE = (
+    *(OSError, ValueError, EOFError, IndexError, TypeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    RuntimeError,  # packed with a password, or by a method that nobody knows
+)
 _NAME = re.compile(r"^(?P<record>mitdb-\d{3})-(?P<lead>[a-z0-9]+)$")
 
 
@@ -78,7 +83,7 @@ def _load(path: Path) -> npt.NDArray[np.float64]:
             ecg = archive["ecg"]
     except KeyError:
         raise BadInput(f"{path}: the archive has no array named ecg") from None
-    except (OSError, ValueError, EOFError, IndexError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise BadInput(f"{path} cannot be read as a NumPy archive: {error}") from None
     if ecg.dtype != np.float64 or ecg.ndim != 1 or not len(ecg):
         raise BadInput(f"{path}: ecg is {ecg.dtype} of shape {ecg.shape}; it must be one row of float64 in mV")

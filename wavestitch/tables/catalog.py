@@ -1,7 +1,8 @@
 """Where the tables are: the catalog's settings, and how it is opened.
 
 By default a catalog is one SQLite file beside a folder, for one host; any other kind that pyiceberg knows is a matter
-of properties. A second process at work in the same SQLite file is waited for, not an error.
+of properties. Every wait for it has an end. A second process at work in the same SQLite file is waited for, not an
+error.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from wavestitch.modes import make_folder, open_new
 from wavestitch.tables.access.durable_file_io import DurableFileIO
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.access.shared_history import share_history
+from wavestitch.tables.access.time_outs import DEFAULT_TIME_OUTS, TimeOuts, keeping
 
 SQLITE_BUSY_SECONDS = 60
 
@@ -38,6 +40,7 @@ class CatalogSettings:
     uri: str = field(repr=False)
     warehouse: str
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    time_outs: TimeOuts = DEFAULT_TIME_OUTS
 
 
 def open_catalog(settings: CatalogSettings) -> Catalog:
@@ -54,13 +57,14 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
         }
         if PY_CATALOG_IMPL not in properties:
             properties.setdefault(TYPE, "sql")
-        try:
-            return load_catalog(settings.name, **properties)
-        except OperationalError:
-            # Two processes that open a new catalog at once both make its tables, and one is told they are there.
-            return load_catalog(settings.name, **properties)
-        except ValueError as error:
-            raise BadInput(f"catalog {settings.name}: {error}; see [tables] in the settings") from error
+        with keeping(settings.time_outs, kind=properties.get(TYPE, "")):
+            try:
+                return load_catalog(settings.name, **properties)
+            except OperationalError:
+                # Two processes that open a new catalog at once both make its tables, and one is told they are there.
+                return load_catalog(settings.name, **properties)
+            except ValueError as error:
+                raise BadInput(f"catalog {settings.name}: {error}; see [tables] in the settings") from error
 
 
 def _patient_uri(uri: str) -> str:

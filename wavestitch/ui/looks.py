@@ -28,7 +28,8 @@ _MOST_STREAMS = 1000
 MOST_WAITING = 1000
 """Looks that wait or are under way: as many as one page may want."""
 HUNG_S = 120.0
-"""Longer than the catalogs' own time-outs: only what does not keep them gets here."""
+"""Longer than one wait for the catalog by default (`tables.connect_timeout` and `tables.answer_timeout`), after which
+a look fails: only what has no time-out, or a longer one, gets here."""
 BUSY = "too many looks are waiting for the tables; load the page again in a moment"
 NOT_YET = "still being looked at; load the page again in a moment"
 NO_ANSWER = "the broker has not answered yet; load the page again in a moment"

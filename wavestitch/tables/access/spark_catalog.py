@@ -1,10 +1,12 @@
 """Spark's settings for the catalog that pyiceberg has open: the same name, the same tables. Opens nothing.
 
-What protects the way to the catalog (TLS, a login) is carried over or refused: Spark never goes there with less.
+What protects the way to the catalog (TLS, a login) is carried over or refused: Spark never goes there with less. It
+waits no longer than pyiceberg.
 """
 
 from __future__ import annotations
 
+from math import ceil
 from urllib.parse import quote
 
 from sqlalchemy import make_url
@@ -37,6 +39,8 @@ def spark_catalog_conf(settings: CatalogSettings) -> dict[str, str]:
             **found,
             f"{prefix}.type": "rest",
             f"{prefix}.uri": settings.uri,
+            f"{prefix}.rest.client.connection-timeout-ms": f"{settings.time_outs.connect * 1000:.0f}",
+            f"{prefix}.rest.client.socket-timeout-ms": f"{settings.time_outs.answer * 1000:.0f}",
             **{f"{prefix}.{key}": value for key, value in _rest_properties(settings).items()},
         }
     url = _address(settings) if kind == "sql" else None
@@ -54,6 +58,9 @@ def spark_catalog_conf(settings: CatalogSettings) -> dict[str, str]:
     return {
         **found,
         f"{prefix}.uri": _postgresql(settings, url, query),
+        # The driver's own; what the address says wins.
+        f"{prefix}.jdbc.connectTimeout": f"{ceil(settings.time_outs.connect)}",
+        f"{prefix}.jdbc.socketTimeout": f"{ceil(settings.time_outs.answer)}",
         **{f"{prefix}.jdbc.{key}": value for key, value in login.items() if value},
     }
 

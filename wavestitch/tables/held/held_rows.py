@@ -15,10 +15,9 @@ import pyarrow as pa
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.held import HeldChunk
-from wavestitch.contracts.landed_payload import check_payloads
+from wavestitch.contracts.landed_payload import take_proven
 from wavestitch.contracts.ports import HeldRow, HeldStaging
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.rows import texts_of
 from wavestitch.tables.commit.table_layout import HELD, RAW_COLUMNS
 
 FACTS = tuple(n for n in HELD.names if n not in (*RAW_COLUMNS, "stored", "plan_id", "held_ms"))
@@ -65,10 +64,8 @@ def _with_bytes(landing: str, rows: list[HeldRow], staging: HeldStaging) -> Iter
             while waiting and waiting[-1].row < end:
                 here.append(waiting.pop())
             if here:
-                taken = landed.take(pa.array([r.row - start for r in here], pa.int64()))
+                taken = take_proven(landing, landed, [r.row - start for r in here])
                 _check_places(landing, taken, here)
-                texts = texts_of(landed)
-                check_payloads(landing, taken, [texts[r.row - start] for r in here])
                 yield _batch(here, taken, staging)
             start = end
     if waiting:

@@ -1,0 +1,104 @@
+"""Time-outs on the way to the catalog: pyiceberg gives its REST session and its SQL engine none.
+
+A catalog that takes a connection and then says nothing would hang a run, and a thread of the pages, for ever. What is
+bounded is each wait, not a whole call: a server that sends a byte now and then is not found out. Never decides what
+became of a request that timed out: whoever sent it does.
+
+It replaces two names inside pyiceberg, whose version `shared_history` checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from sqlalchemy import URL, Engine, create_engine, event, make_url
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOuts:
+    """Seconds. `connect`: until the catalog has taken a connection. `answer`: for each wait after that."""
+
+    connect: float = 10.0
+    answer: float = 60.0
+
+
+DEFAULT_TIME_OUTS = TimeOuts()
+_IN_FORCE: ContextVar[TimeOuts | None] = ContextVar("catalog_time_outs", default=None)
+
+
+@contextmanager
+def keeping(time_outs: TimeOuts, *, kind: str) -> Iterator[None]:
+    """Catalogs of this kind that are opened inside wait no longer, as long as they live."""
+    if kind == "rest":
+        _bound_sessions()
+    elif kind == "sql":
+        from pyiceberg.catalog import sql  # noqa: PLC0415 - its tables are declared when it is imported
+
+        vars(sql)["create_engine"] = _bounded_engine
+    token = _IN_FORCE.set(time_outs)
+    try:
+        yield
+    finally:
+        _IN_FORCE.reset(token)
+
+
+def _bound_sessions() -> None:
+    from pyiceberg.catalog import rest  # noqa: PLC0415 - a SQL catalog does without; a sixth of a second
+    from requests import Session  # noqa: PLC0415
+
+    if rest.Session is not Session:
+        return
+
+    class BoundedSession(Session):
+        def __init__(self) -> None:
+            super().__init__()
+            self._time_outs = _IN_FORCE.get()
+
+        def send(self, request: Any, **more: Any) -> Any:
+            # Here and not in an adapter: signing replaces that one, and a redirection comes through here again.
+            if more.get("timeout") is None and self._time_outs is not None:
+                more["timeout"] = (self._time_outs.connect, self._time_outs.answer)
+            return super().send(request, **more)
+
+    vars(rest)["Session"] = BoundedSession
+
+
+def _bounded_engine(address: str, **more: Any) -> Engine:
+    found = _IN_FORCE.get()
+    if found is None:
+        return create_engine(address, **more)
+    url = make_url(address)
+    engine = create_engine(url, connect_args=connect_args(url, found), **more)
+    if url.get_backend_name() == "postgresql" and "options" not in url.query:
+        # By a statement and not when it connects: poolers refuse the option.
+        event.listen(engine, "connect", _statement_time_out(found))
+    return engine
+
+
+def connect_args(url: URL, time_outs: TimeOuts) -> dict[str, Any]:
+    """What the driver is told beside the address; what the address says itself stays. SQLite waits by its own."""
+    connect, answer = ceil(time_outs.connect), ceil(time_outs.answer)
+    words: dict[str, dict[str, int]] = {
+        "psycopg2": {"connect_timeout": connect, "tcp_user_timeout": answer * 1000},
+        "psycopg": {"connect_timeout": connect, "tcp_user_timeout": answer * 1000},
+        "pg8000": {"timeout": answer},
+        "pymysql": {"connect_timeout": connect, "read_timeout": answer, "write_timeout": answer},
+        "mysqldb": {"connect_timeout": connect, "read_timeout": answer, "write_timeout": answer},
+    }
+    wanted = words.get(url.get_driver_name(), {}) if url.get_backend_name() != "sqlite" else {}
+    return {key: value for key, value in wanted.items() if key not in url.query}
+
+
+def _statement_time_out(time_outs: TimeOuts) -> Any:
+    def ask(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"SET statement_timeout = {ceil(time_outs.answer * 1000)}")
+        cursor.close()
+        connection.commit()
+
+    return ask
