@@ -1,4 +1,4 @@
-"""`wavestitch held …`: what is not published, page by page, one waveform in full, and an operator's decisions about it.
+"""`wavestitch held …`: what is not published, page by page, one waveform or record in full, and decisions about it.
 
 A decision is shown first, and done with --apply; it reads nothing from Kafka.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import getpass
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +19,7 @@ from wavestitch import console_held, terminal
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_records import find_records, refuse_without_bytes
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
 from wavestitch.batch.history import History, whole_history
 from wavestitch.batch.request import parse_time
@@ -24,13 +27,17 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
 
-_LOOKS = ("list", "show")
+_LOOKS = ("list", "show", "record")
 
 
 def held(
     stream: Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")],
-    action: Annotated[str, typer.Argument(help="list, show, redrive, accept, pick, discard or restore")] = "list",
-    ids: Annotated[list[str] | None, typer.Argument(help="Waveforms; none: all that the options below mean")] = None,
+    action: Annotated[
+        str, typer.Argument(help="list, show, record, redrive, accept, pick, discard or restore")
+    ] = "list",
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Waveforms (record: PARTITION:OFFSET); none: all that is meant")
+    ] = None,
     reason: Annotated[list[str] | None, typer.Option(help="Held for this; may be given several times")] = None,
     source: Annotated[str, typer.Option(help="Of this source, as ws-meta says")] = "",
     since: Annotated[str | None, typer.Option(help="Newest record time, from (2026-01-31T12:00:00Z)")] = None,
@@ -38,6 +45,9 @@ def held(
     batch: Annotated[str | None, typer.Option(help="Held by the batch with this plan id")] = None,
     after: Annotated[str, typer.Option(help="list: only ids behind this one")] = "",
     most: Annotated[int, typer.Option(min=1, max=10_000, help="list: so many waveforms a page")] = 50,
+    into: Annotated[
+        Path | None, typer.Option(help="record: write its key, headers and bytes, as an Arrow file")
+    ] = None,
     copy: Annotated[str, typer.Option(help="pick: first, last or PARTITION:OFFSET of the right copy")] = "",
     why: Annotated[str, typer.Option(help="Recorded with the decision")] = "",
     everything: Annotated[bool, typer.Option("--all", help="More than 1000 waveforms in one decision")] = False,
@@ -52,6 +62,8 @@ def held(
         _list(deployment, stream, wanted, most, as_json)
     elif action == "show":
         _show(deployment, stream, wanted, as_json)
+    elif action == "record":
+        _record(deployment, stream, wanted.ids, into, as_json)
     else:
         _decide(
             deployment, stream, _action(action), wanted, pick=copy, why=why, whole=everything, apply=apply, js=as_json
@@ -117,6 +129,23 @@ def _show(deployment: Deployment, stream: str, wanted: Selection, as_json: bool)
         return
     for one in found:
         console_held.show_waveform(one, definition)
+
+
+def _record(deployment: Deployment, stream: str, places: Sequence[str], into: Path | None, as_json: bool) -> None:
+    if not places:
+        raise BadInput(f"which record? `wavestitch held {stream} record PARTITION:OFFSET`")
+    tables, definition = deployment.tables(stream), deployment.stream(stream)
+    found = find_records(tables, deployment.log, definition, places)
+    head = tables.head()
+    if into is not None and head is not None:
+        refuse_without_bytes(found, definition)
+        if into.exists():
+            raise BadInput(f"{into} is there already; name a new file")
+        tables.held_payloads(head.held, {r.held.key for r in found}, into)
+    if as_json:
+        _print_json([{**_row(r.held), "without_bytes": r.without_bytes, "in_log": r.in_log} for r in found])
+    else:
+        console_held.show_records(found)
 
 
 def _print_json(what: Any) -> None:

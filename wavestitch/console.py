@@ -14,6 +14,7 @@ from rich.text import Text
 from wavestitch.batch.rewind import Rewind
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.held import HeldChunk
+from wavestitch.contracts.held_quota import said_of_places
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Fate
 from wavestitch.producers.send_report import SendReport
@@ -107,6 +108,8 @@ def show_published(result: Mapping[str, Any]) -> None:
         out.print(_sentence(done["waveforms"], done["counts"]))
         if done["reasons"]:
             out.print("not published: " + ", ".join(f"{n} chunks {r}" for r, n in done["reasons"].items()))
+        for remark in done["remarks"]:
+            out.print(remark)
         out.print(_balance("audit identity", done["identity_balances"]))
     out.print(result["offsets"])
 
@@ -176,6 +179,8 @@ def show_batch(row: BatchRow) -> None:
     out.print(", ".join(f"{n} {w}" for w, n in row.waveforms.items()) + " (waveforms)")
     if row.reasons:
         out.print("reasons: " + ", ".join(f"{r} {n}" for r, n in row.reasons.items()))
+    if row.without_bytes:
+        out.print(said_of_places(row.without_bytes))
     read = row.bytes.get("read", 0)
     out.print(", ".join(f"{s} {t:.1f} s ({read / MIB / max(t, 1e-3):.1f} MB/s)" for s, t in row.seconds.items()))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from wavestitch.batch.held_decision import HeldPreview
+from wavestitch.batch.held_records import HeldRecord
 from wavestitch.batch.held_waveforms import HeldWaveform
 from wavestitch.batch.results import Finished, Published
 from wavestitch.console import show_held
@@ -38,6 +39,15 @@ def show_waveform(one: HeldWaveform, stream: Stream) -> None:
         out.print(f"    crc {c.crc:08x}, digest of the whole {c.digest or 'none'}, sha-256 {c.piece.hex()[:16]}…")
         out.print(f"    {state.value}: {h.evidence}")
     out.print(f"  ws-meta {one.held[0].chunk.meta or ''}")
+
+
+def show_records(found: Sequence[HeldRecord]) -> None:
+    for record in found:
+        h, c = record.held, record.held.chunk
+        when = datetime.fromtimestamp(c.timestamp_ms / 1000, UTC).isoformat()
+        out.print(f"{c.place}: {h.reason.value}, {c.length} bytes, {when}", style="bold")
+        out.print(f"  {h.evidence}; crc {c.crc:08x}, sha-256 {c.piece.hex()}")
+        out.print(f"  {'held without its bytes' if record.without_bytes else 'held with its bytes'}; {record.in_log}")
 
 
 def show_decision(found: HeldPreview, done: Published | Finished | None) -> None:

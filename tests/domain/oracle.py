@@ -64,6 +64,15 @@ def piece_of(sent: Sent) -> Piece | None:
         return None
 
 
+def digest_of(sent: Sent) -> bytes:
+    """What is said of a record that is no chunk: key, value, then each header's name and value, with their lengths."""
+    parts = [sent.key, sent.value]
+    for name, value in sent.headers:
+        parts += [name.encode(), value]
+    said = b"".join(b"-" if part is None else str(len(part)).encode() + b":" + part for part in parts)
+    return hashlib.sha256(said).digest()
+
+
 def _piece(sent: Sent) -> Piece:
     names = [n for n, _ in sent.headers if n.startswith("ws-")]
     assert len(names) == len(set(names))

@@ -6,7 +6,7 @@ from tests.guarantees import HeldRow, Row, Sight
 from tests.memory.batch import Bench
 
 
-def look_around(bench: Bench, *, allowed_lateness_ms: int) -> Sight:
+def look_around(bench: Bench, *, allowed_lateness_ms: int, junk_bytes: int | None = None) -> Sight:
     tables = bench.tables
     return Sight(
         records=bench.log.committed(),
@@ -43,4 +43,5 @@ def look_around(bench: Bench, *, allowed_lateness_ms: int) -> Sight:
         history=tuple(tables.history),
         plans=dict(bench.plans),
         allowed_lateness_ms=allowed_lateness_ms,
+        junk_bytes=junk_bytes,
     )

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from wavestitch.batch.edges import Edges, Say
+from wavestitch.batch.held_records import refuse_records
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
 from wavestitch.batch.request import Gate
 from wavestitch.batch.results import Finished, Published, Read
@@ -73,6 +74,7 @@ def plan_held(
             more = True
             break
     if not taken:
+        refuse_records(tables, edges.log, stream, wanted.ids)
         first = f": {passed[0][0]!r} {passed[0][1]}" if passed else ""
         raise Refused(f"stream {stream.name}: nothing that is held and meant can be changed by {action.value}{first}")
     among = tuple(digest_of(_standing(w)) for w in taken) if pick else ()

@@ -17,6 +17,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop, batch_offsets, needed_bytes, stops_of
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.held import HeldLook, open_deadlines
+from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.offset_range import OffsetRange, bound_ranges, cut_slices, pack_units
 from wavestitch.contracts.past_cost import RECENT, reading_weights
 from wavestitch.contracts.plan import Plan, PlanKind
@@ -81,6 +82,7 @@ def plan_batch(
             return nothing
     workers = stream.reading.workers
     slices = cut_slices(ranges, workers=workers, min_slice=stream.reading.min_slice)
+    recent = recent_batches(tables, head)
     return Plan(
         plan_id="",
         kind=request.kind,
@@ -88,7 +90,7 @@ def plan_batch(
         topic_id=topic.topic_id,
         partitions=len(topic.partitions),
         ranges=tuple(ranges),
-        units=tuple(pack_units(slices, workers=workers, weight=reading_weights(recent_batches(tables, head)))),
+        units=tuple(pack_units(slices, workers=workers, weight=reading_weights(recent))),
         positions=positions,
         ends=after,
         generation=head.generation,
@@ -103,7 +105,7 @@ def plan_batch(
         code_version=code_version,
         nonce=nonce,
         left=sum(r.size for r in backlog) - sum(r.size for r in ranges),
-        remarks=_remarks(stream, topic),
+        remarks=tuple(filter(None, (*_remarks(stream, topic), said_of_junk(stream, head.held, recent)))),
     ).sealed()
 
 

@@ -6,7 +6,7 @@ plan that was committed is finished, a stale one is fenced, a conflict means dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -15,8 +15,8 @@ from wavestitch.batch.stream_state import load_ground
 from wavestitch.contracts.batch_row import BatchRow, describe_batch
 from wavestitch.contracts.decision import Decision, Evidence, decide
 from wavestitch.contracts.errors import StateUnknown, Transient
-from wavestitch.contracts.held import HeldChunk
-from wavestitch.contracts.held_quota import check_quota
+from wavestitch.contracts.held import HeldChunk, HeldKey
+from wavestitch.contracts.held_quota import check_quota, places_of
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
 from wavestitch.contracts.protocol import check_fence
@@ -70,6 +70,7 @@ def publish_batch(
             return done, False
         check_fence(plan, now.head, base_in_ancestry=_stands_on(plan, tables))
         decision = decide(plan, evidence, head=now.head, held=now.held, published=now.published)
+        bare = check_quota(plan, decision, now.head.held)
         row = describe_batch(
             plan,
             decision,
@@ -78,11 +79,11 @@ def publish_batch(
             seconds=audit.seconds,
             sizes=audit.sizes,
             reading=audit.reading,
+            without_bytes=places_of(bare),
         )
-        check_quota(plan, decision, now.head.held)
         files = staging.files_for(decision.publish)
         staged = HeldStaging(plan.plan_id, decision.digest, decision.head.sequence, decision.held_counts, plan.clock_ms)
-        mark = tables.stage_held(now.head.held, _held_rows(plan, decision, staging), staging=staged)
+        mark = tables.stage_held(now.head.held, _held_rows(plan, decision, staging, bare), staging=staged)
         staging.keep(row)
         try:
             head = tables.commit(now.head, replace(decision.head, held=mark), files)
@@ -106,12 +107,13 @@ def _stands_on(plan: Plan, tables: Tables) -> bool:
     return any(h.sequence == plan.base_sequence and h.snapshot_id == plan.base_snapshot for h in tables.heads())
 
 
-def _held_rows(plan: Plan, decision: Decision, staging: Staging) -> list[HeldRow]:
+def _held_rows(plan: Plan, decision: Decision, staging: Staging, bare: Collection[HeldKey]) -> list[HeldRow]:
+    """`bare`: what is held without its bytes."""
     rows = []
     for hold in decision.holds:
-        chunk = hold.chunk._replace(topic_id=hold.chunk.topic_id or plan.topic_id)
-        held = HeldChunk(chunk, hold.reason, hold.evidence, decision.digest, decision.head.sequence)
+        chunk = hold.chunk._replace(topic_id=hold.chunk.topic_id or plan.topic_id, carried=True)
         # A carried chunk's payload stands in the held table already; only its reason is new.
-        landing = None if chunk.carried else staging.landing_of(chunk.file)
-        rows.append(HeldRow(replace(held, chunk=chunk._replace(carried=True)), landing, chunk.row))
+        stored = not hold.chunk.carried and hold.chunk.key not in bare
+        held = HeldChunk(chunk, hold.reason, hold.evidence, decision.digest, decision.head.sequence, stored=stored)
+        rows.append(HeldRow(held, staging.landing_of(chunk.file) if stored else None, chunk.row))
     return rows

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from wavestitch.batch.plan import NothingToDo
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import BadInput, Fenced
+from wavestitch.contracts.held_quota import said_of_places
 from wavestitch.contracts.past_cost import Forecast
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.versioned import Versioned
@@ -76,7 +77,7 @@ class Validated:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A commit, in figures; see `BatchRow`."""
+    """A commit, in figures; see `BatchRow`. `remarks`: sentences that stop nothing."""
 
     plan_id: str
     sequence: int
@@ -84,6 +85,7 @@ class Published:
     counts: dict[str, int]
     reasons: dict[str, int]
     identity_balances: bool
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,7 @@ def describe_published(row: BatchRow) -> Published:
         counts=row.counts,
         reasons=row.reasons,
         identity_balances=row.identity_balances,
+        remarks=(said,) if (said := said_of_places(row.without_bytes)) else (),
     )
 
 

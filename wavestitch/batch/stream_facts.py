@@ -10,6 +10,7 @@ from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.held import HeldLook, held_states
+from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.reasons import Reason
 
@@ -76,7 +77,7 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         look = HeldLook(open_since_ms=open_since(head, lateness_ms))
         held = load_state(tables, topic_id=head.topic_id, look=look).held
         rows = tuple(whole_history(deployment.history(name), since=head.sequence - _BATCHES + 1))
-        remarks = tuple(tables.remarks())
+        remarks = tuple(filter(None, (*tables.remarks(), said_of_junk(stream, head.held, rows))))
     except WavestitchError as error:
         return StreamFacts(name, error.message)
     waiting = held_states(held, watermark_ms=head.watermark_ms, allowed_lateness_ms=lateness_ms).count(Reason.OPEN)

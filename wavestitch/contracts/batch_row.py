@@ -18,8 +18,9 @@ from wavestitch.contracts.versioned import Versioned
 class BatchRow:
     """`counts`: chunks by fate, and `read`, `carried_in`. `partitions`: the same per partition, with `holes` (offsets
     that were planned and hold no record, explained). `reasons`: chunks per reason. `waveforms`: published, open,
-    quarantined. `seconds` and `bytes`: per step. `reading`: payload bytes and seconds per partition. Times in ms since
-    the epoch."""
+    quarantined. `seconds` and `bytes`: per step. `reading`: payload bytes and seconds per partition. `without_bytes`:
+    of records that are no chunks and were held without their bytes, per partition how many, the first offset and the
+    one after the last. Times in ms since the epoch."""
 
     plan_id: str
     decision: str
@@ -37,6 +38,7 @@ class BatchRow:
     seconds: dict[str, float] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
     reading: dict[str, list[float]] = field(default_factory=dict)
+    without_bytes: dict[str, list[int]] = field(default_factory=dict)
     note: str = ""
 
     @property
@@ -70,6 +72,7 @@ def describe_batch(
     seconds: Mapping[str, float],
     sizes: Mapping[str, int],
     reading: Mapping[int, tuple[int, float]] = MappingProxyType({}),
+    without_bytes: Mapping[str, list[int]] = MappingProxyType({}),
 ) -> BatchRow:
     """The audit of a decision. `holes` and `reading` per partition, from the receipts."""
     partitions: dict[int, Counter[str]] = defaultdict(Counter)
@@ -107,6 +110,7 @@ def describe_batch(
         seconds=dict(seconds),
         bytes=dict(sizes),
         reading={str(p): [size, spent] for p, (size, spent) in sorted(reading.items())},
+        without_bytes=dict(without_bytes),
         note=decision.head.note,
     )
 

@@ -8,7 +8,7 @@ decision wins; a row is released when the waveform was published with the same p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wavestitch.contracts.assembly import ChunkFacts, ChunkKey, Coordinate
@@ -23,7 +23,8 @@ class HeldChunk:
 
     `chunk` has `carried` set, and `reason` where the record itself is no valid chunk. `reason`: why it is held.
     `sequence`: of the head that the decision was to become; orders decisions about one place and piece. `before`: of a
-    discarded chunk, why it was held until then.
+    discarded chunk, why it was held until then. `stored`: whether this very row has the bytes. Of a chunk, an earlier
+    row has them otherwise; a record that is none is held without them then (see `held_quota`).
     """
 
     chunk: ChunkFacts
@@ -32,6 +33,7 @@ class HeldChunk:
     decision: str
     sequence: int
     before: Reason | None = None
+    stored: bool = field(default=True, compare=False)
 
     @property
     def key(self) -> HeldKey:

@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wavestitch.contracts.errors import Altered
+from wavestitch.contracts.reasons import OF_RECORDS
+
+JUNK = frozenset(r.value for r in OF_RECORDS)
+"""Why records are held that are no chunks."""
 
 
 class HeldFile(NamedTuple):
@@ -26,17 +30,24 @@ class HeldFile(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class HeldMark:
     """`snapshot_id`: of the held table. `rows`, `bytes` and `digest`: of its live data files. `counts`: how many chunks
-    are held, by reason; rows that were released or superseded are not among them, though the files still have them."""
+    are held, by reason; rows that were released or superseded are not among them, though the files still have them.
+    `junk_bytes`: of these files, those of records that are no chunks."""
 
     snapshot_id: int
     rows: int
     bytes: int
     digest: str
     counts: Mapping[str, int] = field(default_factory=dict)
+    junk_bytes: int = 0
 
     @property
     def chunks(self) -> int:
         return sum(self.counts.values())
+
+    @property
+    def waveform_rows(self) -> int:
+        """How many chunks of waveforms are held: the rest are records that are none."""
+        return sum(n for reason, n in self.counts.items() if reason not in JUNK)
 
 
 def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, int]) -> HeldMark:
@@ -46,7 +57,9 @@ def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, in
     for f in ordered:
         seal.update(f"{f.name} {f.rows} {f.bytes} {f.reason}\n".encode())
     kept = {reason: n for reason, n in sorted(counts.items()) if n}
-    return HeldMark(snapshot_id, sum(f.rows for f in ordered), sum(f.bytes for f in ordered), seal.hexdigest(), kept)
+    junk = sum(f.bytes for f in ordered if f.reason in JUNK)
+    rows, size = sum(f.rows for f in ordered), sum(f.bytes for f in ordered)
+    return HeldMark(snapshot_id, rows, size, seal.hexdigest(), kept, junk)
 
 
 def check_mark(mark: HeldMark, files: Iterable[HeldFile], *, table: str) -> None:

@@ -1,27 +1,54 @@
-"""How much a stream may hold. Pure: says no with the place that it comes from, and the ways out; drops nothing (I1)."""
+"""How much a stream may hold. Pure; drops no chunk of a waveform (I1).
+
+Chunks of waveforms beyond the limits stop the batch, by the place that they come from, with the ways out. Records that
+are no chunks never do, whoever sends them and however many: beyond `max_junk_bytes` they are held by place, length,
+digest and reason, so that every offset is explained, and their bytes are left in the log, for as long as that keeps
+them. What was decided follows from plan, decision and mark alone, so that a second attempt stages the same rows.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
+from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
-from wavestitch.contracts.fates import Decision
+from wavestitch.contracts.fates import Decision, Hold
+from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.stream import Stream
 
 
-def check_quota(plan: Plan, decision: Decision, held: HeldMark | None) -> None:
-    """Raises `Refused` where the batch's rows would be more than the stream's limits let it hold.
+def check_quota(plan: Plan, decision: Decision, held: HeldMark | None) -> frozenset[HeldKey]:
+    """The records that are no chunks whose bytes are not kept. Raises `Refused` where the batch's chunks would be more
+    than the stream's limits let it hold.
 
     An operator's decision is never refused: it is one of the ways out.
     """
+    if plan.choice is not None:
+        return frozenset()
     fresh = [h for h in decision.holds if not h.chunk.carried]
-    if plan.choice is not None or not fresh:
+    _refuse_beyond(plan, [h for h in fresh if h.chunk.reason is None], held)
+    room = plan.stream.limits.max_junk_bytes - (held.junk_bytes if held is not None else 0)
+    return frozenset(_without_room((h for h in fresh if h.chunk.reason is not None), room))
+
+
+def _without_room(junk: Iterable[Hold], room: int) -> Iterable[HeldKey]:
+    """In order of their places the first are kept whole; after the first one that finds no room, none is."""
+    for h in junk:
+        room = room - h.chunk.length if room >= h.chunk.length else -1
+        if room < 0:
+            yield h.chunk.key
+
+
+def _refuse_beyond(plan: Plan, fresh: Sequence[Hold], held: HeldMark | None) -> None:
+    if not fresh:
         return
     limits = plan.stream.limits
     # Of what is really held: rows of what was released since lie in the table until maintenance.
-    rows = (sum(held.counts.values()) if held is not None else 0) + len(fresh)
-    size = (held.bytes if held is not None else 0) + sum(h.chunk.length for h in fresh)
+    rows = (held.waveform_rows if held is not None else 0) + len(fresh)
+    size = (held.bytes - held.junk_bytes if held is not None else 0) + sum(h.chunk.length for h in fresh)
     if rows <= limits.max_held_rows and size <= limits.max_held_bytes:
         return
     worst, count = Counter(h.chunk.partition for h in fresh).most_common(1)[0]
@@ -33,10 +60,45 @@ def check_quota(plan: Plan, decision: Decision, held: HeldMark | None) -> None:
         f"stream {name}: with this batch {rows} rows in {size} bytes would be held; allowed are {limits.max_held_rows} "
         f"and {limits.max_held_bytes}. Most of the new ones, {count}, are of partition {worst}, offsets {first} to "
         f"{last} ({why}): stop what sends them. Then raise limits.max_held_rows or max_held_bytes, let go of what is "
-        f"old with `wavestitch maintain {name} --only snapshots,held,junk --apply`, take the other partitions in with "
+        f"old with `wavestitch maintain {name} --only snapshots,held --apply`, take the other partitions in with "
         f"`--partitions`, or skip it by name with `wavestitch rewind {name} --to {worst}:{last + 1} --accept-skip "
         "--apply`",
         partition=worst,
         first=first,
         last=last,
+    )
+
+
+def places_of(keys: Iterable[HeldKey]) -> dict[str, list[int]]:
+    """Per partition: how many, the first offset and the one after the last."""
+    offsets: dict[int, list[int]] = defaultdict(list)
+    for (_, partition, offset), _ in keys:
+        offsets[partition].append(offset)
+    return {str(p): [len(found), min(found), max(found) + 1] for p, found in sorted(offsets.items())}
+
+
+def said_of_places(without_bytes: Mapping[str, Sequence[int]]) -> str:
+    """For people, what `places_of` found; empty where that is nothing."""
+    if not without_bytes:
+        return ""
+    where = "; ".join(f"{n} of partition {p}, offsets {a} to {b - 1}" for p, (n, a, b) in without_bytes.items())
+    total = sum(n for n, _, _ in without_bytes.values())
+    return (
+        f"{total} records that are no chunks were held without their bytes, since limits.max_junk_bytes is reached "
+        f"({where}): stop what sends them"
+    )
+
+
+def said_of_junk(stream: Stream, held: HeldMark | None, recent: Iterable[BatchRow]) -> str:
+    """For people: that no more bytes of records that are no chunks are kept, and where the newest came from; empty
+    where there is room. `recent`: the history, newest first."""
+    limit = stream.limits.max_junk_bytes
+    last = next((row for row in recent if row.without_bytes), None)
+    if held is None or (held.junk_bytes < limit and last is None):
+        return ""
+    newest = "" if last is None else f" By batch {last.plan_id[:16]}, {said_of_places(last.without_bytes)}."
+    return (
+        f"records that are no chunks take {held.junk_bytes} bytes of the {limit} that limits.max_junk_bytes allows; "
+        f"beyond it they are held without their bytes, which the log has until its retention passes them.{newest} They "
+        f"expire after `junk` of [maintain]; `wavestitch maintain {stream.name} --only junk` shows which"
     )

@@ -92,7 +92,7 @@ class HeldRow:
     """A row to append to the held table.
 
     `landing` and `row`: where its payload and raw headers lie (full path); None where an earlier row of the same
-    place and piece has them.
+    place and piece has them, or a record that is no chunk is held without.
     """
 
     held: HeldChunk

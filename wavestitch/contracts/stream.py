@@ -90,7 +90,9 @@ class Limits(_Strict):
     max_chunks: int = Field(default=65_536, gt=0, le=MAX_CHUNKS)
     max_held_rows: int = Field(default=20_000_000, gt=0, le=_MOST_RECORDS)
     max_held_bytes: ByteSize = 65536 * MIB
-    """What may be held, records that are no chunks among it; a batch that would hold more is refused by name."""
+    """Chunks of waveforms that may be held; a batch that would hold more is refused by name."""
+    max_junk_bytes: ByteSize = 4096 * MIB
+    """Records that are no chunks are held with their bytes up to this, beyond it without: they stop no stream."""
     max_clock_skew: Seconds = 7 * 86400
     """How far a waveform's start time may lie from the record time of its chunks."""
 

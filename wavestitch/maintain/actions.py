@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,13 +124,13 @@ def expire_junk(run: MaintenanceRun) -> ActionReport:
         by_reason[file.reason] += file.rows
     if run.apply and going:
         counts = {reason: max(0, n - by_reason[reason]) for reason, n in head.held.counts.items()}
-        rows = {path: set(range(file.rows)) for path, file in going.items()}
+        rows = {path: range(file.rows) for path, file in going.items()}  # never numbers: there may be millions
         _take_out(run, head, rows, counts=counts, note=f"{count} records that are no chunks expired")
     return ActionReport("junk", "rows", count, size, tuple(f"{n} {reason}" for reason, n in sorted(by_reason.items())))
 
 
 def _take_out(
-    run: MaintenanceRun, head: Head, rows: Mapping[str, set[int]], *, counts: Mapping[str, int], note: str
+    run: MaintenanceRun, head: Head, rows: Mapping[str, Collection[int]], *, counts: Mapping[str, int], note: str
 ) -> None:
     try:
         run.tables.rewrite_held(head, rows, counts=counts, note=note)

@@ -149,8 +149,10 @@ class StreamTables:
             return None if base is None else replace(base, counts=staging.counts)
         return stage_rows(self._held, base, lambda: held_groups(rows, staging=staging), staging)
 
-    def rewrite_held(self, base: Head, rows: Mapping[str, set[int]], *, counts: Mapping[str, int], note: str) -> Head:
-        """A head of maintenance that names the held table without these rows, by file and number.
+    def rewrite_held(
+        self, base: Head, rows: Mapping[str, Collection[int]], *, counts: Mapping[str, int], note: str
+    ) -> Head:
+        """A head of maintenance that names the held table without these rows, by file and number (a range: all).
 
         Raises `CommitConflict` where another head came first: then nothing has changed.
         """
@@ -158,7 +160,8 @@ class StreamTables:
             raise Terminal(f"the head names nothing of table {self._held.name}; there is nothing to take out of it")
         table = self._held.ensure()
         tasks = [t for t in files_to_read(table, snapshot_id=base.held.snapshot_id) if t.file.file_path in rows]
-        name = hashlib.sha256(repr(sorted((f, sorted(n)) for f, n in rows.items())).encode()).hexdigest()[:32]
+        named = sorted((f, repr(n if isinstance(n, range) else sorted(n))) for f, n in rows.items())
+        name = hashlib.sha256(repr(named).encode()).hexdigest()[:32]
         partly = [t for t in tasks if len(rows[t.file.file_path]) < t.file.record_count]
         mark = stage_rows(
             self._held,

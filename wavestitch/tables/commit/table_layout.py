@@ -52,7 +52,9 @@ HELD = pa.schema(
         ("raw_key", pa.binary()),
         ("raw_headers", pa.binary()),
         ("payload", pa.binary()),
-        ("stored", pa.bool_()),  # whether this row has the record's bytes (which may be null) or an earlier one does
+        # Whether this row has the record's bytes (which may be null). Otherwise an earlier row has them; of a record
+        # that is no chunk none has, beyond `max_junk_bytes`.
+        ("stored", pa.bool_()),
         ("reason", pa.string()),  # why it is held
         ("evidence", pa.string()),
         ("decision", pa.string()),

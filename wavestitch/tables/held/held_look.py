@@ -19,15 +19,15 @@ from pyiceberg.table import FileScanTask, Table
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
-from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark
-from wavestitch.contracts.reasons import OF_RECORDS, Reason
+from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
+from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, any_of, at_least, at_most, below, equals, is_in
 
 _MOST_IN_FILTER = 200
-CLAIMS = frozenset(r.value for r in OF_RECORDS)
+CLAIMS = JUNK
 """The partitions of records that are no chunks: what they name as their waveform is nobody's."""
 
 

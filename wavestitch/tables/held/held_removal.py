@@ -7,7 +7,7 @@ retained head names a snapshot that has them. Keeps I1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
@@ -56,7 +56,7 @@ def junk_files(table: Table, mark: HeldMark, *, before_ms: int) -> dict[str, Hel
 
 
 def rows_that_stay(
-    table: Table, tasks: Sequence[FileScanTask], rows: Mapping[str, set[int]]
+    table: Table, tasks: Sequence[FileScanTask], rows: Mapping[str, Collection[int]]
 ) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
     """By reason, what is left of these files without these rows (by file and number)."""
     by_reason: dict[str, list[FileScanTask]] = {}
@@ -66,7 +66,7 @@ def rows_that_stay(
         yield reason, _rest(table, some, rows)
 
 
-def _rest(table: Table, tasks: Sequence[FileScanTask], rows: Mapping[str, set[int]]) -> Iterator[pa.RecordBatch]:
+def _rest(table: Table, tasks: Sequence[FileScanTask], rows: Mapping[str, Collection[int]]) -> Iterator[pa.RecordBatch]:
     for task in tasks:
         start = 0
         for batch in read_file(table, task, HELD.names):

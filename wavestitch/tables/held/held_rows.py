@@ -20,7 +20,7 @@ from wavestitch.contracts.ports import HeldRow, HeldStaging
 from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.commit.table_layout import HELD, RAW_COLUMNS
 
-FACTS = tuple(n for n in HELD.names if n not in (*RAW_COLUMNS, "stored", "plan_id", "held_ms"))
+FACTS = tuple(n for n in HELD.names if n not in (*RAW_COLUMNS, "plan_id", "held_ms"))
 _ROWS_A_BATCH = 8192
 
 
@@ -121,4 +121,5 @@ def held_chunk(row: dict[str, Any]) -> HeldChunk:
         carried=True,
         topic_id=row["topic_id"],
     )
-    return HeldChunk(chunk, Reason(row["reason"]), row["evidence"], row["decision"], row["sequence"])
+    why = Reason(row["reason"]), row["evidence"]
+    return HeldChunk(chunk, *why, row["decision"], row["sequence"], stored=row["stored"])

@@ -1,0 +1,102 @@
+"""One held record by its place, a chunk or not: why it is held, and where its bytes are. For people; changes nothing.
+
+A record that is no chunk belongs to no waveform, so no id leads to it and no decision takes it up. Where it was held
+without its bytes (`held_quota`) that is said by name, with the place in the log that has them while retention allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wavestitch.contracts.assembly import Coordinate
+from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
+from wavestitch.contracts.held import HeldChunk, HeldLook, effective_held
+from wavestitch.contracts.ports import Log, Tables
+from wavestitch.contracts.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRecord:
+    """`in_log`: whether the log has it, as a sentence."""
+
+    held: HeldChunk
+    in_log: str
+
+    @property
+    def without_bytes(self) -> bool:
+        """Of a chunk, an earlier row has them."""
+        return self.held.chunk.reason is not None and not self.held.stored
+
+
+def parse_place(text: str, *, topic_id: str) -> Coordinate:
+    """`PARTITION:OFFSET`, of this topic unless another is named before it."""
+    *topic, partition, offset = text.split(":") if ":" in text else ("", "")
+    if len(topic) > 1 or not all(n.isascii() and n.isdigit() and len(n) < 20 for n in (partition, offset)):
+        raise BadInput(f"{ascii(text)[:80]} is no place; write PARTITION:OFFSET or TOPICID:PARTITION:OFFSET")
+    return (topic[0] if topic else topic_id), int(partition), int(offset)
+
+
+def find_records(tables: Tables, log: Log, stream: Stream, places: Sequence[str]) -> list[HeldRecord]:
+    """What is held from these places. Raises `BadInput` where nothing is from one of them."""
+    head = tables.head()
+    if head is None:
+        raise Refused(f"stream {stream.name} has no head yet: nothing is held")
+    wanted = {parse_place(p, topic_id=head.topic_id): p for p in places}
+    rows = effective_held(tables.held(head.held, HeldLook(coordinates=frozenset(wanted))), published={})
+    for coordinate, text in wanted.items():
+        if all(h.chunk.coordinate != coordinate for h in rows):
+            raise BadInput(f"nothing is held from {text}; `wavestitch batches {stream.name}` says what was read")
+    return [HeldRecord(h, _in_log(log, stream, h.chunk.coordinate)) for h in rows]
+
+
+def refuse_without_bytes(found: Sequence[HeldRecord], stream: Stream) -> None:
+    """Raises `Refused` where the table does not have the bytes of one of these."""
+    for record in found:
+        if record.without_bytes:
+            raise _refusal(record, stream)
+
+
+def refuse_records(tables: Tables, log: Log, stream: Stream, ids: Sequence[str]) -> None:
+    """Raises `Refused` where somebody wants to decide about a record that is no chunk, by its place."""
+    for text in ids:
+        try:
+            found = find_records(tables, log, stream, [text])
+        except BadInput:
+            continue
+        for record in found:
+            if record.held.chunk.reason is not None:
+                raise _refusal(record, stream)
+
+
+def _refusal(record: HeldRecord, stream: Stream) -> Refused:
+    chunk = record.held.chunk
+    where = (
+        f"was held without its bytes, since limits.max_junk_bytes of stream {stream.name} was reached"
+        if record.without_bytes
+        else f"is no chunk, so no decision takes it up (its bytes: `wavestitch held {stream.name} record --into FILE`)"
+    )
+    return Refused(
+        f"the record at {chunk.place} ({record.held.reason.value}, {chunk.length} bytes, sha-256 {chunk.piece.hex()}) "
+        f"{where}: {record.in_log}",
+        partition=chunk.partition,
+        offset=chunk.offset,
+    )
+
+
+def _in_log(log: Log, stream: Stream, place: Coordinate) -> str:
+    topic_id, partition, offset = place
+    try:
+        topic = log.topic(stream.topic)
+        if topic.topic_id != topic_id or partition not in topic.partitions:
+            return f"it was in topic id {topic_id}, which {stream.topic} is no more"
+        start = log.ends(stream.topic, [partition])[partition].log_start
+    except WavestitchError as error:
+        return f"whether topic {stream.topic} has it is not known ({error.message})"
+    if start > offset:
+        return f"topic {stream.topic} has it no more: partition {partition} begins at offset {start}"
+    return (
+        f"topic {stream.topic} has it at partition {partition} offset {offset}, until retention passes it; where it is "
+        f"a chunk by the stream's present definition, `wavestitch rewind {stream.name} --to {partition}:{offset}` and "
+        "the next batch take it in"
+    )
