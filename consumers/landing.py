@@ -22,6 +22,7 @@ from wavestitch.contracts.chunk_header import Chunk, Rejection
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.rows import LANDING
 from wavestitch.write_once import DigestingFile
@@ -44,7 +45,7 @@ class LandingWriter:
         self._pending = PendingRows(slice_.partition)
         self._records = 0
         self._payload_bytes = 0
-        self._seen_ms: int | None = None
+        self._seen_ms: EpochMs | None = None
         self._index = hashlib.sha256()
         self._file: DigestingFile | None = None
         self._ipc: Any = None
@@ -95,7 +96,7 @@ class LandingWriter:
         self._records += 1
         self._payload_bytes += length
         if timestamp_ms > 0:
-            self._seen_ms = timestamp_ms
+            self._seen_ms = EpochMs(timestamp_ms)
         if self._pending.is_full:
             self._flush()
 

@@ -17,6 +17,7 @@ from consumers.group_state import commit_group, committed_offsets, live_members
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_consumer
@@ -46,10 +47,10 @@ class KafkaLog:
             for p in partitions
         }
 
-    def offsets_at(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, int]:
+    def offsets_at(self, topic: str, times: Mapping[int, EpochMs]) -> dict[int, int]:
         # The ends come first: a record that arrives between the two questions lies at or behind them, never before.
-        ends = self.ends(topic, list(times_ms))
-        found = self._offsets(topic, {p: OffsetSpec.for_timestamp(ms) for p, ms in times_ms.items()}, least=_NO_RECORD)
+        ends = self.ends(topic, list(times))
+        found = self._offsets(topic, {p: OffsetSpec.for_timestamp(ms) for p, ms in times.items()}, least=_NO_RECORD)
         return {p: f.offset if f.offset >= 0 else ends[p].stable_end for p, f in found.items()}
 
     def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:

@@ -38,6 +38,7 @@ from wavestitch.contracts.errors import (
     WavestitchError,
 )
 from wavestitch.contracts.maintenance import STAGES
+from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.settings import load_settings, stream_names
 
 app = typer.Typer(
@@ -302,7 +303,7 @@ def abandon(
     deployment.stream(stream)
     if find_committed(deployment.history(stream), plan_id) is not None:
         raise Refused(f"batch {plan_id[:16]} of stream {stream} is committed: there is nothing left to abandon")
-    deployment.folder(stream, plan_id).abandon(who=getpass.getuser(), why=why, at_ms=time.time_ns() // 1_000_000)
+    deployment.folder(stream, plan_id).abandon(who=getpass.getuser(), why=why, at_ms=epoch_ms(time.time_ns()))
     terminal.out.print(f"batch {plan_id[:16]} is abandoned; the next one reads its offsets anew")
 
 

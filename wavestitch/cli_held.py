@@ -25,6 +25,7 @@ from wavestitch.batch.history import History, whole_history
 from wavestitch.batch.request import parse_time
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
 
 _LOOKS = ("list", "show", "record")
@@ -57,7 +58,7 @@ def held(
     """What is not published, and why; and what becomes of it: `held STREAM discard ID --why … --apply`."""
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
-    wanted = _selection(deployment.history(stream), ids, reason, source, since, until, batch, after)
+    wanted = held_selection(deployment.history(stream), ids, reason, source, since, until, batch, after)
     if action == "list":
         _list(deployment, stream, wanted, most, as_json)
     elif action == "show":
@@ -70,7 +71,7 @@ def held(
         )
 
 
-def _selection(
+def held_selection(
     history: History,
     ids: list[str] | None,
     reasons: list[str] | None,
@@ -90,8 +91,8 @@ def _selection(
         ids=tuple(ids or ()),
         reasons=frozenset(found),
         source=source,
-        since_ms=None if since is None else parse_time(since),
-        until_ms=None if until is None else parse_time(until),
+        since_ms=None if since is None else epoch_ms(parse_time(since)),
+        until_ms=None if until is None else epoch_ms(parse_time(until)),
         decisions=None if batch is None else frozenset(r.decision for r in whole_history(history, plan_id=batch)),
         after=after,
     )

@@ -17,8 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.redaction import is_secret, secret_inside, shown_address, shown_section
-from wavestitch.contracts.stream import MIB, ByteSize, Seconds, Stream, parse_stream
+from wavestitch.contracts.stream import MIB, ByteSize, Span, Stream, parse_stream
 from wavestitch.secret_reference import is_reference, look_up
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
@@ -66,22 +67,22 @@ class Spark(_Section):
 class MaintainLimits(_Section):
     """How long maintenance keeps what nobody needs any more (docs/operations.md)."""
 
-    finished_batches: Seconds = 30 * 86400
+    finished_batches: Span = Seconds(30 * 86400)
     """The folder of a committed batch; its landed payload goes as soon as its offsets stand."""
-    given_up_batches: Seconds = 7 * 86400
+    given_up_batches: Span = Seconds(7 * 86400)
     """The folder of a batch that was abandoned or fenced, since anything in it last changed."""
-    data_docs: Seconds = 90 * 86400
-    junk: Seconds = 30 * 86400
+    data_docs: Span = Seconds(90 * 86400)
+    junk: Span = Seconds(30 * 86400)
     """A record that is no chunk, since it was held. Chunks of waveforms never go by age."""
-    snapshot_age: Seconds = 7 * 86400
+    snapshot_age: Span = Seconds(7 * 86400)
     """A snapshot, since its successor came."""
     most_snapshots: int = Field(default=100, ge=1)
     """Of each table, however young."""
     least_snapshots: int = Field(default=10, ge=1)
     """Of each table, however old."""
-    pinned_heads: Seconds = 30 * 86400
+    pinned_heads: Span = Seconds(30 * 86400)
     """How long a batch under way keeps the head that it stands on; without it, it ends fenced."""
-    orphan_age: Seconds = Field(default=3 * 86400, ge=3600)
+    orphan_age: Span = Field(default=Seconds(3 * 86400), ge=3600)
     """A file that nothing names, since it was written and since that was found."""
     target_file: ByteSize = Field(default=128 * MIB, le=1024 * MIB)
     """What small files of published waveforms are put together to."""

@@ -24,6 +24,7 @@ from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import Receipt, check_coverage
 from wavestitch.contracts.rows import texts_of
 from wavestitch.contracts.stream import Stream
@@ -124,8 +125,8 @@ def plan_over(
         base_sequence=0,
         base_snapshot=0,
         held_snapshot=None,
-        watermark_ms=0,
-        clock_ms=0,
+        watermark_ms=EpochMs(0),
+        clock_ms=EpochMs(0),
         scope=None,
         why={},
         mean_record_bytes=100.0,

@@ -18,6 +18,7 @@ from tests.broker.reading_rig import Sender, delete_before
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, PartitionEnds
 from wavestitch.contracts.position import Position, Tag, parse_tag
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, run_kafka_tool
 
@@ -112,7 +113,7 @@ def test_a_partition_that_is_not_there_is_an_error_and_not_left_out(log: Log, to
     with pytest.raises((Transient, Refused), match=f"{topic} partition 7"):
         log.ends(topic, [0, 7])
     with pytest.raises((Transient, Refused), match=f"{topic} partition 7"):
-        log.offsets_at(topic, {0: 0, 7: 0})
+        log.offsets_at(topic, {0: EpochMs(0), 7: EpochMs(0)})
 
 
 def test_asking_for_no_partition_is_answered_with_none(log: Log, topic_factory: Any, group: str) -> None:
@@ -136,7 +137,7 @@ def test_a_time_gives_the_first_record_at_or_after_it_and_the_stable_end_where_n
         sender.send(1, timestamp=stamp)
     for asked in (0, *(s + d for s in stamps for d in (-1, 0, 1)), stamps[-1] + 10_000_000):
         expected = next((i for i, s in enumerate(stamps) if s >= asked), len(stamps))
-        assert log.offsets_at(topic, {0: asked, 1: asked}) == {0: expected, 1: 0}, asked
+        assert log.offsets_at(topic, {0: EpochMs(asked), 1: EpochMs(asked)}) == {0: expected, 1: 0}, asked
 
 
 def test_a_time_after_everything_gives_the_stable_end_before_an_open_transaction(
@@ -147,8 +148,8 @@ def test_a_time_after_everything_gives_the_stable_end_before_an_open_transaction
     hanging = Sender(broker.bootstrap, topic, transactional=True)
     hanging.begin()
     hanging.send(3, timestamp=5000)
-    assert log.offsets_at(topic, {0: 2000}) == {0: 5}
-    assert log.offsets_at(topic, {0: 500}) == {0: 0}
+    assert log.offsets_at(topic, {0: EpochMs(2000)}) == {0: 5}
+    assert log.offsets_at(topic, {0: EpochMs(500)}) == {0: 0}
 
 
 # --- the group

@@ -19,6 +19,7 @@ from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Fenced
 from wavestitch.contracts.maintenance import MaintenanceReport
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.local.broker import Broker
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.tables.stream_tables import StreamTables
@@ -42,11 +43,9 @@ def batch(whole: DeploymentRig, *, dies_after: str = "", **options: Any) -> dict
     return run_here(whole.deployment, STREAM, RunOptions(after_step=after_step, **options))
 
 
-def maintain(whole: DeploymentRig, *, now_ms: int | None = None, **changes: Any) -> MaintenanceReport:
+def maintain(whole: DeploymentRig, *, now: EpochMs | None = None, **changes: Any) -> MaintenanceReport:
     """Everything that may go goes at once."""
-    return maintain_stream(
-        whole.deployment, STREAM, apply=True, limits=limits(**changes), compact=no_spark, now_ms=now_ms
-    )
+    return maintain_stream(whole.deployment, STREAM, apply=True, limits=limits(**changes), compact=no_spark, now=now)
 
 
 def plans(whole: DeploymentRig) -> list[str]:
@@ -145,7 +144,7 @@ def test_a_plan_whose_head_was_expired_ends_fenced_and_goes(whole: DeploymentRig
         batch(whole, request=PlanRequest(PlanKind.BACKFILL, scope=Scope(first - 1, first + 1)))
     maintain(whole)
     assert stopped in plans(whole)
-    maintain(whole, now_ms=time.time_ns() // 1_000_000 + 2 * 3_600_000)
+    maintain(whole, now=EpochMs(time.time_ns() // 1_000_000 + 2 * 3_600_000))
     assert StreamTables.heads(whole.deployment.tables(STREAM))[-1].sequence > 1
     with pytest.raises(Fenced, match="left the table's history"):
         batch(whole, plan_id=stopped)
@@ -159,7 +158,7 @@ def test_an_abandoned_batch_is_fenced_and_its_offsets_are_read_by_the_next(whole
     sent = recordings(2)
     whole.send(cut(sent))
     plan_id = whole.plan().plan_id
-    whole.deployment.folder(STREAM, plan_id).abandon(who="ops", why="test", at_ms=0)
+    whole.deployment.folder(STREAM, plan_id).abandon(who="ops", why="test", at_ms=EpochMs(0))
     with pytest.raises(Fenced, match="abandoned by ops"):
         batch(whole, plan_id=plan_id)
     maintain(whole)

@@ -14,6 +14,7 @@ from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import held_states
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import parse_tag
+from wavestitch.contracts.quantities import Milliseconds
 from wavestitch.contracts.reasons import Reason
 from wavestitch.local.broker import Broker
 
@@ -84,7 +85,7 @@ def test_what_has_waited_too_long_expires_in_a_batch_of_its_own_and_a_late_chunk
     eventually(expired)
     assert "nothing" in whole.run()
     now = load_state(whole.deployment.tables(STREAM), topic_id="")
-    assert held_states(now.held, watermark_ms=now.head.watermark_ms, allowed_lateness_ms=1000) == [
+    assert held_states(now.held, watermark=now.head.watermark_ms, allowed_lateness=Milliseconds(1000)) == [
         Reason.INCOMPLETE
     ] * len(early)
     whole.send([last])

@@ -15,6 +15,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.position import Head, Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Stream
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.settings import MaintainLimits, load_settings
@@ -104,8 +105,8 @@ class Rig:
             base_sequence=head.sequence,
             base_snapshot=head.snapshot_id or 0,
             held_snapshot=None,
-            watermark_ms=0,
-            clock_ms=clock_ms,
+            watermark_ms=EpochMs(0),
+            clock_ms=EpochMs(clock_ms),
             scope=None,
             why={},
             mean_record_bytes=1.0,
@@ -117,7 +118,13 @@ class Rig:
 
     def maintain(self, *only: str, apply: bool = True, now_ms: int | None = None, **changes: Any) -> MaintenanceReport:
         report = maintain_stream(
-            self.deployment, STREAM, apply=apply, only=only, limits=limits(**changes), compact=no_spark, now_ms=now_ms
+            self.deployment,
+            STREAM,
+            apply=apply,
+            only=only,
+            limits=limits(**changes),
+            compact=no_spark,
+            now=None if now_ms is None else EpochMs(now_ms),
         )
         raise_failures([report])
         return report

@@ -39,6 +39,7 @@ from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import DataLost, Refused, StateUnknown, Terminal, Transient
 from wavestitch.contracts.errors import Fenced as FencedRun
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
+from wavestitch.contracts.quantities import EpochMs, Seconds
 from wavestitch.contracts.stream import Limits, Stream
 
 LOUD = (FencedRun, Refused, DataLost, Transient, StateUnknown, Killed)
@@ -93,9 +94,9 @@ class ProtocolMachine(ProducingMachine):
             name="waves",
             topic="waves",
             group="waves-batches",
-            allowed_lateness=60,
-            idle=30,
-            search_margin=60,
+            allowed_lateness=Seconds(60),
+            idle=Seconds(30),
+            search_margin=Seconds(60),
             on_reset=on_reset,
         )
         for to, odd in first:
@@ -165,7 +166,7 @@ class ProtocolMachine(ProducingMachine):
         to=st.one_of(
             st.sampled_from(["earliest", "previous", "head", "group", "latest", "new-topic"]).map(Target),
             st.dictionaries(st.integers(0, 2), st.integers(0, 12), min_size=1).map(lambda o: Target(offsets=o)),
-            st.integers(0, 300).map(lambda s: Target(time_ms=START_MS + s * 1000)),
+            st.integers(0, 300).map(lambda s: Target(time_ms=EpochMs(START_MS + s * 1000))),
         ),
         accept=st.booleans(),
         until=mostly_far,

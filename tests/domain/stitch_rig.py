@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 from spark_apps.assignment import write_assignment
 from tests.domain.landed_corpus import Sent, land, lay_out, no_chunk
 from wavestitch.contracts.assembly import ChunkFacts, assemble
+from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchResult, assign_waveforms
 from wavestitch.contracts.stream import Limits
 
 PLAN_ID = "f00dfeed" * 4
-LIMITS = Limits(max_clock_skew=100 * 365 * 86400)
+LIMITS = Limits(max_clock_skew=Seconds(100 * 365 * 86400))
 
 
 @dataclass

@@ -19,6 +19,7 @@ from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.ports import HeldRow, HeldStaging, StagedFile
 from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING, PUBLISHED
 from wavestitch.tables.stream_tables import StreamTables
@@ -115,7 +116,7 @@ def facts(
     return ChunkFacts(
         partition=partition,
         offset=offset,
-        timestamp_ms=1_767_614_400_000 + offset,
+        timestamp_ms=EpochMs(1_767_614_400_000 + offset),
         waveform_id=f"w{partition}",
         seq=offset,
         count=None,
@@ -165,7 +166,7 @@ def stage_held(tables: StreamTables, base: Head, rows: Sequence[HeldRow], *, clo
     decision = rows[0].held.decision
     counts = Counter(base.held.counts if base.held is not None else {})
     counts.update(r.held.reason.value for r in rows)
-    staging = HeldStaging("plan", decision, base.sequence + 1, dict(counts), clock_ms)
+    staging = HeldStaging("plan", decision, base.sequence + 1, dict(counts), EpochMs(clock_ms))
     return tables.stage_held(base.held, rows, staging=staging)
 
 

@@ -21,6 +21,7 @@ from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.errors import Fenced, GateClosed, NewerFormat, Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate
 
@@ -169,7 +170,7 @@ def test_on_disk_a_closed_gate_is_found_until_its_batch_is_abandoned(bench: Benc
     kept.chmod(0o600)
     kept.write_text("damaged")
     assert closed_gates(tmp_path, "ecg") == [plan], "a gate is closed however damaged the file that says so"
-    folder.abandon(who="ada", why="the sensor was off", at_ms=0)
+    folder.abandon(who="ada", why="the sensor was off", at_ms=EpochMs(0))
     assert closed_gates(tmp_path, "ecg") == []
 
 

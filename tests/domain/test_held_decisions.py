@@ -6,6 +6,7 @@ On the memory edges, by the product's own steps; all guarantees hold after every
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,12 +18,15 @@ from tests.memory.memory_log import MemoryLog
 from tests.memory.sight import look_around
 from wavestitch.batch.held_decision import carry_out, plan_held, step_publish, step_reassemble, step_validate
 from wavestitch.batch.held_waveforms import Selection, select_held
+from wavestitch.batch.history import history_of
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import Read
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
+from wavestitch.cli_held import held_selection
 from wavestitch.contracts.errors import BadInput, Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits, Stream
 
@@ -298,8 +302,8 @@ class TestPlanning:
         ("wanted", "ids"),
         [
             (Selection(source="other"), []),
-            (Selection(until_ms=T), []),
-            (Selection(since_ms=T), ["w"]),
+            (Selection(until_ms=EpochMs(T)), []),
+            (Selection(since_ms=EpochMs(T)), ["w"]),
             (Selection(reasons=frozenset({Reason.PARKED})), []),
             (Selection(decisions=frozenset({"none"})), []),
             (Selection(after="w"), []),
@@ -308,6 +312,17 @@ class TestPlanning:
     )
     def test_what_is_meant_is_selected(self, world: World, wanted: Selection, ids: list[str]) -> None:
         conflicting(world)
+        assert [w.waveform_id for w in select_held(world.bench.tables, world.stream, wanted)] == ids
+
+    @pytest.mark.parametrize(("since", "until", "ids"), [(0, 1, ["w"]), (1, 2, []), (-1, 0, [])])
+    def test_times_that_people_write_are_record_times(
+        self, world: World, since: int, until: int, ids: list[str]
+    ) -> None:
+        conflicting(world)
+        (one,) = select_held(world.bench.tables, world.stream, Selection())
+        first, end = (datetime.fromtimestamp(one.newest_ms // 1000 + s, UTC).isoformat() for s in (since, until))
+        history = history_of(MemoryEdges(world.bench, world.stream, T + 9, Carrying()))
+        wanted = held_selection(history, None, None, "", first, end, None, "")
         assert [w.waveform_id for w in select_held(world.bench.tables, world.stream, wanted)] == ids
 
     def test_a_reason_must_be_given(self, world: World) -> None:

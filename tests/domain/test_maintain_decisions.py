@@ -18,6 +18,7 @@ from wavestitch.contracts.maintenance import (
     StoredFile,
     TableState,
 )
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.maintain.what_goes import (
     FolderLimits,
@@ -43,20 +44,20 @@ def tables(draw: st.DrawFn) -> TableState:
         first_head(sequence=n + 1, decision=f"d{n}", snapshot_id=100 + n) if h else None for n, h in enumerate(is_head)
     ]
     main = [
-        SnapshotFacts(100 + n, t, "append" if h else "replace", h)
+        SnapshotFacts(100 + n, EpochMs(t), "append" if h else "replace", h)
         for n, (t, h) in enumerate(zip(times, heads, strict=True))
     ]
     tagged = draw(st.sets(st.sampled_from([s.snapshot_id for s in main])))
     return TableState("s.waveforms", tuple(reversed(main)), frozenset(tagged), 0, (), 0)
 
 
-limits = st.builds(SnapshotLimits, age_ms=ages, most=st.integers(1, 9), least=st.integers(1, 9), pinned_ms=ages)
+limits = st.builds(SnapshotLimits, age=ages, most=st.integers(1, 9), least=st.integers(1, 9), pinned=ages)
 
 
 @given(table=tables(), limits=limits, recorded=st.sets(st.integers(0, 11)))
 def test_what_stays_is_an_unbroken_beginning_of_main_with_the_newest_head(table, limits, recorded):
     known = {(n + 1, f"d{n}") for n in recorded}
-    going, _ = snapshots_to_expire(table, limits=limits, now_ms=NOW, recorded=known)
+    going, _ = snapshots_to_expire(table, limits=limits, now=EpochMs(NOW), recorded=known)
     ids = [s.snapshot_id for s in table.main]
     stay = [i for i in ids if i not in going]
     untagged = [i for i in stay if i not in table.protected]
@@ -75,7 +76,7 @@ def test_what_stays_is_an_unbroken_beginning_of_main_with_the_newest_head(table,
 @given(table=tables(), limits=limits)
 def test_with_all_recorded_no_more_stays_than_was_asked_for_but_the_way_to_the_newest_head(table, limits):
     known = {(s.head.sequence, s.head.decision) for s in table.main if s.head}
-    going, kept = snapshots_to_expire(table, limits=limits, now_ms=NOW, recorded=known)
+    going, kept = snapshots_to_expire(table, limits=limits, now=EpochMs(NOW), recorded=known)
     newest = next(n for n, s in enumerate(table.main) if s.head is not None)
     stay = [s for s in table.main if s.snapshot_id not in going and s.snapshot_id not in table.protected]
     assert len(stay) <= max(limits.most, limits.least, newest + 1)
@@ -98,7 +99,7 @@ def test_of_a_batch_that_may_still_commit_nothing_goes(found, finished, given_up
         history |= {plan_id} if recorded else set()
         projected |= {plan_id} if stands else set()
     payload_goes, all_goes = folders_to_clear(
-        folders, limits=FolderLimits(finished, given_up), now_ms=NOW, in_history=history, projected=projected
+        folders, limits=FolderLimits(finished, given_up), now=EpochMs(NOW), in_history=history, projected=projected
     )
     state_of = {f.plan_id: state for f, state in folders}
     for f in payload_goes:
@@ -131,21 +132,21 @@ names = st.sampled_from(
 @given(names=st.sets(names), named=st.sets(names), age=st.dictionaries(names, st.integers(0, 100)))
 def test_a_named_staged_foreign_or_young_file_is_never_taken_for_an_orphan(names, named, age):
     files = [StoredFile(f"/t/{n}", 1, NOW - age.get(n, 50)) for n in names]
-    found = unreferenced(files, named={f"/t/{n}" for n in named}, under_way=[PLAN], modified_before_ms=NOW - 50)
+    found = unreferenced(files, named={f"/t/{n}" for n in named}, under_way=[PLAN], modified_before=EpochMs(NOW - 50))
     gone = {f.path.removeprefix("/t/") for f in found}
     assert not gone & named
     assert not gone & {"notes.txt", f"{PLAN[:16]}-1-2.parquet", f".{PLAN[:16]}x.tmp"}
     assert all(age.get(n, 50) >= 50 for n in gone)
     assert ".a.parquet.crc" not in gone or "a.parquet" not in named
-    without = unreferenced(files, named={f"/t/{n}" for n in named}, under_way=[], modified_before_ms=NOW - 50)
+    without = unreferenced(files, named={f"/t/{n}" for n in named}, under_way=[], modified_before=EpochMs(NOW - 50))
     assert {f.path for f in found} <= {f.path for f in without}
 
 
 @given(seen=st.dictionaries(st.sampled_from("abcd"), ages), age=ages)
 def test_a_file_goes_only_after_it_was_known_to_be_unreferenced_for_the_whole_age(seen, age):
-    files = [StoredFile(p, 1, 0) for p in "abc"]
+    files = [StoredFile(p, 1, EpochMs(0)) for p in "abc"]
     first = {p: NOW - a for p, a in seen.items()}
-    going, waiting = long_unreferenced(files, first_seen=first, now_ms=NOW, age_ms=age)
+    going, waiting = long_unreferenced(files, first_seen=first, now=EpochMs(NOW), age=age)
     assert {f.path for f in going} | set(waiting) == set("abc")
     for f in going:
         assert NOW - first.get(f.path, NOW) >= age

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.domain.maintenance_rig import STREAM, Rig
 from tests.domain.table_rows import facts, held_row, payloads, published_row, write_landing
 from wavestitch.batch.stream_state import load_state
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.tables.read_waveforms import read_waveforms
 
 SOME = st.lists(
@@ -54,7 +55,7 @@ class History:
             clock = 0 if what == "stale" else 10**15
             self.plans.append(self.rig.plan(self.rig.tables.head(), clock_ms=clock, nonce=str(len(self.plans))).plan_id)
         elif what == "abandon" and self.plans:
-            self.rig.deployment.folder(STREAM, self.plans.pop()).abandon(who="ops", why="?", at_ms=0)
+            self.rig.deployment.folder(STREAM, self.plans.pop()).abandon(who="ops", why="?", at_ms=EpochMs(0))
         elif what == "junk":
             (self.rig.tables.data_folder() / f"junk-{len(self.plans)}.parquet").write_bytes(b"x")
 

@@ -10,10 +10,11 @@ from tests.memory.memory_log import MemoryLog, Visibility
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.stream import Stream
 
 START_MS = 1_767_614_400_000
-STREAM = Stream(name="ecg", topic="waves", group="g", search_margin=60)
+STREAM = Stream(name="ecg", topic="waves", group="g", search_margin=Seconds(60))
 MINUTE = 60_000
 
 

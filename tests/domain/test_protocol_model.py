@@ -19,6 +19,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, Tag
 from wavestitch.contracts.protocol import check_fence, may_project, reconcile
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 
@@ -108,8 +109,8 @@ def plan_of(*, ingest: bool, generation: int, start: int, end: int) -> Plan:
         base_sequence=0,
         base_snapshot=1,
         held_snapshot=None,
-        watermark_ms=0,
-        clock_ms=START_MS,
+        watermark_ms=EpochMs(0),
+        clock_ms=EpochMs(START_MS),
         scope=None,
         why={},
         mean_record_bytes=1.0,
@@ -159,7 +160,7 @@ def test_deciding_follows_the_model() -> None:
         head = head_of(model.Head(1, 1, start, published, frozenset()))
         decided = decide(
             plan_of(ingest=ingest, generation=1, start=start, end=end),
-            Evidence(facts[start:end], {0: START_MS}, everything),
+            Evidence(facts[start:end], {0: EpochMs(START_MS)}, everything),
             head=head,
             held=[HeldChunk(facts[o]._replace(carried=True), Reason.OPEN, "", "d", 1) for o in sorted(held)],
             published={

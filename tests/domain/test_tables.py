@@ -21,6 +21,7 @@ from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.maintain.what_goes import unreferenced
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.stored_table import StoredTable
@@ -70,7 +71,7 @@ class TestHead:
     def test_a_head_comes_back_as_it_was_committed(self, tables):
         new = first_head(
             kind=HeadKind.REWIND,
-            positions={0: Position(7, 1_700_000_000_123, 4), 11: Position(2**40)},
+            positions={0: Position(7, EpochMs(1_700_000_000_123), 4), 11: Position(2**40)},
             plan_id="p" * 32,
             decision="d" * 32,
             watermark_ms=1_700_000_000_000,
@@ -116,7 +117,7 @@ class TestHead:
         left = [f for f in stored_files(tmp_path) if f.path not in before]
         named, now_ms = named_files(tables.waveforms()), left[-1].modified_ms
         assert left
-        assert unreferenced(left, named=named, under_way=(), modified_before_ms=now_ms) == left
+        assert unreferenced(left, named=named, under_way=(), modified_before=now_ms) == left
         assert tables.head() == two
 
     def test_of_processes_that_commit_on_the_same_head_exactly_one_wins(self, settings, tmp_path):

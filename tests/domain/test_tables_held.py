@@ -27,6 +27,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Altered, Terminal
 from wavestitch.contracts.held import HeldLook, effective_held
 from wavestitch.contracts.ports import HeldRow
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING
 from wavestitch.tables.catalog import CatalogSettings
@@ -284,7 +285,7 @@ class TestLooks:
     def test_what_waits_is_found_without_opening_a_file_of_junk(self, full, monkeypatch):
         opened = self.opened(monkeypatch)
         since = facts(0, 350, b"x").timestamp_ms
-        found = full.held(full.head().held, HeldLook(open_since_ms=since))
+        found = full.held(full.head().held, HeldLook(open_since=since))
         assert {h.chunk.waveform_id for h in found} == {"w3", "w4", "w5"}
         assert len(set(opened)) == 3
 
@@ -303,7 +304,9 @@ class TestLooks:
     def test_nothing_is_opened_where_a_batch_touches_nothing(self, full, monkeypatch):
         opened = self.opened(monkeypatch)
         look = HeldLook(
-            open_since_ms=1 << 60, ids=frozenset({"new"}), coordinates=frozenset({(TOPIC_ID, p, 5000) for p in (0, 1)})
+            open_since=EpochMs(1 << 60),
+            ids=frozenset({"new"}),
+            coordinates=frozenset({(TOPIC_ID, p, 5000) for p in (0, 1)}),
         )
         assert full.held(full.head().held, look) == []
         assert opened == []
@@ -339,7 +342,9 @@ def branches(tables: StreamTables) -> list[str]:
 class TestHistory:
     def test_rows_come_back_newest_first_and_once(self, tables):
         rows = [
-            BatchRow("p", f"d{n}", n, 1, "ingest", "ecg", 1_767_614_400_000 + n, [[0, 1, 2]], counts={"read": n})
+            BatchRow(
+                "p", f"d{n}", n, 1, "ingest", "ecg", EpochMs(1_767_614_400_000 + n), [[0, 1, 2]], counts={"read": n}
+            )
             for n in range(4)
         ]
         tables.append_batches(rows[:2])

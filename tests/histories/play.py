@@ -27,6 +27,7 @@ from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Unbalanced, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import EpochMs, Seconds
 from wavestitch.contracts.stream import Limits, Reading, Stream
 
 STOPPED = re.compile(r"--plan (\S+) --gate accept")
@@ -50,9 +51,9 @@ class Play(Producing):
             group="waves-batches",
             on_reset=self.random.choice(["adopt", "adopt", "refuse"]),  # type: ignore[arg-type]
             on_closed_gate=self.random.choice(["stop", "stop", "park"]),  # type: ignore[arg-type]
-            allowed_lateness=60,
-            idle=30,
-            search_margin=60,
+            allowed_lateness=Seconds(60),
+            idle=Seconds(30),
+            search_margin=Seconds(60),
             reading=Reading(min_slice=self.random.choice([1, 2, 256])),
         )
         self.runs: list[Steps] = []
@@ -179,7 +180,7 @@ class Play(Producing):
                 [
                     *map(Target, WORDS),
                     Target(offsets={p: self.random.randint(at.log_start, at.end)}),
-                    Target(time_ms=START_MS + self.random.randint(0, 300) * 1000),
+                    Target(time_ms=EpochMs(START_MS + self.random.randint(0, 300) * 1000)),
                     rewind_target(self.random.choice(["earliest", "latest", "previous"]), str(p)),
                     rewind_target(f"{p}:{self.random.choice(['earliest', 'latest', 'head', 'group'])}"),
                 ]

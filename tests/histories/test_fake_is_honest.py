@@ -28,6 +28,7 @@ from tests.histories.scenes import (
 from tests.memory.memory_log import MemoryLog, Visibility, _Partition
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.position import GroupOffset, Position, Tag
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.local.broker import Broker, run_kafka_tool
 
 TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", 3, 14).encode()
@@ -73,7 +74,7 @@ def an_open_transaction_at_the_end(scene: Scene) -> Iterator[Step]:
     yield from everything(scene)
     yield "up to the stable end", lambda: scene.read(0, 4)
     yield "beyond it", lambda: scene.read(0, 7)
-    yield "a time behind the stable end", lambda: scene.log.offsets_at(scene.topic, {0: START_MS + 4000})
+    yield "a time behind the stable end", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS + 4000)})
     scene.send(2, at_ms=6000)
     yield "another producer goes on", lambda: scene.log.ends(scene.topic, [0])
     scene.end(Visibility.COMMITTED)
@@ -89,10 +90,10 @@ def retention(scene: Scene) -> Iterator[Step]:
     yield "from where it begins", lambda: scene.read(4, 10)
     yield "below where it begins", lambda: scene.read(2, 10)
     yield "all of it gone", lambda: scene.read(0, 3)
-    yield "a time before", lambda: scene.log.offsets_at(scene.topic, {0: START_MS})
+    yield "a time before", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS)})
     scene.delete_before(10)
     yield "empty again", lambda: scene.log.ends(scene.topic, [0])
-    yield "a time of nothing", lambda: scene.log.offsets_at(scene.topic, {0: START_MS})
+    yield "a time of nothing", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS)})
     scene.send(1)
     yield "and on", lambda: scene.read(10, 11)
 
@@ -141,9 +142,9 @@ def offsets_by_time(scene: Scene) -> Iterator[Step]:
         yield f"{at_ms} ms", lambda asked=asked: scene.log.offsets_at(scene.topic, asked)  # type: ignore[misc]
     scene.begin(2, at_ms=200)
     scene.end(Visibility.ABORTED)
-    yield "what was aborted has its time", lambda: scene.log.offsets_at(scene.topic, {0: START_MS + 150})
-    yield "so has its marker", lambda: scene.log.offsets_at(scene.topic, {0: START_MS + 300})
-    yield "and nothing is later", lambda: scene.log.offsets_at(scene.topic, {0: 4_000_000_000_000})
+    yield "what was aborted has its time", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS + 150)})
+    yield "so has its marker", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS + 300)})
+    yield "and nothing is later", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(4_000_000_000_000)})
 
 
 @scenario()
@@ -161,10 +162,10 @@ def what_is_not_there(scene: Scene) -> Iterator[Step]:
     log = scene.log
     yield "no topic", lambda: log.topic("no-such-topic")
     yield "no topic's ends", lambda: log.ends("no-such-topic", [0])
-    yield "no topic's times", lambda: log.offsets_at("no-such-topic", {0: 0})
+    yield "no topic's times", lambda: log.offsets_at("no-such-topic", {0: EpochMs(0)})
     yield "no topic's group", lambda: log.group_offsets(scene.group, "no-such-topic", [0])
     yield "no partition's ends", lambda: log.ends(scene.topic, [0, 7])
-    yield "no partition's times", lambda: log.offsets_at(scene.topic, {0: 0, 7: 0})
+    yield "no partition's times", lambda: log.offsets_at(scene.topic, {0: EpochMs(0), 7: EpochMs(0)})
     yield "no partition's group", lambda: log.group_offsets(scene.group, scene.topic, [0, 7])
     yield "nothing asked", lambda: (log.ends(scene.topic, []), log.offsets_at(scene.topic, {}))
 

@@ -17,6 +17,7 @@ from tests.deployment_rig import STREAM, DeploymentRig
 from tests.hostile.kind import DUPLICATE, PUBLISHED, VALUE, Kind, Record, sealed
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import held_states
+from wavestitch.contracts.quantities import Seconds, milliseconds
 from wavestitch.contracts.reasons import Reason
 
 
@@ -67,7 +68,8 @@ def held_records(whole: DeploymentRig, *, allowed_lateness_s: int) -> dict[tuple
     """What is held, by partition and offset, bytes included."""
     tables = whole.deployment.tables(STREAM)
     now = load_state(tables, topic_id=whole.deployment.log.topic(whole.topic).topic_id)
-    states = held_states(now.held, watermark_ms=now.head.watermark_ms, allowed_lateness_ms=allowed_lateness_s * 1000)
+    lateness = milliseconds(Seconds(allowed_lateness_s))
+    states = held_states(now.held, watermark=now.head.watermark_ms, allowed_lateness=lateness)
     topic_id = whole.deployment.log.topic(whole.topic).topic_id
     names = [h.chunk._replace(topic_id=topic_id).key for h in now.held]
     path = whole.folder / "held-for-the-test.arrow"

@@ -37,6 +37,7 @@ from wavestitch.contracts.errors import BadInput, Fenced, Transient
 from wavestitch.contracts.held import PublishedChunk
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.contracts.stream import Stream
@@ -115,8 +116,8 @@ class MemoryEdges:
     def code_version(self) -> str:
         return "test"
 
-    def clock_ms(self) -> int:
-        return self.now_ms
+    def clock_ms(self) -> EpochMs:
+        return EpochMs(self.now_ms)
 
     def seconds(self) -> float:
         return 0.0
@@ -216,7 +217,7 @@ class MemoryEdges:
         self.bench.landed_records.setdefault(name, tuple(records))
         self.bench.tell("read", plan_id=plan.plan_id, wanted=wanted, offsets=[r.offset for r in records])
         seen_ms = records[-1].timestamp_ms if records else None
-        return LandedSlice(*wanted, name, 0, "", "", len(records), 0, seen_ms, holes)
+        return LandedSlice(*wanted, name, 0, "", "", len(records), 0, EpochMs(seen_ms), holes)
 
     def _facts(self, landed: LandedSlice, file: int) -> list[ChunkFacts]:
         records = self.bench.landed_records[str(landed.file)]

@@ -120,9 +120,9 @@ class MemoryLog(Edge):
             found = {p: self._partition(topic, p) for p in partitions}
             return {p: PartitionEnds(at.log_start, at.stable_end, at.end, 0) for p, at in found.items()}
 
-    def offsets_at(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, int]:
+    def offsets_at(self, topic: str, times: Mapping[int, int]) -> dict[int, int]:
         with self.act("log.offsets_at", error=Transient):
-            return {p: self._offset_at(self._partition(topic, p), t) for p, t in times_ms.items()}
+            return {p: self._offset_at(self._partition(topic, p), t) for p, t in times.items()}
 
     def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
         with self.act("log.probe", error=Transient):

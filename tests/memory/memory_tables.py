@@ -119,12 +119,12 @@ class MemoryTables(Edge):
             if look.everything:
                 return rows
             ids = set(look.ids)
-            if look.open_since_ms is not None:
+            if look.open_since is not None:
                 ids |= {
                     r.chunk.waveform_id
                     for r in rows
                     if r.reason is Reason.OPEN
-                    and r.chunk.timestamp_ms >= look.open_since_ms
+                    and r.chunk.timestamp_ms >= look.open_since
                     and r.chunk.waveform_id is not None
                 }
             return [

@@ -21,6 +21,7 @@ from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import is_plain
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.maintenance import ActionReport, Footprint, MaintenanceReport
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 
 # What rich writes of its own to a terminal: colours, and nothing else.
@@ -29,7 +30,7 @@ Show = Callable[[], None]
 
 
 def held(text: str) -> HeldChunk:
-    facts = ChunkFacts(0, 1, 2, text, 0, 1, 0, 2, text, None, b"", None, text, carried=True)
+    facts = ChunkFacts(0, 1, EpochMs(2), text, 0, 1, 0, 2, text, None, b"", None, text, carried=True)
     return HeldChunk(facts, Reason.CONFLICT, text, "d", 1)
 
 
@@ -41,7 +42,7 @@ def row(text: str) -> BatchRow:
         generation=1,
         kind=text,
         stream=text,
-        committed_ms=1_767_225_600_000,
+        committed_ms=EpochMs(1_767_225_600_000),
         reasons={text: 1},
         waveforms={"published": 2},
         seconds={"read": 1.0},

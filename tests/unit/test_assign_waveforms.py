@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from wavestitch.contracts.assembly import Assembly, ChunkFacts
 from wavestitch.contracts.chunk_header import Metadata
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stitch_job import (
     StitchJob,
@@ -34,7 +35,9 @@ RESULT = StitchResult(
 
 def whole(waveform_id: str, *, size: int = 100, day: int = 0, file: int = 0, row: int = 0) -> Assembly:
     metadata = Metadata("s", "c", day * DAY_NS + 5, 500.0, "i16le", "mV", 1.0, 0.0, None)
-    chunk = ChunkFacts(0, row, 0, waveform_id, 0, 1, 7, size, "{}", None, bytes(32), None, None, file=file, row=row)
+    chunk = ChunkFacts(
+        0, row, EpochMs(0), waveform_id, 0, 1, 7, size, "{}", None, bytes(32), None, None, file=file, row=row
+    )
     return Assembly(waveform_id, (chunk,), (), (), None, "", metadata)
 
 

@@ -21,6 +21,7 @@ from wavestitch.contracts.batch_size import (
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Limits, Stream
 
 START_MS = 1_767_614_400_000
@@ -104,7 +105,7 @@ def planned(log: MemoryLog, tables: MemoryTables, *, stops: list[ReaderStop] | N
         PlanRequest(),
         log=log,
         tables=tables,
-        clock_ms=START_MS,
+        clock_ms=EpochMs(START_MS),
         nonce="n",
         code_version="test",
         stops=stops or [],

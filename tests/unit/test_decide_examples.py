@@ -20,6 +20,7 @@ from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, Seconds
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 
@@ -36,7 +37,7 @@ def chunk(name: str, *, at: int = T, carried: bool = False, reason: Reason | Non
     return ChunkFacts(
         partition=0,
         offset=int(offset),
-        timestamp_ms=at,
+        timestamp_ms=EpochMs(at),
         waveform_id=waveform_id,
         seq=int(seq.rstrip("!")),
         count=2,
@@ -73,11 +74,11 @@ def made(
     for h in was:
         counts[h.reason.value] = counts.get(h.reason.value, 0) + 1
     mark = HeldMark(1, len(was), 0, "", counts)
-    head = Head(1, 1, HeadKind.INGEST, "topic", {0: Position(0)}, watermark_ms=watermark, held=mark)
+    head = Head(1, 1, HeadKind.INGEST, "topic", {0: Position(0)}, watermark_ms=EpochMs(watermark), held=mark)
     plan = Plan(
         plan_id="p",
         kind=PlanKind.INGEST if choice is None else PlanKind.HELD,
-        stream=Stream(name="ecg", topic="t", group="g", allowed_lateness=LATENESS_S),
+        stream=Stream(name="ecg", topic="t", group="g", allowed_lateness=Seconds(LATENESS_S)),
         topic_id="topic",
         partitions=1,
         ranges=(),
@@ -88,8 +89,8 @@ def made(
         base_sequence=1,
         base_snapshot=1,
         held_snapshot=1,
-        watermark_ms=watermark,
-        clock_ms=T + 3_600_000,
+        watermark_ms=EpochMs(watermark),
+        clock_ms=EpochMs(T + 3_600_000),
         scope=None,
         why={},
         mean_record_bytes=1.0,
@@ -194,8 +195,8 @@ def test_an_open_waveform_is_taken_up_until_its_deadline_has_passed(passed: int,
 
 def test_the_deadline_is_that_of_the_newest_open_chunk() -> None:
     rows = [held("w/0@1", OPEN, at=T), held("w/1@2", OPEN, at=T + 5), held("w/1@3", CONFLICT, at=T + 9)]
-    assert open_deadlines(rows, allowed_lateness_ms=100) == {"w": T + 105}
-    assert open_deadlines(rows[::-1], allowed_lateness_ms=100) == {"w": T + 105}
+    assert open_deadlines(rows, allowed_lateness=Milliseconds(100)) == {"w": T + 105}
+    assert open_deadlines(rows[::-1], allowed_lateness=Milliseconds(100)) == {"w": T + 105}
 
 
 def test_the_next_head_keeps_the_record_time_of_what_was_read_last() -> None:

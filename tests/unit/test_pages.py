@@ -10,6 +10,7 @@ from tests.security.seen_tags import tags_and_links
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.ui.docs_files import find_page
 from wavestitch.ui.pages import batch_page, note_page, overview_page
 
@@ -22,7 +23,7 @@ ROW = BatchRow(
     generation=1,
     kind="ingest",
     stream="ecg",
-    committed_ms=1_767_225_600_000,
+    committed_ms=EpochMs(1_767_225_600_000),
     counts={"read": 12345},
     partitions={"0": {"planned": 5, "read": 5}},
     reasons={HOSTILE: 1},

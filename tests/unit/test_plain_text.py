@@ -19,6 +19,7 @@ from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.errors import BadInput, Transient, error_from_json
 from wavestitch.contracts.harmless import for_html, for_markdown, for_spreadsheet, harmless, harmless_lines, is_plain
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person, said_by_person
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Stream
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
@@ -100,7 +101,7 @@ def refused_reasons(tmp_path: Path) -> dict[str, Callable[[str], object]]:
     return {
         "gate": lambda why: check_gate("park", why),
         "rewind": lambda why: plan_rewind(stream, Target(word="end"), log=nobody, tables=nobody, who="me", why=why),
-        "abandon": lambda why: WorkFolder(tmp_path, "ecg", "0" * 32).abandon(who="me", why=why, at_ms=0),
+        "abandon": lambda why: WorkFolder(tmp_path, "ecg", "0" * 32).abandon(who="me", why=why, at_ms=EpochMs(0)),
     }
 
 

@@ -12,6 +12,7 @@ from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind, Scope, plan_from_json
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage, receipt_from_json
 from wavestitch.contracts.stream import parse_stream
 
@@ -29,14 +30,14 @@ def make_plan(**changes: object) -> Plan:
         partitions=2,
         ranges=(OffsetRange(0, 5, 9),),
         units=((OffsetRange(0, 5, 7),), (OffsetRange(0, 7, 9),)),
-        positions={0: Position(5, 7, None), 1: Position(0)},
+        positions={0: Position(5, EpochMs(7), None), 1: Position(0)},
         ends={0: Position(9), 1: Position(0)},
         generation=3,
         base_sequence=8,
         base_snapshot=123456789012345678,
         held_snapshot=None,
-        watermark_ms=5,
-        clock_ms=9,
+        watermark_ms=EpochMs(5),
+        clock_ms=EpochMs(9),
         scope=Scope(1, 2),
         why={0: "because"},
         mean_record_bytes=1.5,
@@ -48,7 +49,7 @@ def make_plan(**changes: object) -> Plan:
 
 def landed(start: int, end: int, **changes: object) -> LandedSlice:
     found = LandedSlice(
-        0, start, end, f"slice-p0-{start}-{end}-{DIGEST}.arrow", 10, DIGEST, DIGEST, end - start, 8, 1, []
+        0, start, end, f"slice-p0-{start}-{end}-{DIGEST}.arrow", 10, DIGEST, DIGEST, end - start, 8, EpochMs(1), []
     )
     return replace(found, **changes)  # type: ignore[arg-type]
 

@@ -15,6 +15,7 @@ from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import EpochMs
 
 DAY = (datetime(2026, 1, 30, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC))
 EMPTY: dict[str, Any] = {"offsets": None, "interval": None, "plan_id": None}
@@ -133,8 +134,8 @@ def test_a_gate_is_only_opened_with_a_reason() -> None:
         ("earliest", Target(word="earliest")),
         (" new-topic ", Target(word="new-topic")),
         ("0:100,1:250", Target(offsets={0: 100, 1: 250})),
-        ("2026-01-31T12:00:00Z", Target(time_ms=1_769_860_800_000)),
-        ("2026-01-31 12:00:00Z", Target(time_ms=1_769_860_800_000)),
+        ("2026-01-31T12:00:00Z", Target(time_ms=EpochMs(1_769_860_800_000))),
+        ("2026-01-31 12:00:00Z", Target(time_ms=EpochMs(1_769_860_800_000))),
     ],
 )
 def test_a_rewind_goes_to_a_word_a_time_or_offsets(to: str, target: Target) -> None:

@@ -23,16 +23,17 @@ from wavestitch.contracts.position import (
     is_ours,
     parse_tag,
 )
+from wavestitch.contracts.quantities import EpochMs, Milliseconds
 
 HEAD = Head(
     sequence=7,
     generation=2,
     kind=HeadKind.INGEST,
     topic_id="AAAA",
-    positions={0: Position(12, 99, 3), 11: Position(0)},
+    positions={0: Position(12, EpochMs(99), 3), 11: Position(0)},
     plan_id="ab" * 16,
     decision="cd" * 16,
-    watermark_ms=1234,
+    watermark_ms=EpochMs(1234),
     skipped=(OffsetRange(0, 3, 5),),
     mean_record_bytes=65536.5,
     note="a note, with ünicode",
@@ -143,8 +144,8 @@ def test_what_is_not_our_tag_is_foreign(text: str | None) -> None:
 
 
 def watermark(seen: list[int | None], *, previous: int = 0, clock: int = 1_000_000, idle: int = 1000) -> int:
-    positions = {p: Position(1, ms) for p, ms in enumerate(seen)}
-    return advance_watermark(positions, previous_ms=previous, clock_ms=clock, idle_ms=idle)
+    positions = {p: Position(1, EpochMs(ms)) for p, ms in enumerate(seen)}
+    return advance_watermark(positions, previous_ms=EpochMs(previous), clock_ms=EpochMs(clock), idle=Milliseconds(idle))
 
 
 def test_the_watermark_is_the_least_of_the_active_partitions() -> None:

@@ -27,6 +27,7 @@ from wavestitch.contracts.compaction import (
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.plan import PLANS
 from wavestitch.contracts.position import HEADS
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import RECEIPTS
 from wavestitch.contracts.stitch_job import STITCH_JOBS, STITCH_REPORTS, StitchJob, StitchReport
 from wavestitch.contracts.verdict import CLOSED_GATES, VERDICTS, ClosedGate, Verdict
@@ -42,7 +43,7 @@ KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "stitch report": (STITCH_REPORTS, StitchReport("p", ())),
     "compaction job": (COMPACTION_JOBS, CompactionJob("c", {"t": {"a": "b"}})),
     "compaction report": (COMPACTION_REPORTS, CompactionReport((Compacted("t", 1, 2, 3, 4),))),
-    "row of the history": (BATCH_ROWS, BatchRow("p", "d", 1, 2, "ingest", "s", 3, reading={"0": [1, 0.5]})),
+    "row of the history": (BATCH_ROWS, BatchRow("p", "d", 1, 2, "ingest", "s", EpochMs(3), reading={"0": [1, 0.5]})),
 }
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -15,6 +15,7 @@ from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.protocol import named
+from wavestitch.contracts.quantities import BEGINNING, Milliseconds, after, before, epoch_ms, milliseconds
 from wavestitch.contracts.stream import Stream
 
 
@@ -103,11 +104,11 @@ def _located(
     stream: Stream, scope: Scope, topic: TopicView, ends: Mapping[int, PartitionEnds], log: Log
 ) -> tuple[list[OffsetRange], dict[int, str]]:
     """Where the interval's records lie, by record time, with the stream's search_margin on both sides."""
-    margin = stream.search_margin * 1000
-    first = scope.start_ns // 1_000_000 - margin
-    last = -(-scope.end_ns // 1_000_000) + margin
-    starts = log.offsets_at(topic.name, {p: max(first, 0) for p in topic.partitions})
-    stops = log.offsets_at(topic.name, {p: max(last, 0) for p in topic.partitions})
+    margin = milliseconds(stream.search_margin)
+    first = max(before(epoch_ms(scope.start_ns), margin), BEGINNING)
+    last = max(after(epoch_ms(scope.end_ns - 1), Milliseconds(margin + 1)), BEGINNING)
+    starts = log.offsets_at(topic.name, dict.fromkeys(topic.partitions, first))
+    stops = log.offsets_at(topic.name, dict.fromkeys(topic.partitions, last))
     ranges = []
     for p in topic.partitions:
         start = max(starts[p], ends[p].log_start)

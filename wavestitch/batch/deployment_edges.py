@@ -33,6 +33,7 @@ from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.plain_text import harmless
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log
+from wavestitch.contracts.quantities import EpochMs, epoch_ms
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
@@ -118,8 +119,8 @@ class DeploymentEdges:
     def code_version(self) -> str:
         return code_version()
 
-    def clock_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+    def clock_ms(self) -> EpochMs:
+        return epoch_ms(time.time_ns())
 
     def seconds(self) -> float:
         return time.monotonic()

@@ -17,6 +17,7 @@ from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log, Tables
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import Verdict
@@ -57,7 +58,7 @@ class Edges(Protocol):
     @property
     def code_version(self) -> str: ...
 
-    def clock_ms(self) -> int: ...
+    def clock_ms(self) -> EpochMs: ...
 
     def seconds(self) -> float:
         """Of a clock that only goes forward, to measure with."""

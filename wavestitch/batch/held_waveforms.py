@@ -14,6 +14,7 @@ from wavestitch.contracts.assembly import ChunkFacts, assemble_waveform
 from wavestitch.contracts.chunk_header import Metadata, parse_metadata
 from wavestitch.contracts.held import HeldChunk, HeldLook, held_states
 from wavestitch.contracts.ports import Tables
+from wavestitch.contracts.quantities import EpochMs, milliseconds
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 
@@ -29,8 +30,8 @@ class Selection:
     ids: tuple[str, ...] = ()
     reasons: frozenset[Reason] = frozenset()
     source: str = ""
-    since_ms: int | None = None
-    until_ms: int | None = None
+    since_ms: EpochMs | None = None
+    until_ms: EpochMs | None = None
     decisions: frozenset[str] | None = None
     after: str = ""
 
@@ -59,7 +60,7 @@ class HeldWaveform:
         return sum(h.chunk.length for h in self.held)
 
     @property
-    def newest_ms(self) -> int:
+    def newest_ms(self) -> EpochMs:
         return max(h.chunk.timestamp_ms for h in self.held)
 
     @property
@@ -98,12 +99,12 @@ def _load(tables: Tables, stream: Stream, ids: Sequence[str]) -> list[HeldWavefo
     for h in now.held:
         if h.chunk.reason is None and h.chunk.waveform_id is not None:
             by_id.setdefault(h.chunk.waveform_id, []).append(h)
-    lateness_ms = stream.allowed_lateness * 1000
+    lateness = milliseconds(stream.allowed_lateness)
     return [
         HeldWaveform(
             i,
             tuple(by_id[i]),
-            tuple(held_states(by_id[i], watermark_ms=now.head.watermark_ms, allowed_lateness_ms=lateness_ms)),
+            tuple(held_states(by_id[i], watermark=now.head.watermark_ms, allowed_lateness=lateness)),
             i in now.published,
         )
         for i in sorted(by_id)

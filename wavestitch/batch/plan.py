@@ -23,6 +23,7 @@ from wavestitch.contracts.past_cost import RECENT, reading_weights
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import Log, PartitionEnds, Probe, Tables, TopicView
 from wavestitch.contracts.position import Head, Position, advance_watermark
+from wavestitch.contracts.quantities import EpochMs, milliseconds
 from wavestitch.contracts.stream import Stream
 
 __all__ = ["NothingToDo", "PlanRequest", "plan_batch", "recent_batches"]
@@ -41,7 +42,7 @@ def plan_batch(
     *,
     log: Log,
     tables: Tables,
-    clock_ms: int,
+    clock_ms: EpochMs,
     nonce: str,
     code_version: str,
     apply: bool = True,
@@ -188,7 +189,7 @@ def _nothing(
     ends: Mapping[int, PartitionEnds],
     tables: Tables,
     after: Mapping[int, Position],
-    clock_ms: int,
+    clock_ms: EpochMs,
 ) -> NothingToDo | None:
     """Why there is nothing to do; None where an empty batch still has open waveforms to expire."""
     if request.kind is not PlanKind.INGEST:
@@ -202,12 +203,11 @@ def _nothing(
             "look for it with kafka-transactions.sh find-hanging",
             partition=p,
         )
-    watermark = advance_watermark(after, previous_ms=head.watermark_ms, clock_ms=clock_ms, idle_ms=stream.idle * 1000)
-    lateness_ms = stream.allowed_lateness * 1000
-    waiting = load_state(
-        tables, topic_id=head.topic_id, look=HeldLook(open_since_ms=open_since(head, lateness_ms))
-    ).held
-    deadlines = open_deadlines(waiting, allowed_lateness_ms=lateness_ms)
+    watermark = advance_watermark(
+        after, previous_ms=head.watermark_ms, clock_ms=clock_ms, idle=milliseconds(stream.idle)
+    )
+    waiting = load_state(tables, topic_id=head.topic_id, look=HeldLook(open_since=open_since(head, stream))).held
+    deadlines = open_deadlines(waiting, allowed_lateness=milliseconds(stream.allowed_lateness))
     if any(head.watermark_ms <= due < watermark for due in deadlines.values()):
         return None
     if request.only is not None or request.until:

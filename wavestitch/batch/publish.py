@@ -20,6 +20,7 @@ from wavestitch.contracts.held_quota import check_quota, places_of
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
 from wavestitch.contracts.protocol import check_fence
+from wavestitch.contracts.quantities import EpochMs
 
 _TRIES = 10
 
@@ -43,7 +44,7 @@ class Audit:
     publishing began."""
 
     holes: Mapping[int, int]
-    committed_ms: int
+    committed_ms: EpochMs
     seconds: Mapping[str, float]
     sizes: Mapping[str, int]
     reading: Mapping[int, tuple[int, float]] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.protocol import check_fence
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
 from wavestitch.contracts.rows import INDEX_COLUMNS, STITCHED, texts_of
@@ -56,7 +57,7 @@ class Landed:
 
     files: list[str]
     chunks: list[ChunkFacts]
-    seen_ms: dict[int, int]
+    seen_ms: dict[int, EpochMs]
     holes: dict[int, int]
     payload_bytes: int
     seconds: float
@@ -79,7 +80,7 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
     slices = sorted((s for r in receipts for s in r.slices), key=lambda s: (s.partition, s.start))
     files: list[str] = []
     chunks: list[ChunkFacts] = []
-    seen: dict[int, int] = {}
+    seen: dict[int, EpochMs] = {}
     holes: dict[int, int] = defaultdict(int)
     reading: dict[int, tuple[int, float]] = {}
     for s in slices:

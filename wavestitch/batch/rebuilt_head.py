@@ -18,6 +18,7 @@ from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, HeadKind, Position, Tag, parse_tag
+from wavestitch.contracts.quantities import BEGINNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def rebuild_head(sight: Sight, remains: Remains, history: Sequence[BatchRow], *,
         topic_id=sight.topic.topic_id,
         positions=positions,
         skipped=(left.skipped if left is not None else ()) + skipped,
-        watermark_ms=left.watermark_ms if left is not None else 0,
+        watermark_ms=left.watermark_ms if left is not None else BEGINNING,
         note=note,
         held=remains.held,
     )

@@ -18,6 +18,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import said_by_person
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import epoch_ms
 
 Gate = Literal["stop", "accept", "park"]
 GATES: tuple[Gate, ...] = ("stop", "accept", "park")
@@ -120,7 +121,7 @@ def _part(where: str) -> Target:
 
 def _place(where: str) -> Target:
     if _DATE.match(where):
-        return Target(time_ms=parse_time(where) // 1_000_000)
+        return Target(time_ms=epoch_ms(parse_time(where)))
     if not _WORD.match(where):
         raise BadInput(f"{where!r} is not a place to go; allowed are {TARGETS}")
     return Target(word=where)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.ports import Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import GroupOffset, Head
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Stream
 
 TARGETS = (
@@ -33,7 +34,7 @@ class Target:
     """
 
     word: str = ""
-    time_ms: int | None = None
+    time_ms: EpochMs | None = None
     offsets: Mapping[int, int] | None = None
     parts: Mapping[int, Target] = field(default_factory=dict)
     only: frozenset[int] | None = None

@@ -12,6 +12,7 @@ from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.held import HeldLook, held_states
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import milliseconds
 from wavestitch.contracts.reasons import Reason
 
 _BATCHES = 15
@@ -72,15 +73,15 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         head = tables.head()
         if head is None:
             return StreamFacts(name, "no batch yet", stream.topic)
-        lateness_ms = stream.allowed_lateness * 1000
+        lateness = milliseconds(stream.allowed_lateness)
         # What waits is looked at; how much is held beside it is what the head says.
-        look = HeldLook(open_since_ms=open_since(head, lateness_ms))
+        look = HeldLook(open_since=open_since(head, stream))
         held = load_state(tables, topic_id=head.topic_id, look=look).held
         rows = tuple(whole_history(deployment.history(name), since=head.sequence - _BATCHES + 1))
         remarks = tuple(filter(None, (*tables.remarks(), said_of_junk(stream, head.held, rows))))
     except WavestitchError as error:
         return StreamFacts(name, error.message)
-    waiting = held_states(held, watermark_ms=head.watermark_ms, allowed_lateness_ms=lateness_ms).count(Reason.OPEN)
+    waiting = held_states(held, watermark=head.watermark_ms, allowed_lateness=lateness).count(Reason.OPEN)
     counts = head.held.counts if head.held is not None else {}
     all_held = sum(n for reason, n in counts.items() if reason != _DISCARDED)
     return StreamFacts(

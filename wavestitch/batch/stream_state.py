@@ -16,6 +16,8 @@ from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform, ef
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import EpochMs, before, milliseconds
+from wavestitch.contracts.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ def load_ground(tables: Tables, plan: Plan, chunks: Collection[ChunkFacts]) -> S
     ids = frozenset(c.waveform_id for c in chunks if c.waveform_id is not None)
     ids |= frozenset(plan.choice.ids if plan.choice is not None else ())
     look = HeldLook(
-        open_since_ms=open_since(head, plan.stream.allowed_lateness * 1000) if plan.expires else None,
+        open_since=open_since(head, plan.stream) if plan.expires else None,
         ids=ids,
         coordinates=frozenset((c.topic_id or plan.topic_id, c.partition, c.offset) for c in chunks),
     )
@@ -47,9 +49,9 @@ def load_state(tables: Tables, *, topic_id: str, look: HeldLook | None = None) -
     return _load(tables, _head(tables), chosen, topic_id=topic_id, ids=chosen.ids)
 
 
-def open_since(head: Head, allowed_lateness_ms: int) -> int:
-    """An open chunk with an older record time (ms) than this waits no more."""
-    return head.watermark_ms - allowed_lateness_ms
+def open_since(head: Head, stream: Stream) -> EpochMs:
+    """An open chunk with an older record time than this waits no more."""
+    return before(head.watermark_ms, milliseconds(stream.allowed_lateness))
 
 
 def _head(tables: Tables) -> Head:

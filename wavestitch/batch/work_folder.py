@@ -17,6 +17,7 @@ from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, Transient
 from wavestitch.contracts.plain_text import harmless, name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, plan_from_json
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import make_folder
 from wavestitch.write_once import digest_file, write_first
@@ -46,7 +47,7 @@ class WorkFolder:
             raise Transient(f"cannot make {self.path}: {error.strerror}; free or mount that disk") from None
         self.write("plan.json", plan.to_json())
 
-    def abandon(self, *, who: str, why: str, at_ms: int) -> None:
+    def abandon(self, *, who: str, why: str, at_ms: EpochMs) -> None:
         """Give the batch up on purpose: nobody carries it through any more, and maintenance may remove what it has."""
         reason = said_by_person(why, "the reason (why)")
         if not reason:
@@ -134,7 +135,7 @@ class Abandoned:
 
     who: str
     why: str
-    at_ms: int
+    at_ms: EpochMs
 
 
 _ABANDONED = Versioned(Abandoned, f"the file {ABANDONED}", "delete it, and abandon the batch again")

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from wavestitch.contracts.chunk_header import MAX_TIME_NS, Metadata, parse_metadata
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, apart, epoch_ms, milliseconds
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
@@ -33,7 +34,7 @@ class ChunkFacts(NamedTuple):
 
     partition: int
     offset: int
-    timestamp_ms: int
+    timestamp_ms: EpochMs
     waveform_id: str | None
     seq: int | None
     count: int | None  # type: ignore[assignment]  # shadows tuple.count, which nobody calls on a chunk
@@ -102,7 +103,7 @@ class Assembly:
         return sum(c.length for c in self.pieces)
 
     @property
-    def newest_ms(self) -> int:
+    def newest_ms(self) -> EpochMs:
         """Record time of the newest piece, ms: from here an open waveform's allowed lateness counts."""
         return max(c.timestamp_ms for c in self.pieces)
 
@@ -132,7 +133,7 @@ def assemble_waveform(
     for c in ordered:
         known = best.setdefault(c.identity, c)
         if known is not c:
-            nearer = not known.carried and _from_start_ms(c) < _from_start_ms(known)
+            nearer = not known.carried and _from_start(c) < _from_start(known)
             best[c.identity] = c if nearer else known
             repeats.append(known if nearer else c)
     pieces = list(best.values())
@@ -145,9 +146,9 @@ def assemble_waveform(
     return Assembly(waveform_id, tuple(pieces), tuple(repeats), lessons, reason, evidence, metadata, accepted)
 
 
-def _from_start_ms(c: ChunkFacts) -> int:
+def _from_start(c: ChunkFacts) -> Milliseconds:
     found = parse_metadata(c.meta or "")
-    return abs(found.start_time_ns // 1_000_000 - c.timestamp_ms) if isinstance(found, Metadata) else 0
+    return apart(epoch_ms(found.start_time_ns), c.timestamp_ms) if isinstance(found, Metadata) else Milliseconds(0)
 
 
 def _lessons(pieces: Sequence[ChunkFacts], repeats: Sequence[ChunkFacts]) -> tuple[ChunkFacts, ...]:
@@ -181,12 +182,12 @@ def _judge(
     if max(count or 0, len(pieces)) > limits.max_chunks:
         return Reason.TOO_LARGE, f"{max(count or 0, len(pieces))} chunks; allowed are {limits.max_chunks}"
     # By the nearest of all copies: a record time is whatever the sender of a repeat says.
-    start_ms = metadata.start_time_ns // 1_000_000
-    skew_ms = min(abs(start_ms - c.timestamp_ms) for c in copies)
-    if skew_ms > limits.max_clock_skew * 1000 and not accepted:
+    start = epoch_ms(metadata.start_time_ns)
+    skew = min(apart(start, c.timestamp_ms) for c in copies)
+    if skew > milliseconds(limits.max_clock_skew) and not accepted:
         return (
             Reason.IMPLAUSIBLE_TIME,
-            f"starts {skew_ms // 1000} s from its record time; allowed are {limits.max_clock_skew} s",
+            f"starts {skew // 1000} s from its record time; allowed are {limits.max_clock_skew} s",
         )
     if count is None:
         return Reason.OPEN, f"{len(pieces)} chunks here, and none says yet how many there are"

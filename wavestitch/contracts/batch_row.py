@@ -10,6 +10,7 @@ from types import MappingProxyType
 from wavestitch.contracts.decision import Decision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import BEGINNING, EpochMs
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.versioned import Versioned
 
@@ -28,7 +29,7 @@ class BatchRow:
     generation: int
     kind: str
     stream: str
-    committed_ms: int
+    committed_ms: EpochMs
     ranges: list[list[int]] = field(default_factory=list)
     slices: list[list[int]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -68,7 +69,7 @@ def describe_batch(
     decision: Decision,
     *,
     holes: Mapping[int, int],
-    committed_ms: int,
+    committed_ms: EpochMs,
     seconds: Mapping[str, float],
     sizes: Mapping[str, int],
     reading: Mapping[int, tuple[int, float]] = MappingProxyType({}),
@@ -124,6 +125,6 @@ def describe_head(head: Head, *, stream: str) -> BatchRow:
         generation=head.generation,
         kind=head.kind.value,
         stream=stream,
-        committed_ms=head.committed_ms or 0,
+        committed_ms=head.committed_ms or BEGINNING,
         note=head.note,
     )

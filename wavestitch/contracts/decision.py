@@ -18,6 +18,7 @@ from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.pending_decision import PendingDecision, blocked_by
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import before, milliseconds
 from wavestitch.contracts.reasons import Reason
 
 __all__ = ["ChunkFate", "Decision", "Evidence", "Hold", "Stitched", "check_balance", "decide"]
@@ -104,10 +105,10 @@ def _taken_up(
         chosen = [h for i in set(plan.choice.ids) & held.keys() for h in held[i]]
         restores = plan.choice.action is HeldAction.RESTORE
         return {h.key for h in chosen if (h.reason is Reason.DISCARDED) is restores}
-    since_ms = head.watermark_ms - plan.stream.allowed_lateness * 1000
+    since = before(head.watermark_ms, milliseconds(plan.stream.allowed_lateness))
     found: set[HeldKey] = set()
     for waveform_id, mine in held.items():
-        waits = plan.expires and any(h.reason is Reason.OPEN and h.chunk.timestamp_ms >= since_ms for h in mine)
+        waits = plan.expires and any(h.reason is Reason.OPEN and h.chunk.timestamp_ms >= since for h in mine)
         touched = waveform_id in read and (
             plan.scope is None or any(plan.scope.owns(_start_ns(c)) for c in read[waveform_id])
         )

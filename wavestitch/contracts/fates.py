@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Fate, Reason
 
 
@@ -45,7 +46,7 @@ class Evidence:
     """
 
     chunks: Sequence[ChunkFacts]
-    seen_ms: Mapping[int, int]
+    seen_ms: Mapping[int, EpochMs]
     stitched: Mapping[str, Stitched]
     failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     park: bool = False

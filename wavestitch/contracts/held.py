@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wavestitch.contracts.assembly import ChunkFacts, ChunkKey, Coordinate
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, after
 from wavestitch.contracts.reasons import Reason
 
 HeldKey = ChunkKey
@@ -69,12 +70,12 @@ class PublishedWaveform:
 class HeldLook:
     """Which held rows somebody needs; rows that are no chunks come with their coordinates only.
 
-    `open_since_ms`: all open waveforms with a chunk whose record time is not before this; None: no open ones beside
+    `open_since`: all open waveforms with a chunk whose record time is not before this; None: no open ones beside
     those asked for. `ids`: all valid chunks of these waveforms. `coordinates`: whatever is held from these places.
     `everything`: all rows, for whoever proves the table as a whole; never a batch.
     """
 
-    open_since_ms: int | None = None
+    open_since: EpochMs | None = None
     ids: frozenset[str] = frozenset()
     coordinates: frozenset[Coordinate] = frozenset()
     everything: bool = False
@@ -99,18 +100,18 @@ def _released(chunk: ChunkFacts, published: Mapping[str, PublishedWaveform]) -> 
     return chunk.reason is None and waveform is not None and waveform.has(chunk)
 
 
-def held_states(held: Sequence[HeldChunk], *, watermark_ms: int, allowed_lateness_ms: int) -> list[Reason]:
+def held_states(held: Sequence[HeldChunk], *, watermark: EpochMs, allowed_lateness: Milliseconds) -> list[Reason]:
     """What each held chunk is now: its reason, but incomplete where it is open and its deadline has passed."""
-    due = open_deadlines(held, allowed_lateness_ms=allowed_lateness_ms)
-    expired = {i for i, deadline in due.items() if watermark_ms > deadline}
+    due = open_deadlines(held, allowed_lateness=allowed_lateness)
+    expired = {i for i, deadline in due.items() if watermark > deadline}
     return [Reason.INCOMPLETE if h.reason is Reason.OPEN and h.chunk.waveform_id in expired else h.reason for h in held]
 
 
-def open_deadlines(held: Iterable[HeldChunk], *, allowed_lateness_ms: int) -> dict[str, int]:
+def open_deadlines(held: Iterable[HeldChunk], *, allowed_lateness: Milliseconds) -> dict[str, EpochMs]:
     """Per waveform held as open: the watermark (ms) above which it counts as incomplete."""
-    deadlines: dict[str, int] = {}
+    deadlines: dict[str, EpochMs] = {}
     for h in held:
         if h.reason is Reason.OPEN and h.chunk.waveform_id is not None:
-            due = h.chunk.timestamp_ms + allowed_lateness_ms
+            due = after(h.chunk.timestamp_ms, allowed_lateness)
             deadlines[h.chunk.waveform_id] = max(due, deadlines.get(h.chunk.waveform_id, due))
     return deadlines

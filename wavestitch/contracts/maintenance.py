@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import EpochMs
 
 
 class Stage(NamedTuple):
@@ -59,7 +60,7 @@ class BatchFolder:
     plan: Plan | None
     problem: str
     abandoned: bool
-    newest_ms: int
+    newest_ms: EpochMs
     files: int
     bytes: int
     payload_bytes: int
@@ -69,7 +70,7 @@ class SnapshotFacts(NamedTuple):
     """A snapshot in main's ancestry. `head` None: maintenance made it, or the table has no heads."""
 
     snapshot_id: int
-    timestamp_ms: int
+    timestamp_ms: EpochMs
     operation: str
     head: Head | None
 
@@ -101,7 +102,7 @@ class StoredFile(NamedTuple):
 
     path: str
     bytes: int
-    modified_ms: int
+    modified_ms: EpochMs
 
 
 class HeldPlace(NamedTuple):

@@ -19,6 +19,7 @@ from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform, ope
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, digest_of, pick_copy
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
+from wavestitch.contracts.quantities import after, milliseconds
 from wavestitch.contracts.reasons import Fate, Reason
 
 _BLOCKED = {
@@ -37,9 +38,9 @@ class PendingDecision:
         self._before = head
         self._after = _next_head(plan, evidence, head)
         self._held_at: dict[HeldKey, HeldChunk] = {h.key: h for h in held}
-        self._lateness_ms = plan.stream.allowed_lateness * 1000
-        self._latest_ms = plan.clock_ms + plan.stream.limits.max_clock_skew * 1000
-        self._deadlines = open_deadlines(held, allowed_lateness_ms=self._lateness_ms)
+        self._lateness = milliseconds(plan.stream.allowed_lateness)
+        self._latest_ms = after(plan.clock_ms, milliseconds(plan.stream.limits.max_clock_skew))
+        self._deadlines = open_deadlines(held, allowed_lateness=self._lateness)
         self._fates: list[ChunkFate] = []
         self._holds: list[Hold] = []
         self._publish: list[str] = []
@@ -155,7 +156,7 @@ class PendingDecision:
 
     def _restore(self, h: HeldChunk, note: str) -> None:
         reason = h.before or Reason.CONFLICT
-        if reason is Reason.OPEN and self._after.watermark_ms <= h.chunk.timestamp_ms + self._lateness_ms:
+        if reason is Reason.OPEN and self._after.watermark_ms <= after(h.chunk.timestamp_ms, self._lateness):
             self._judge(h.chunk, Fate.CARRIED_OUT, reason, note)
         else:
             expired = Reason.INCOMPLETE if reason is Reason.OPEN else reason
@@ -206,7 +207,7 @@ class PendingDecision:
 
     def _keep_open(self, found: Assembly, why: str) -> None:
         """Incomplete: carried out until the watermark has passed what its newest piece may wait for."""
-        expired = self._after.watermark_ms > found.newest_ms + self._lateness_ms
+        expired = self._after.watermark_ms > after(found.newest_ms, self._lateness)
         for c in (*found.pieces, *found.lessons):
             if not self._plan.holds:
                 if c.carried:
@@ -288,7 +289,7 @@ def _next_head(plan: Plan, evidence: Evidence, head: Head) -> Head:
         for p, end in plan.ends.items()
     }
     watermark = advance_watermark(
-        positions, previous_ms=head.watermark_ms, clock_ms=plan.clock_ms, idle_ms=plan.stream.idle * 1000
+        positions, previous_ms=head.watermark_ms, clock_ms=plan.clock_ms, idle=milliseconds(plan.stream.idle)
     )
     # As readers count them: metadata come with each chunk, the id as its key or in a header.
     sizes = [c.length + len(c.meta or "") + RECORD_HEADERS for c in evidence.chunks]

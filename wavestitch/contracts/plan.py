@@ -17,6 +17,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange, Unit
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.versioned import Versioned
 
@@ -68,8 +69,8 @@ class Plan:
     base_sequence: int
     base_snapshot: int
     held_snapshot: int | None
-    watermark_ms: int
-    clock_ms: int
+    watermark_ms: EpochMs
+    clock_ms: EpochMs
     scope: Scope | None
     why: dict[int, str]
     mean_record_bytes: float

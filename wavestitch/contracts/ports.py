@@ -15,6 +15,7 @@ from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_mark import HeldFile, HeldMark
 from wavestitch.contracts.position import GroupOffset, Head, Position
+from wavestitch.contracts.quantities import BEGINNING, EpochMs
 from wavestitch.contracts.reasons import Reason
 
 
@@ -56,7 +57,7 @@ class Log(Protocol):
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
         """All partitions, or an error: a missing one is a failed plan, never an empty one."""
 
-    def offsets_at(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, int]:
+    def offsets_at(self, topic: str, times: Mapping[int, EpochMs]) -> dict[int, int]:
         """Per partition, the first offset whose record time is at or after the time; the stable end where none is."""
 
     def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
@@ -127,7 +128,7 @@ class HeldStaging(NamedTuple):
     decision: str
     sequence: int
     counts: Mapping[str, int]
-    clock_ms: int = 0
+    clock_ms: EpochMs = BEGINNING
 
 
 class Tables(Protocol):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, Milliseconds, before
 from wavestitch.contracts.versioned import Versioned
 
 HEAD_FORMAT = 1
@@ -47,7 +48,7 @@ class Position(NamedTuple):
     """
 
     next_offset: int
-    seen_ms: int | None = None
+    seen_ms: EpochMs | None = None
     leader_epoch: int | None = None
 
 
@@ -69,13 +70,13 @@ class Head:
     positions: Mapping[int, Position]
     plan_id: str = ""
     decision: str = ""
-    watermark_ms: int = 0
+    watermark_ms: EpochMs = BEGINNING
     skipped: tuple[OffsetRange, ...] = ()
     mean_record_bytes: float | None = None
     note: str = ""
     held: HeldMark | None = None
     snapshot_id: int | None = field(default=None, compare=False)
-    committed_ms: int | None = field(default=None, compare=False)
+    committed_ms: EpochMs | None = field(default=None, compare=False)
 
     def next(self, **changes: Any) -> Head:
         """The head that follows this one; generation, positions and the rest stay unless given."""
@@ -120,7 +121,7 @@ _ICEBERGS = frozenset({"snapshot_id", "committed_ms"})
 
 
 def head_from_properties(
-    properties: Mapping[str, str], snapshot_id: int | None, *, committed_ms: int | None = None
+    properties: Mapping[str, str], snapshot_id: int | None, *, committed_ms: EpochMs | None = None
 ) -> Head | None:
     """The head in a snapshot's summary; None where it carries none of our keys (a maintenance snapshot).
 
@@ -176,15 +177,18 @@ class GroupOffset(NamedTuple):
     metadata: str
 
 
-def advance_watermark(positions: Mapping[int, Position], *, previous_ms: int, clock_ms: int, idle_ms: int) -> int:
+def advance_watermark(
+    positions: Mapping[int, Position], *, previous_ms: EpochMs, clock_ms: EpochMs, idle: Milliseconds
+) -> EpochMs:
     """How far the stream's data have come (record time, ms): the least record time at the positions.
 
-    Partitions without a record within `idle_ms` of the clock do not hold it back; where all are idle, it follows the
+    Partitions without a record within `idle` of the clock do not hold it back; where all are idle, it follows the
     clock at that distance. Capped by the clock (a record from the future must not expire others), never lowered.
     """
     seen = [p.seen_ms for p in positions.values() if p.seen_ms is not None]
     if not seen:
         return previous_ms
-    active = [s for s in seen if s >= clock_ms - idle_ms]
-    reached = min(active) if active else clock_ms - idle_ms
+    asleep = before(clock_ms, idle)
+    active = [s for s in seen if s >= asleep]
+    reached = min(active) if active else asleep
     return max(previous_ms, min(reached, clock_ms))

@@ -10,6 +10,7 @@ from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.versioned import Versioned
 
 RECEIPT_FORMAT = 3
@@ -32,7 +33,7 @@ class LandedSlice:
     index_digest: str
     records: int
     payload_bytes: int
-    seen_ms: int | None
+    seen_ms: EpochMs | None
     holes: list[Hole]
     seconds: float = 0.0
 

@@ -29,6 +29,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.expectation import MOST_EXPECTATIONS, expectation_problems
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.plain_yaml import read_plain_yaml
+from wavestitch.contracts.quantities import Seconds
 
 MIB = 1 << 20
 MAX_WAVEFORM_CAP = 512 * MIB
@@ -73,8 +74,8 @@ def _span(value: Any) -> Any:
 
 ByteSize = Annotated[int, BeforeValidator(_size), Field(gt=0, le=MAX_BATCH_CAP)]
 """Bytes; in YAML `256 MiB`."""
-Seconds = Annotated[int, BeforeValidator(_span), Field(gt=0, le=100 * 365 * 86400)]
-"""Seconds; in YAML `10 m`."""
+Span = Annotated[Seconds, BeforeValidator(_span), Field(gt=0, le=100 * 365 * 86400)]
+"""A length of time; in YAML `10 m`."""
 
 
 class _Strict(BaseModel):
@@ -93,7 +94,7 @@ class Limits(_Strict):
     """Chunks of waveforms that may be held; a batch that would hold more is refused by name."""
     max_junk_bytes: ByteSize = 4096 * MIB
     """Records that are no chunks are held with their bytes up to this, beyond it without: they stop no stream."""
-    max_clock_skew: Seconds = 7 * 86400
+    max_clock_skew: Span = Seconds(7 * 86400)
     """How far a waveform's start time may lie from the record time of its chunks."""
 
     @field_validator("max_waveform_bytes")
@@ -132,7 +133,7 @@ class Reading(_Strict):
 
     workers: int = Field(default=2, ge=1, le=64)
     min_slice: int = Field(default=256, ge=1, le=_MOST_RECORDS)
-    idle_deadline: Seconds = 60
+    idle_deadline: Span = Seconds(60)
     """A reader that gets nothing for this long before its end fails; it never takes silence for the end."""
 
 
@@ -149,11 +150,11 @@ class Stream(_Strict):
     on_closed_gate: Literal["stop", "park"] = "stop"
     """What a batch does where a critical expectation about the whole of it fails: stop the stream until somebody has
     decided about it, or hold all of it and go on."""
-    allowed_lateness: Seconds = 3600
+    allowed_lateness: Span = Seconds(3600)
     """How long (in record time) an incomplete waveform waits for its missing chunks."""
-    idle: Seconds = 600
+    idle: Span = Seconds(600)
     """A partition without records for this long no longer holds the watermark back."""
-    search_margin: Seconds = 3600
+    search_margin: Span = Seconds(3600)
     """Margin on both sides when a backfill looks for its interval by record time."""
     schedule: str | None = None
     """Cron, in UTC; the data interval of a scheduled run is the time between two ticks. None: only when triggered."""

@@ -18,6 +18,7 @@ from wavestitch.contracts.held import PublishedWaveform
 from wavestitch.contracts.maintenance import ActionReport, BatchState, HeldPlace
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import Head, parse_tag
+from wavestitch.contracts.quantities import before, milliseconds
 from wavestitch.maintain.batch_state import may_commit
 from wavestitch.maintain.landing_folders import (
     old_docs,
@@ -57,9 +58,9 @@ def clear_landing(run: MaintenanceRun) -> ActionReport:
     """Landed payload of committed batches whose offsets stand; whole folders of long finished or given up ones."""
     batches = look_at_batches(run)
     projected, kept = _projected_plans(run, batches)
-    limits = FolderLimits(run.limits.finished_batches * 1000, run.limits.given_up_batches * 1000)
+    limits = FolderLimits(milliseconds(run.limits.finished_batches), milliseconds(run.limits.given_up_batches))
     payload, whole = folders_to_clear(
-        batches.found, limits=limits, now_ms=run.now_ms, in_history=batches.in_history, projected=projected
+        batches.found, limits=limits, now=run.now, in_history=batches.in_history, projected=projected
     )
     if run.apply:
         for folder in payload:
@@ -83,8 +84,8 @@ def clear_landing(run: MaintenanceRun) -> ActionReport:
 def clear_docs(run: MaintenanceRun) -> ActionReport:
     """Data Docs that are older than the limit; of batches under way they stay."""
     busy = {f.plan_id for f, state in look_at_batches(run).found if may_commit(state)}
-    before_ms = run.now_ms - run.limits.data_docs * 1000
-    found = [p for p in old_docs(run.deployment.settings.docs, run.stream, before_ms=before_ms) if p.name not in busy]
+    limit = before(run.now, milliseconds(run.limits.data_docs))
+    found = [p for p in old_docs(run.deployment.settings.docs, run.stream, changed_before=limit) if p.name not in busy]
     size = sum(tree_size(p)[1] for p in found)
     if run.apply:
         for path in found:
@@ -117,7 +118,7 @@ def expire_junk(run: MaintenanceRun) -> ActionReport:
     head, table = run.tables.head(), held.load()
     if head is None or head.held is None or table is None:
         return ActionReport("junk", "rows", 0, 0)
-    going = junk_files(table, head.held, before_ms=run.now_ms - run.limits.junk * 1000)
+    going = junk_files(table, head.held, held_before=before(run.now, milliseconds(run.limits.junk)))
     count, size = sum(f.rows for f in going.values()), sum(f.bytes for f in going.values())
     by_reason = Counter[str]()
     for file in going.values():
@@ -146,10 +147,10 @@ def expire(run: MaintenanceRun) -> ActionReport:
         repair_history(run.deployment.history(run.stream))
     batches = look_at_batches(run)
     limits = SnapshotLimits(
-        age_ms=run.limits.snapshot_age * 1000,
+        age=milliseconds(run.limits.snapshot_age),
         most=max(run.limits.most_snapshots, run.limits.least_snapshots),
         least=run.limits.least_snapshots,
-        pinned_ms=run.limits.pinned_heads * 1000,
+        pinned=milliseconds(run.limits.pinned_heads),
     )
     plans = [f.plan for f in batches.in_state(BatchState.UNDER_WAY) if f.plan is not None]
     closed = {p.plan_id for p in closed_gates(run.landing, run.stream)}
@@ -166,9 +167,9 @@ def expire(run: MaintenanceRun) -> ActionReport:
             # What a head names stays as long as the head: a table that is rolled back finds what was held then.
             named = _named_by_heads(run)
             state = replace(state, protected=state.protected | named)
-            overtaken = overtaken_snapshots(table, named, before_ms=run.now_ms - limits.age_ms)
+            overtaken = overtaken_snapshots(table, named, made_before=before(run.now, limits.age))
         going, why = snapshots_to_expire(
-            state, limits=limits, now_ms=run.now_ms, recorded=batches.recorded, under_way=plans, closed=closed
+            state, limits=limits, now=run.now, recorded=batches.recorded, under_way=plans, closed=closed
         )
         going += overtaken
         facts[state.name] = expire_snapshots(stored, going) if run.apply else len(going)
@@ -190,7 +191,7 @@ def remove_orphans(run: MaintenanceRun) -> ActionReport:
             listed[stored.name] = stored_files(table_folder(table))
     batches = look_at_batches(run)
     busy = [f.plan_id for f, state in batches.found if state is not BatchState.COMMITTED]
-    age_ms = run.limits.orphan_age * 1000
+    age = milliseconds(run.limits.orphan_age)
     found = []
     for stored in run.tables.stored():
         table = stored.load()
@@ -199,10 +200,10 @@ def remove_orphans(run: MaintenanceRun) -> ActionReport:
                 listed[stored.name],
                 named=named_files(table),
                 under_way=busy,
-                modified_before_ms=run.now_ms - age_ms,
+                modified_before=before(run.now, age),
             )
     seen = read_first_seen(run.landing, run.stream)
-    going, waiting = long_unreferenced(found, first_seen=seen, now_ms=run.now_ms, age_ms=age_ms)
+    going, waiting = long_unreferenced(found, first_seen=seen, now=run.now, age=age)
     if run.apply:
         for file in going:
             Path(file.path).unlink(missing_ok=True)

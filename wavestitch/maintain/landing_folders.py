@@ -17,6 +17,7 @@ from wavestitch.batch.work_folder import ABANDONED, PAYLOAD, WorkFolder
 from wavestitch.contracts.errors import BadInput, Fenced, Transient, WavestitchError
 from wavestitch.contracts.maintenance import BatchFolder
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, epoch_ms
 from wavestitch.modes import make_folder, opener
 from wavestitch.write_once import sync_folder
 
@@ -43,31 +44,31 @@ def remove_folder(landing: Path, stream: str, plan_id: str) -> None:
                 shutil.rmtree(path)
 
 
-def tree_size(folder: Path, *, before_ms: int | None = None) -> tuple[int, int]:
-    """Files and bytes below a folder; of those last changed before `before_ms` only, where it is given."""
+def tree_size(folder: Path, *, changed_before: EpochMs | None = None) -> tuple[int, int]:
+    """Files and bytes below a folder; of those last changed before that only, where it is given."""
     files = size = 0
     for path in folder.rglob("*") if folder.is_dir() else ():
         try:
             about = path.stat()
         except FileNotFoundError:
             continue
-        if path.is_file() and (before_ms is None or about.st_mtime_ns // 1_000_000 < before_ms):
+        if path.is_file() and (changed_before is None or epoch_ms(about.st_mtime_ns) < changed_before):
             files, size = files + 1, size + about.st_size
     return files, size
 
 
-def old_docs(docs: Path, stream: str, *, before_ms: int) -> list[Path]:
+def old_docs(docs: Path, stream: str, *, changed_before: EpochMs) -> list[Path]:
     """Folders of Data Docs of whose files none was changed since."""
     root = docs / stream
     found = sorted(p for p in root.iterdir() if _PLAN_ID.fullmatch(p.name)) if root.is_dir() else []
-    return [p for p in found if tree_size(p) == tree_size(p, before_ms=before_ms)]
+    return [p for p in found if tree_size(p) == tree_size(p, changed_before=changed_before)]
 
 
-def read_first_seen(landing: Path, stream: str) -> dict[str, int]:
-    """Since when (ms) files of the stream's tables are known to be unreferenced. Lost, they only stay longer."""
+def read_first_seen(landing: Path, stream: str) -> dict[str, EpochMs]:
+    """Since when files of the stream's tables are known to be unreferenced. Lost, they only stay longer."""
     try:
         found = json.loads((landing / stream / _UNREFERENCED).read_text(encoding="utf-8"))
-        return {str(path): int(since) for path, since in found.items()}
+        return {str(path): EpochMs(int(since)) for path, since in found.items()}
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, TypeError):
@@ -86,13 +87,14 @@ def write_first_seen(landing: Path, stream: str, seen: Mapping[str, int]) -> Non
 
 def _look(folder: WorkFolder) -> BatchFolder:
     plan, problem = _plan(folder)
-    files = size = payload = newest = 0
+    files = size = payload = 0
+    newest = BEGINNING
     for path in [folder.path, *folder.path.rglob("*")]:
         try:
             about = path.stat()
         except FileNotFoundError:
             continue
-        newest = max(newest, about.st_mtime_ns // 1_000_000)
+        newest = max(newest, epoch_ms(about.st_mtime_ns))
         if path.is_file():
             files, size = files + 1, size + about.st_size
             payload += about.st_size if any(path.match(p) for p in PAYLOAD) else 0

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wavestitch.contracts.maintenance import ActionReport, StoredFile
+from wavestitch.contracts.quantities import before, epoch_ms, milliseconds
 from wavestitch.maintain.landing_folders import tree_size
 from wavestitch.maintain.maintenance_run import MaintenanceRun
 
@@ -41,9 +42,9 @@ def job_folder(cache: Path) -> Iterator[Path]:
 
 def clear_leftovers(run: MaintenanceRun) -> ActionReport:
     """Files and folders in the making that nobody has changed for the orphan age, and that nobody holds."""
-    before_ms = run.now_ms - run.limits.orphan_age * 1000
+    limit = before(run.now, milliseconds(run.limits.orphan_age))
     found = [*_scratch_files(run.landing / run.stream), *_job_folders(run.deployment.settings.cache / "jobs")]
-    old = [f for f in found if f.modified_ms < before_ms and not _is_held(Path(f.path))]
+    old = [f for f in found if f.modified_ms < limit and not _is_held(Path(f.path))]
     if run.apply:
         for file in old:
             path = Path(file.path)
@@ -61,14 +62,14 @@ def _scratch_files(folder: Path) -> Iterator[StoredFile]:
         with suppress(FileNotFoundError):
             about = path.lstat()
             if _SCRATCH.fullmatch(path.name) and path.is_file() and not path.is_symlink():
-                yield StoredFile(str(path), about.st_size, about.st_mtime_ns // 1_000_000)
+                yield StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns))
 
 
 def _job_folders(jobs: Path) -> Iterator[StoredFile]:
     for path in sorted(jobs.glob(f"{_JOB}*")):
         with suppress(FileNotFoundError):
             newest = max(p.lstat().st_mtime_ns for p in [path, *path.rglob("*")])
-            yield StoredFile(str(path), tree_size(path)[1], newest // 1_000_000)
+            yield StoredFile(str(path), tree_size(path)[1], epoch_ms(newest))
 
 
 def _is_held(path: Path) -> bool:

@@ -15,6 +15,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.landing_facts import closed_gates
 from wavestitch.contracts.maintenance import BatchFolder, BatchState, Footprint
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.maintain.batch_state import judge_batch
 from wavestitch.maintain.landing_folders import batch_folders, tree_size
 from wavestitch.settings import MaintainLimits
@@ -28,12 +29,12 @@ Compact = Callable[[Path, Path], None]
 
 @dataclass(frozen=True)
 class MaintenanceRun:
-    """One stream, one run. `now_ms`: the run's only clock."""
+    """One stream, one run. `now`: the run's only clock."""
 
     deployment: Deployment
     stream: str
     limits: MaintainLimits
-    now_ms: int
+    now: EpochMs
     apply: bool
     compact: Compact
     say: Callable[[str], None] = field(default=lambda _: None)

@@ -14,6 +14,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import Silent, Watcher
 from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal, Transient, WavestitchError
 from wavestitch.contracts.maintenance import STAGES, ActionReport, MaintenanceReport, StageFailure
+from wavestitch.contracts.quantities import EpochMs, epoch_ms
 from wavestitch.maintain.compaction import compact_locally
 from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun, footprint
 from wavestitch.maintain.stages import NAMES, carry_out
@@ -32,7 +33,7 @@ def maintain_stream(
     limits: MaintainLimits | None = None,
     compact: Compact | None = None,
     watcher: Watcher | None = None,
-    now_ms: int | None = None,
+    now: EpochMs | None = None,
 ) -> MaintenanceReport:
     """Without `apply` a dry run. `only`: names of actions; none: all. `limits`: those of the settings unless given."""
     unknown = sorted(set(only) - set(NAMES))
@@ -44,7 +45,7 @@ def maintain_stream(
         deployment=deployment,
         stream=stream,
         limits=limits or deployment.settings.maintain.of(stream),
-        now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
+        now=epoch_ms(time.time_ns()) if now is None else now,
         apply=apply,
         compact=compact or compact_locally(deployment, say=watch.say),
         say=watch.say,

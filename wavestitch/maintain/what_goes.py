@@ -14,6 +14,7 @@ from pathlib import PurePath
 from wavestitch.contracts.held import HeldKey, PublishedWaveform
 from wavestitch.contracts.maintenance import BatchFolder, BatchState, DataFileFacts, HeldPlace, StoredFile, TableState
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, before, elapsed
 
 REMOVABLE = (".parquet", ".avro", ".metadata.json", ".tmp", ".crc")
 STAGED_PREFIX = 16
@@ -22,19 +23,19 @@ STAGED_PREFIX = 16
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLimits:
-    """Ages in ms. `most` and `least`: how many snapshots of main are kept at most (age aside) and at least."""
+    """`most` and `least`: how many snapshots of main are kept at most (`age` aside) and at least."""
 
-    age_ms: int
+    age: Milliseconds
     most: int
     least: int
-    pinned_ms: int
+    pinned: Milliseconds
 
 
 def snapshots_to_expire(
     table: TableState,
     *,
     limits: SnapshotLimits,
-    now_ms: int,
+    now: EpochMs,
     recorded: Collection[tuple[int, str]] = (),
     under_way: Iterable[Plan] = (),
     closed: Collection[str] = (),
@@ -42,22 +43,22 @@ def snapshots_to_expire(
     """Which snapshots go, oldest last, and a sentence for each reason that keeps more than the limits ask for.
 
     Always an end of main's ancestry: a gap would hide the heads behind it. `recorded`: (sequence, decision) of the
-    history's rows. `under_way`: plans that may still commit; one older than `limits.pinned_ms` loses its head, and ends
+    history's rows. `under_way`: plans that may still commit; one older than `limits.pinned` loses its head, and ends
     fenced; not one of `closed`, which stands at a closed gate until somebody decides.
     """
     wanted = 0
     kept: list[str] = []
     for n, snapshot in enumerate(table.main):
         # A snapshot was the table until its successor came: that is when its age begins.
-        retired_ms = table.main[n - 1].timestamp_ms if n else now_ms
-        if n < limits.least or (n < limits.most and retired_ms > now_ms - limits.age_ms):
+        retired = table.main[n - 1].timestamp_ms if n else now
+        if n < limits.least or (n < limits.most and retired > before(now, limits.age)):
             wanted = n
         if snapshot.head is not None and (snapshot.head.sequence, snapshot.head.decision) not in recorded:
             wanted = n
             kept.append(f"head {snapshot.head.sequence} does not stand in the history yet")
     newest = next((n for n, s in enumerate(table.main) if s.head is not None), 0)
-    oldest_ms = now_ms - limits.pinned_ms
-    stays = [p for p in under_way if p.plan_id in closed or p.clock_ms > oldest_ms]
+    oldest = before(now, limits.pinned)
+    stays = [p for p in under_way if p.plan_id in closed or p.clock_ms > oldest]
     pinned = {(p.base_sequence, p.base_snapshot): p for p in stays}
     last = max(wanted, newest)
     for n, snapshot in enumerate(table.main):
@@ -71,17 +72,17 @@ def snapshots_to_expire(
 
 @dataclass(frozen=True, slots=True)
 class FolderLimits:
-    """Ages in ms. `finished`: of committed batches; `given_up`: of those that can never commit."""
+    """Ages. `finished`: of committed batches; `given_up`: of those that can never commit."""
 
-    finished_ms: int
-    given_up_ms: int
+    finished: Milliseconds
+    given_up: Milliseconds
 
 
 def folders_to_clear(
     folders: Iterable[tuple[BatchFolder, BatchState]],
     *,
     limits: FolderLimits,
-    now_ms: int,
+    now: EpochMs,
     in_history: Collection[str],
     projected: Collection[str],
 ) -> tuple[list[BatchFolder], list[BatchFolder]]:
@@ -92,13 +93,13 @@ def folders_to_clear(
     """
     payload, whole = [], []
     for folder, state in folders:
-        age = now_ms - folder.newest_ms
+        age = elapsed(since=folder.newest_ms, until=now)
         if state is BatchState.COMMITTED:
-            if folder.plan_id in projected and folder.plan_id in in_history and age >= limits.finished_ms:
+            if folder.plan_id in projected and folder.plan_id in in_history and age >= limits.finished:
                 whole.append(folder)
             elif folder.plan_id in projected and folder.payload_bytes:
                 payload.append(folder)
-        elif state in (BatchState.ABANDONED, BatchState.FENCED) and age >= limits.given_up_ms:
+        elif state in (BatchState.ABANDONED, BatchState.FENCED) and age >= limits.given_up:
             whole.append(folder)
     return payload, whole
 
@@ -131,7 +132,7 @@ def _released_everywhere(place: HeldPlace, published: Sequence[Mapping[str, Publ
 
 
 def unreferenced(
-    files: Iterable[StoredFile], *, named: Collection[str], under_way: Collection[str], modified_before_ms: int
+    files: Iterable[StoredFile], *, named: Collection[str], under_way: Collection[str], modified_before: EpochMs
 ) -> list[StoredFile]:
     """The files that no snapshot names and no batch in the landing has staged, old enough not to be in the making.
 
@@ -143,7 +144,7 @@ def unreferenced(
     for f in files:
         name = PurePath(f.path).name
         covers = _covered(f.path)
-        if not name.endswith(REMOVABLE) or f.modified_ms > modified_before_ms:
+        if not name.endswith(REMOVABLE) or f.modified_ms > modified_before:
             continue
         if f.path not in named and covers not in named and name.lstrip(".")[:STAGED_PREFIX] not in prefixes:
             found.append(f)
@@ -157,18 +158,18 @@ def _covered(path: str) -> str:
 
 
 def long_unreferenced(
-    found: Iterable[StoredFile], *, first_seen: Mapping[str, int], now_ms: int, age_ms: int
-) -> tuple[list[StoredFile], dict[str, int]]:
+    found: Iterable[StoredFile], *, first_seen: Mapping[str, EpochMs], now: EpochMs, age: Milliseconds
+) -> tuple[list[StoredFile], dict[str, EpochMs]]:
     """Which of these go now, and since when each of the others is known to be unreferenced.
 
     A reader may still be at a file that maintenance has just let go of, however old it is: so a file must have been
-    found unreferenced for the whole of `age_ms`.
+    found unreferenced for the whole of `age`.
     """
     going: list[StoredFile] = []
-    waiting: dict[str, int] = {}
+    waiting: dict[str, EpochMs] = {}
     for f in found:
-        since = min(first_seen.get(f.path, now_ms), now_ms)
-        if now_ms - since >= age_ms:
+        since = min(first_seen.get(f.path, now), now)
+        if elapsed(since=since, until=now) >= age:
             going.append(f)
         else:
             waiting[f.path] = since

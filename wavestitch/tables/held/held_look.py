@@ -20,6 +20,7 @@ from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
@@ -107,17 +108,17 @@ def _asked_for(
     table: Table, mark: HeldMark, look: HeldLook, files: Sequence[FileScanTask], index: IdIndex | None
 ) -> Iterator[HeldChunk]:
     ids = look.ids
-    if look.open_since_ms is not None:
-        ids = ids | _waiting(table, mark, look.open_since_ms)
+    if look.open_since is not None:
+        ids = ids | _waiting(table, mark, look.open_since)
     if ids:
         yield from _of_waveforms(table, ids, _with_ids(table, mark, ids, files, index))
     if look.coordinates:
         yield from _at_places(table, mark, look.coordinates)
 
 
-def _waiting(table: Table, mark: HeldMark, since_ms: int) -> frozenset[str]:
+def _waiting(table: Table, mark: HeldMark, since: EpochMs) -> frozenset[str]:
     """The waveforms with an open chunk that is not older."""
-    wanted = all_of(equals("reason", Reason.OPEN.value), at_least("timestamp_ms", since_ms))
+    wanted = all_of(equals("reason", Reason.OPEN.value), at_least("timestamp_ms", since))
     found: set[str] = set()
     for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
         for batch in read_file(table, task, ("waveform_id",), wanted):

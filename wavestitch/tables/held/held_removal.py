@@ -16,6 +16,7 @@ from pyiceberg.types import LongType
 
 from wavestitch.contracts.held_mark import HeldFile, HeldMark
 from wavestitch.contracts.maintenance import HeldPlace
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.tables.commit.table_layout import HELD
 from wavestitch.tables.held.held_look import CLAIMS, held_file
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
@@ -41,8 +42,8 @@ def held_places(table: Table, mark: HeldMark) -> list[HeldPlace]:
     return found
 
 
-def junk_files(table: Table, mark: HeldMark, *, before_ms: int) -> dict[str, HeldFile]:
-    """The files, by path, of nothing but records that are no chunks, all held since before this moment (ms).
+def junk_files(table: Table, mark: HeldMark, *, held_before: EpochMs) -> dict[str, HeldFile]:
+    """The files, by path, of nothing but records that are no chunks, all held since before this moment.
 
     None of them is opened: the reason is their partition, and the newest row follows from their bounds.
     """
@@ -50,7 +51,7 @@ def junk_files(table: Table, mark: HeldMark, *, before_ms: int) -> dict[str, Hel
     for task in files_to_read(table, snapshot_id=mark.snapshot_id):
         file = held_file(task)
         newest = (task.file.upper_bounds or {}).get(_HELD_MS)
-        if file.reason in CLAIMS and newest is not None and int(from_bytes(LongType(), newest)) < before_ms:
+        if file.reason in CLAIMS and newest is not None and int(from_bytes(LongType(), newest)) < held_before:
             found[task.file.file_path] = file
     return found
 

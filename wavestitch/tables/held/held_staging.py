@@ -23,6 +23,7 @@ from wavestitch.contracts.errors import Altered, StateUnknown, Transient
 from wavestitch.contracts.held_mark import HeldMark, mark_of
 from wavestitch.contracts.ports import CommitConflict, HeldStaging
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.one_commit import OneCommit
 from wavestitch.tables.commit.stored_table import StoredTable
@@ -147,12 +148,12 @@ def _follow(name: str, table: Table, target: int, heads: Sequence[Head]) -> None
         change.commit_transaction()
 
 
-def overtaken_snapshots(table: Table, named: Collection[int], *, before_ms: int) -> list[int]:
+def overtaken_snapshots(table: Table, named: Collection[int], *, made_before: EpochMs) -> list[int]:
     """Snapshots made before this moment that no branch, tag or retained head (`named`) leads to: staged for nothing, or
     put together and overtaken. Which head names what must be read after the table was."""
     roots = {*named, *(ref.snapshot_id for ref in table.metadata.refs.values())}
     reached = {i for root in roots for i in ancestry(table, root)}
-    old = {s.snapshot_id for s in table.metadata.snapshots if s.timestamp_ms < before_ms}
+    old = {s.snapshot_id for s in table.metadata.snapshots if s.timestamp_ms < made_before}
     return sorted(old - reached)
 
 

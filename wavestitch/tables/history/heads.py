@@ -15,6 +15,7 @@ from pyiceberg.table.snapshots import Snapshot
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, head_from_properties
+from wavestitch.contracts.quantities import EpochMs
 
 # Of a table, by snapshot: a snapshot never changes, and a long history is walked several times for each batch.
 _heads_of: dict[UUID, dict[int, Head | None]] = {}
@@ -76,4 +77,4 @@ def _head(snapshot: Snapshot) -> Head | None:
     if snapshot.summary is None:
         return None
     properties = snapshot.summary.additional_properties
-    return head_from_properties(properties, snapshot.snapshot_id, committed_ms=snapshot.timestamp_ms)
+    return head_from_properties(properties, snapshot.snapshot_id, committed_ms=EpochMs(snapshot.timestamp_ms))

@@ -17,6 +17,7 @@ from pyiceberg.table.snapshots import Snapshot
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.maintenance import DataFileFacts, SnapshotFacts, StoredFile, TableState
 from wavestitch.contracts.position import head_from_properties
+from wavestitch.contracts.quantities import EpochMs, epoch_ms
 from wavestitch.tables.access.reading import reading
 
 _LOCAL = re.compile(r"^file:/*")
@@ -89,7 +90,7 @@ def stored_files(folder: Path) -> list[StoredFile]:
         except FileNotFoundError:
             continue
         if path.is_file():
-            found.append(StoredFile(str(path), about.st_size, about.st_mtime_ns // 1_000_000))
+            found.append(StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns)))
     return found
 
 
@@ -102,7 +103,7 @@ def _snapshot_facts(snapshot: Snapshot) -> SnapshotFacts:
     summary = snapshot.summary
     head = head_from_properties(summary.additional_properties, snapshot.snapshot_id) if summary else None
     operation = summary.operation.value if summary else ""
-    return SnapshotFacts(snapshot.snapshot_id, snapshot.timestamp_ms, operation, head)
+    return SnapshotFacts(snapshot.snapshot_id, EpochMs(snapshot.timestamp_ms), operation, head)
 
 
 def _file_facts(file: DataFile) -> DataFileFacts:

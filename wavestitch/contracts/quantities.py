@@ -1,0 +1,43 @@
+"""Numbers that look alike and must not be mixed: lengths and points of time by their unit.
+
+A checker of types refuses one where another is wanted; at run time they are whole numbers. Sums lose the type, so a
+point of time is moved by `before` and `after`, and only `milliseconds` and `epoch_ms` change a unit.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+Seconds = NewType("Seconds", int)
+"""A length of time, as people write it in settings and streams."""
+Milliseconds = NewType("Milliseconds", int)
+"""A length of time, as record times are compared."""
+EpochMs = NewType("EpochMs", int)
+"""A point of time: milliseconds since the epoch, UTC, as Kafka and Iceberg say it."""
+BEGINNING = EpochMs(0)
+
+
+def milliseconds(length: Seconds) -> Milliseconds:
+    return Milliseconds(length * 1000)
+
+
+def before(at: EpochMs, length: Milliseconds) -> EpochMs:
+    return EpochMs(at - length)
+
+
+def after(at: EpochMs, length: Milliseconds) -> EpochMs:
+    return EpochMs(at + length)
+
+
+def epoch_ms(time_ns: int) -> EpochMs:
+    """The millisecond in which a nanosecond since the epoch lies, as of `time.time_ns()` or a file's `st_mtime_ns`."""
+    return EpochMs(time_ns // 1_000_000)
+
+
+def elapsed(*, since: EpochMs, until: EpochMs) -> Milliseconds:
+    """Less than 0 where `since` is yet to come."""
+    return Milliseconds(until - since)
+
+
+def apart(one: EpochMs, other: EpochMs) -> Milliseconds:
+    return Milliseconds(abs(one - other))
