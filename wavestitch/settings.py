@@ -47,8 +47,8 @@ class Tables(_Section):
     catalog: str = "wavestitch"
     uri: str
     warehouse: str
-    connect_timeout: Seconds = 10
-    answer_timeout: Seconds = 60
+    connect_timeout: Span = Seconds(10)
+    answer_timeout: Span = Seconds(60)
     """For each wait on a connection that stands."""
     properties: dict[str, str] = Field(default_factory=dict)
 
