@@ -8,7 +8,7 @@ from pathlib import Path
 
 import xxhash
 
-from tests.domain.producing import Letter
+from tests.builders.records import Letter
 
 _M64, _M32 = (1 << 64) - 1, (1 << 32) - 1
 _TABLE = [0] * 256

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from tests.domain.producing import Letter, Lie, cut, letter, lied, metadata
+from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.memory.batch import Bench
 from tests.memory.memory_log import Visibility
 

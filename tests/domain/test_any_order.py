@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.domain.effort import effort
 from tests.domain.oracle import must_be_published, piece_of, truths
-from tests.domain.producing import Letter, Lie, cut, letter, lied, metadata
 from tests.guarantees import Balanced, NoDuplicates, NoInvention, NoLoss, effective
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.domain.producing import cut, letter, metadata
+from tests.builders.records import cut, letter, metadata
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.faults import Steps
 from tests.memory.memory_log import MemoryLog

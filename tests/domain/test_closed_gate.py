@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.landing_facts import GATE_CLOSED, READER_STOPPED, closed_gates, reader_stops

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.domain.test_held_decisions import ONE, OTHER, TWO, T, World
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.domain.table_rows import first_head
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.memory_log import MemoryLog

@@ -9,8 +9,8 @@ import zlib
 import pytest
 import xxhash
 
+from tests.builders.records import Letter, letter, metadata
 from tests.domain.forging import same_crc, same_crc_and_xxh3
-from tests.domain.producing import Letter, letter, metadata
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.producing import cut, metadata
+from tests.builders.records import cut, metadata
 from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
 from tests.memory.faults import Steps
 from tests.memory.memory_log import MemoryLog

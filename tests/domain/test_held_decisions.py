@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.guarantees import Balanced, Fenced, NoDuplicates, NoInvention, NoLoss
 from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
 from tests.memory.memory_log import MemoryLog

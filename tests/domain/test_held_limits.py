@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import xxhash
 
-from tests.domain.producing import metadata
+from tests.builders.records import metadata
 from tests.domain.test_held_decisions import ONE, TWO, T, World, parked
 from tests.memory.batch import Carrying, MemoryEdges
 from wavestitch.batch.held_decision import carry_out, plan_held

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.producing import metadata
+from tests.builders.records import metadata
 from tests.domain.table_rows import facts, held_row, hold, write_landing
 from tests.domain.test_held_decisions import ONE, TWO, T, World
 from tests.memory.batch import Carrying, MemoryEdges

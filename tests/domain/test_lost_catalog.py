@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from tests.memory.memory_tables import MemoryFiles, MemoryTables

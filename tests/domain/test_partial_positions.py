@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog, Visibility
 from tests.memory.way_out import way_out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog, Visibility
 from wavestitch.batch.plan import NothingToDo, PlanRequest

@@ -6,8 +6,8 @@ from itertools import product as every
 
 import pytest
 
+from tests.builders.records import cut, metadata
 from tests.domain.effort import FACTOR
-from tests.domain.producing import cut, metadata
 from tests.memory.batch import facts_of
 from tests.memory.memory_log import Record
 from tests.model import protocol as model

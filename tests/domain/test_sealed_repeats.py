@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.domain.producing import Letter, metadata
+from tests.builders.records import Letter, metadata
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest

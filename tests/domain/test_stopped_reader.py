@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.memory.batch import Bench, Carrying, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import NothingToDo, PlanRequest

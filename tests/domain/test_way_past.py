@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from consumers.failed_reading import explain_failure
 from consumers.range_scan import ScanFailed, Source
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.request import parse_range, parse_until, rewind_target
 from wavestitch.contracts.offset_range import OffsetRange

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.domain.producing import cut, metadata
+from tests.builders.records import cut, metadata
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.faults import Fault, Killed, Steps
 from tests.memory.memory_log import MemoryLog

@@ -7,9 +7,9 @@ import hashlib
 import hmac
 import json
 import math
-import zlib
 from collections.abc import Iterator
 
+from tests.builders.records import crc
 from tests.domain.oracle import piece_of
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, check_sentence
@@ -131,7 +131,8 @@ def _bound(key: bytes | None, h: dict[str, bytes]) -> tuple[bytes, ...]:
 
 
 def _crc(key: bytes | None, h: dict[str, bytes], value: bytes) -> bytes:
-    return b"%08x" % zlib.crc32(b"\0".join((*_bound(key, h), value)))
+    raw_id, seq, count, meta, digest = _bound(key, h)
+    return crc(raw_id, seq, count, meta, value, digest=digest)
 
 
 def _proof(secret: bytes, key: bytes | None, h: dict[str, bytes], value: bytes) -> bytes:

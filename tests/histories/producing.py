@@ -9,8 +9,8 @@ import random
 from collections import Counter
 from typing import Any
 
+from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.domain.forging import forged
-from tests.domain.producing import Letter, Lie, cut, letter, lied, metadata
 from tests.histories.history import GateSays, History
 from tests.memory.batch import Bench
 from tests.memory.memory_log import MemoryLog, Visibility

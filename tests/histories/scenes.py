@@ -27,8 +27,8 @@ from consumers.log_view import KafkaLog
 from consumers.range_scan import Source
 from consumers.slice_reader import read_slice as read_slice_really
 from tests.broker.reading_rig import Sender, delete_before, delete_topic
+from tests.builders.records import Letter, letter, metadata
 from tests.deployment_rig import eventually
-from tests.domain.producing import Letter, letter, metadata
 from tests.memory.memory_log import MemoryLog, Visibility
 from tests.memory.memory_reader import read_slice
 from wavestitch.contracts.offset_range import OffsetRange

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.builders.records import cut, metadata
 from tests.domain import oracle
-from tests.domain.producing import cut, metadata
 from tests.histories import anomaly, checker, history, ledger
 from tests.histories.anomaly import Kind
 from tests.histories.checker import analyse

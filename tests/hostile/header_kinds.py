@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.hostile.kind import META, VALUE, Kind, Record, beside, crc, fine, held, sealed, without
+from tests.builders.records import crc
+from tests.hostile.kind import META, VALUE, Kind, Record, beside, fine, held, sealed, without
 from wavestitch.contracts.reasons import Reason
 
 LEVEL = "header"

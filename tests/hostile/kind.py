@@ -7,11 +7,11 @@ same kinds are used at every level, from the parser to a real broker.
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.builders.records import crc
 from tests.deployment_rig import START_NS
 from wavestitch.contracts.reasons import Reason
 
@@ -79,10 +79,6 @@ def meta(**changes: Any) -> bytes:
 META = meta()
 
 
-def crc(raw_id: bytes, seq: bytes, count: bytes, meta: bytes, value: bytes, *, digest: bytes = b"") -> bytes:
-    return b"%08x" % zlib.crc32(b"\0".join((raw_id, seq, count, meta, digest, value)))
-
-
 def sealed(
     waveform_id: str | bytes,
     *,
@@ -98,7 +94,7 @@ def sealed(
     """A record with a right CRC, whatever it says. `changes`: headers put in after that (`ws_seq=b"9"`), None: null."""
     raw_id = waveform_id.encode() if isinstance(waveform_id, str) else waveform_id
     found: dict[str, bytes | None] = {"ws-version": b"2", "ws-seq": seq, "ws-meta": meta}
-    found["ws-crc"] = crc(raw_id, seq, count or b"", meta, value, digest=(digest or "").encode())
+    found["ws-crc"] = crc(raw_id, seq, count, meta, value, digest=(digest or "").encode())
     if count is not None:
         found["ws-count"] = count
     if digest is not None:

@@ -8,7 +8,8 @@ import zlib
 
 import xxhash
 
-from tests.hostile.kind import META, VALUE, Kind, Record, crc, fine, held, meta, mixed, sealed
+from tests.builders.records import crc
+from tests.hostile.kind import META, VALUE, Kind, Record, fine, held, meta, mixed, sealed
 from wavestitch.contracts.reasons import Reason
 
 LEVEL = "payload"

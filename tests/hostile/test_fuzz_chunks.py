@@ -11,10 +11,11 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.builders.records import crc
 from tests.domain.effort import effort
 from tests.domain.oracle import piece_of
 from tests.hostile.corpus import record_kinds
-from tests.hostile.kind import BY_PARSER, FIELDS, META, VALUE, Record, crc, sealed
+from tests.hostile.kind import BY_PARSER, FIELDS, META, VALUE, Record, sealed
 from wavestitch.contracts.chunk_header import (
     MAX_CHUNKS,
     SAMPLE_BYTES,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domain.producing import letter, metadata
+from tests.builders.records import letter, metadata
 from tests.memory.memory_log import MemoryLog, stored_size
 from tests.memory.memory_tables import MemoryFiles, MemoryTables
 from wavestitch.batch.plan import PlanRequest, plan_batch

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domain.producing import metadata
+from tests.builders.records import metadata
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
 from wavestitch.contracts.chunk_proof import NO_PROOF, Bound, ChunkProof
 from wavestitch.contracts.errors import BadInput

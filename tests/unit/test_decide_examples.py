@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.domain.producing import metadata
+from tests.builders.records import metadata
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.decision import Decision, Evidence, Stitched, decide
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform, open_deadlines

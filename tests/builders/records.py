@@ -40,6 +40,11 @@ def metadata(start_ms: int, **more: object) -> bytes:
     return json.dumps(fields | known | more).encode()
 
 
+def crc(raw_id: bytes, seq: bytes, count: bytes | None, meta: bytes, value: bytes, *, digest: bytes = b"") -> bytes:
+    """The seal, by the contract's own words: with zlib and nothing of the product."""
+    return b"%08x" % zlib.crc32(b"\0".join((raw_id, seq, count or b"", meta, digest, value)))
+
+
 def letter(
     waveform_id: str,
     seq: int,
@@ -52,12 +57,12 @@ def letter(
 ) -> Letter:
     """One valid chunk."""
     raw_id, raw_seq = waveform_id.encode(), b"%d" % seq
-    raw_count = b"" if count is None else b"%d" % count
-    crc = zlib.crc32(b"\0".join((raw_id, raw_seq, raw_count, meta, (digest or "").encode(), value)))
+    raw_count = None if count is None else b"%d" % count
+    said = crc(raw_id, raw_seq, raw_count, meta, value, digest=(digest or "").encode())
     headers: list[tuple[str, bytes | None]] = [("ws-version", b"2"), ("ws-seq", raw_seq), ("ws-meta", meta)]
-    headers.append(("ws-crc", b"%08x" % crc))
+    headers.append(("ws-crc", said))
     if count is not None:
-        headers.append(("ws-count", b"%d" % count))
+        headers.append(("ws-count", raw_count))
     if digest is not None:
         headers.append(("ws-digest", digest.encode()))
     if not keyed:
@@ -115,9 +120,9 @@ def lied(about: Letter, lie: Lie) -> Letter:
             claims["ws-version"] = b"1"
         case Lie.HALF_A_SAMPLE:
             meta, short = claims["ws-meta"], (value or b"")[:1]
-            said = (raw_id, claims["ws-seq"] or b"", claims.get("ws-count") or b"", meta or b"")
-            crc = zlib.crc32(b"\0".join((*said, claims.get("ws-digest") or b"", short)))
-            return Letter(key, tuple((claims | {"ws-crc": b"%08x" % crc}).items()), short)
+            digest = claims.get("ws-digest") or b""
+            said = crc(raw_id, claims["ws-seq"] or b"", claims.get("ws-count"), meta or b"", short, digest=digest)
+            return Letter(key, tuple((claims | {"ws-crc": said}).items()), short)
         case Lie.TWICE:
             return Letter(key, (*headers, ("ws-seq", b"0")), value)
         case Lie.OTHER_ID:
