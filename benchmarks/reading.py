@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.test_bed import TestBed, Topic
 from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch
+from wavestitch.batch.walk import Walk
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 
@@ -32,15 +33,14 @@ def plan_of(bed: TestBed, topic: Topic, *, processes: int, ranges: list[list[int
     name = f"read{processes}"
     bed.declare(name, topic.name, more=f"reading: {{workers: {processes}}}\n")
     deployment = bed.deployment()
+    stream = deployment.stream(name)
     plan = plan_batch(
-        deployment.stream(name),
+        stream,
         PlanRequest(kind=PlanKind.MANUAL, ranges=tuple(OffsetRange(*r) for r in ranges)),
-        log=deployment.log,
-        tables=deployment.tables(name),
+        walk=Walk(stream, deployment.log, deployment.tables(name), apply=False),
         clock_ms=time.time_ns() // 1_000_000,
         nonce="",
         code_version="benchmarks",
-        apply=False,
     )
     if isinstance(plan, NothingToDo):
         raise RuntimeError(plan.why)

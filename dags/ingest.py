@@ -37,6 +37,7 @@ from wavestitch.settings import Settings, load_settings, load_stream, resolve_se
 
 if TYPE_CHECKING:
     from wavestitch.batch.deployment_edges import DeploymentEdges
+    from wavestitch.batch.results import Result
 
 OWNER = "wavestitch"
 RETRIES = 2
@@ -148,6 +149,8 @@ def plan(stream: str) -> list[dict[str, Any]]:
         return units_of_work(planned)
     for partition, why in planned.why.items():
         _log(f"partition {partition} starts there: {why}")
+    for told in planned.stages:
+        _log(f"{told.stage}: {told.does}")
     for remark in planned.remarks:
         log.warning("%s", remark)
     return units_of_work(planned)
@@ -157,22 +160,16 @@ def plan(stream: str) -> list[dict[str, Any]]:
 @task(doc_md=READ_DOC, map_index_template="{{ slices }}", execution_timeout=timedelta(hours=3))
 def read(stream: str, plan_id: str, work: dict[str, Any]) -> dict[str, Any]:
     """One unit of work into the landing."""
-    from wavestitch.batch.results import result_to_json  # noqa: PLC0415
-    from wavestitch.batch.steps import step_read  # noqa: PLC0415
-
     get_current_context()["slices"] = work["slices"][:_SHOWN]
-    units = [] if work["unit"] is None else [int(work["unit"])]
-    return result_to_json(step_read(edges_of(stream), plan_id, units))
+    return carried_out("read", stream, plan_id, units=() if work["unit"] is None else (int(work["unit"]),))
 
 
 @task(execution_timeout=timedelta(hours=3))
 def reassemble(stream: str, plan_id: str, reads: list[dict[str, Any]]) -> dict[str, Any]:
     """**Stitches what is whole**, by Spark, through Airflow's `spark` connection of the settings."""
-    from wavestitch.batch.results import Read, result_from_json, result_to_json, together  # noqa: PLC0415
-    from wavestitch.batch.steps import step_reassemble  # noqa: PLC0415
+    from wavestitch.batch.results import Read, result_from_json, together  # noqa: PLC0415
 
-    done = together([result_from_json(r, Read) for r in reads])
-    return result_to_json(step_reassemble(edges_of(stream), plan_id, done, say=_log))
+    return carried_out("reassemble", stream, plan_id, together([result_from_json(r, Read) for r in reads]))
 
 
 @task(execution_timeout=timedelta(hours=1))
@@ -181,32 +178,24 @@ def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str
 
     Where it closes, trigger the DAG again with this plan's id as *earlier plan* and gate *accept* or *park*.
     """
-    from wavestitch.batch.results import Reassembled, result_from_json, result_to_json  # noqa: PLC0415
-    from wavestitch.batch.steps import step_validate  # noqa: PLC0415
+    from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
 
     context = get_current_context()
     gate, why = check_gate(context["params"]["gate"], context["params"]["why"])
     if who := context["dag_run"].triggering_user_name:
         why = f"{why} ({name_of_person(who)})"
     made = result_from_json(reassembled, Reassembled)
-    return result_to_json(step_validate(edges_of(stream), plan_id, made, gate=gate, why=why))
+    return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
 
 
 @result
 @task(execution_timeout=timedelta(hours=1))
 def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
     """**Decides and commits**, in one atomic snapshot of the stream's table. Until then nothing counts."""
-    from wavestitch.batch.results import (  # noqa: PLC0415
-        Reassembled,
-        Validated,
-        result_from_json,
-        result_to_json,
-    )
-    from wavestitch.batch.steps import step_publish  # noqa: PLC0415
+    from wavestitch.batch.results import Reassembled, Validated, result_from_json  # noqa: PLC0415
 
     made = result_from_json(reassembled, Reassembled)
-    checked = result_from_json(validated, Validated)
-    return result_to_json(step_publish(edges_of(stream), plan_id, made, checked, say=_log))
+    return carried_out("publish", stream, plan_id, made, result_from_json(validated, Validated))
 
 
 @task.short_circuit(execution_timeout=timedelta(minutes=15))
@@ -215,13 +204,23 @@ def commit_offsets(stream: str, plan_id: str) -> bool:
 
     Its XComs: `committed`, what was done; `return_value`, whether the batch's limits left records behind it.
     """
-    from wavestitch.batch.results import Planned, result_from_json, result_to_json  # noqa: PLC0415
-    from wavestitch.batch.steps import step_commit_offsets  # noqa: PLC0415
+    from wavestitch.batch.results import Planned, result_from_json  # noqa: PLC0415
 
     ti = get_current_context()["ti"]
-    ti.xcom_push(key="committed", value=result_to_json(step_commit_offsets(edges_of(stream), plan_id)))
+    ti.xcom_push(key="committed", value=carried_out("commit offsets", stream, plan_id))
     planned = result_from_json(ti.xcom_pull(task_ids="plan", key="plan"), Planned)
     return isinstance(planned, Planned) and planned.left > 0
+
+
+def carried_out(stage: str, stream: str, plan_id: str, *so_far: Result, **how: Any) -> dict[str, Any]:
+    """The stage of a batch that this task is for. `so_far`: what the stages before it have left."""
+    from wavestitch.batch.carry import NOTHING_READ, Carried, How, Said, carry_out  # noqa: PLC0415
+    from wavestitch.batch.results import result_to_json  # noqa: PLC0415
+    from wavestitch.contracts.stages import BATCH  # noqa: PLC0415
+
+    (kind,) = (k for k in BATCH if k.name == stage)
+    carried = Carried(plan_id, (NOTHING_READ, *so_far))
+    return result_to_json(carry_out(kind, edges_of(stream), carried, How(**how, watcher=Said(_log))).results[-1])
 
 
 def edges_of(stream: str) -> DeploymentEdges:

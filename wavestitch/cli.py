@@ -39,6 +39,7 @@ from wavestitch.contracts.errors import (
 )
 from wavestitch.contracts.maintenance import STAGES
 from wavestitch.contracts.quantities import epoch_ms
+from wavestitch.contracts.stages import explain
 from wavestitch.settings import load_settings, stream_names
 
 app = typer.Typer(
@@ -257,6 +258,7 @@ def rewind(
     moves = {str(p): list(move) for p, move in found.moves.items()}
     report = {"applied": apply, "moves": moves, "skipped": [list(r) for r in found.skipped], "settles": found.settles}
     report["remarks"] = list(found.remarks)
+    report["stages"] = [asdict(told) for told in explain(found.stages)]
     _show(report, as_json, lambda: console.show_rewind(found, applied=apply))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wavestitch import console_held, terminal
+from wavestitch import console, console_held
+from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import carry_out, plan_held
@@ -27,6 +29,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
+from wavestitch.contracts.stages import explain
 
 _LOOKS = ("list", "show", "record")
 
@@ -184,9 +187,14 @@ def _decide(
 ) -> None:
     edges = DeploymentEdges(deployment, stream)
     found = plan_held(edges, action, wanted, who=getpass.getuser(), why=why, pick=pick, everything=whole)
-    done = carry_out(edges, found.plan, say=terminal.err.print) if apply else None
+    done = None
+    if apply:
+        with nullcontext(Silent()) if js else console.ProgressBars() as watcher:
+            done = carry_out(edges, found.plan, watcher=watcher)
     if js:
-        shown = {k: v for k, v in asdict(found).items() if k != "plan"}
+        shown = {k: v for k, v in asdict(found).items() if k != "plan"} | {
+            "stages": [asdict(s) for s in explain(found.stages)]
+        }
         ids = found.plan.choice.ids if found.plan.choice is not None else ()
         result = None if done is None else asdict(done)
         _print_json({"plan": found.plan.plan_id, "ids": ids, **shown, "done": result})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
@@ -17,6 +17,7 @@ from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_quota import said_of_places
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Fate
+from wavestitch.contracts.stages import Told, explain
 from wavestitch.producers.send_report import SendReport
 from wavestitch.terminal import err, out
 
@@ -64,9 +65,22 @@ class ProgressBars:
             self._progress.update(self._task, total=done, completed=done)
 
 
+def show_stages(stages: Iterable[Told]) -> None:
+    """What an operation does, stage by stage, and what undoes it: the very list that is carried out."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="what it does", title_justify="left")
+    table.add_column("stage", no_wrap=True)
+    table.add_column("does")
+    table.add_column("undo", style="dim")
+    for told in stages:
+        table.add_row(told.stage, told.does, told.undo)
+    if table.rows:
+        out.print(table)
+
+
 def show_plan(plan: Mapping[str, Any]) -> None:
     if "nothing" in plan:
         out.print(f"Nothing to do: {plan['nothing']}")
+        show_stages(Told(**told) for told in plan["stages"])
         return
     table = Table(title=f"{plan['kind']} of {plan['stream']}, generation {plan['generation']}", title_justify="left")
     for name in ("partition", "from", "to", "offsets", "why it starts there"):
@@ -81,6 +95,7 @@ def show_plan(plan: Mapping[str, Any]) -> None:
         out.print(_catching_up(plan["forecast"]))
     for remark in plan["remarks"]:
         out.print(remark)
+    show_stages(Told(**told) for told in plan["stages"])
 
 
 def _catching_up(forecast: Mapping[str, Any]) -> str:
@@ -228,8 +243,7 @@ def show_rewind(rewind: Rewind, *, applied: bool) -> None:
         out.print(remark, highlight=False)
     if rewind.settles:
         out.print(f"settles: {rewind.settles}", highlight=False)
-    before = "none" if rewind.base is None else str(rewind.base.generation)
-    out.print(f"generation {before} -> {rewind.head.generation}; nothing published is touched")
+    show_stages(explain(rewind.stages))
     if not applied:
         out.print("Nothing was changed. Add --apply to do it.")
 

@@ -9,7 +9,8 @@ from wavestitch.batch.held_decision import HeldPreview
 from wavestitch.batch.held_records import HeldRecord
 from wavestitch.batch.held_waveforms import HeldWaveform
 from wavestitch.batch.results import Finished, Published
-from wavestitch.console import show_held
+from wavestitch.console import show_held, show_stages
+from wavestitch.contracts.stages import explain
 from wavestitch.contracts.stream import Stream
 from wavestitch.terminal import out
 
@@ -61,6 +62,7 @@ def show_decision(found: HeldPreview, done: Published | Finished | None) -> None
         out.print(f"  passed over: {waveform_id} {problem}")
     if found.more:
         out.print("there are more than one decision takes; say --all, or decide again for the rest")
+    show_stages(explain(found.stages))
     if done is None:
         out.print("nothing was changed; do it with --apply")
     elif isinstance(done, Published):

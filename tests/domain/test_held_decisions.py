@@ -16,13 +16,14 @@ from tests.guarantees import Balanced, Fenced, NoDuplicates, NoInvention, NoLoss
 from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
 from tests.memory.memory_log import MemoryLog
 from tests.memory.sight import look_around
-from wavestitch.batch.held_decision import carry_out, plan_held, step_publish, step_reassemble, step_validate
+from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.history import history_of
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import Read
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
+from wavestitch.batch.steps import step_publish, step_reassemble, step_validate
 from wavestitch.cli_held import held_selection
 from wavestitch.contracts.errors import BadInput, Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction

@@ -18,6 +18,7 @@ from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest, plan_batch
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
+from wavestitch.batch.walk import Walk
 from wavestitch.contracts.chunk_header import record_digest
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.held import HeldLook
@@ -59,9 +60,9 @@ class Flooded(World):
         apply_rewind(self.stream, found, accept_skip=False, log=log, tables=tables)
 
     def plan(self) -> Plan:
-        log, tables = self.bench.log, self.bench.tables
+        walk = Walk(self.stream, self.bench.log, self.bench.tables)
         more: dict[str, Any] = {"clock_ms": T + 99, "nonce": "n", "code_version": "test"}
-        found = plan_batch(self.stream, PlanRequest(), log=log, tables=tables, **more)
+        found = plan_batch(self.stream, PlanRequest(), walk=walk, **more)
         assert isinstance(found, Plan)
         return found
 

@@ -75,7 +75,8 @@ def a_foreign_tag_is_overwritten(patch: Patch) -> None:
 def an_expired_group_means_latest(patch: Patch) -> None:
     real = plan.reconcile_head
 
-    def wrong(stream: Any, topic: Any, kind: Any, *, log: Any, tables: Any, apply: bool) -> Any:
+    def wrong(stream: Any, topic: Any, kind: Any, *, walk: Any) -> Any:
+        log, tables = walk.log, walk.tables
         head = tables.head()
         if head is not None and head.topic_id == topic.topic_id:
             group = log.group_offsets(stream.group, topic.name, sorted(head.positions))
@@ -85,7 +86,7 @@ def an_expired_group_means_latest(patch: Patch) -> None:
                 kinds = {"kind": HeadKind.ADOPTED, "generation": head.generation + 1}
                 head = tables.commit(head, head.next(**kinds, positions={**head.positions, **gone}), [])
                 log.commit_group(stream.group, topic.name, head.positions, head.tag(str(tables.table_uuid())).encode())
-        return real(stream, topic, kind, log=log, tables=tables, apply=apply)
+        return real(stream, topic, kind, walk=walk)
 
     patch.setattr(plan, "reconcile_head", wrong)
 

@@ -315,8 +315,9 @@ def held_rows_are_written_after_the_commit(patch: Patch) -> None:
 def the_group_moves_before_the_commit(patch: Patch) -> None:
     real = plan.reconcile_head
 
-    def wrong(stream: Any, topic: Any, kind: Any, *, log: Any, tables: Any, apply: bool) -> Any:
-        head, why = real(stream, topic, kind, log=log, tables=tables, apply=apply)
+    def wrong(stream: Any, topic: Any, kind: Any, *, walk: Any) -> Any:
+        log, tables = walk.log, walk.tables
+        head, why = real(stream, topic, kind, walk=walk)
         if head.topic_id == topic.topic_id:
             ends = {p: Position(e.stable_end) for p, e in log.ends(topic.name, sorted(head.positions)).items()}
             log.commit_group(stream.group, topic.name, ends, head.tag(str(tables.table_uuid())).encode())

@@ -14,10 +14,10 @@ import pytest
 
 from tests.stack.airflow_home import ROOT, load_dags, prepare_airflow, write_settings
 from wavestitch.contracts import errors
+from wavestitch.contracts.stages import BATCH
 
 prepare_airflow()
 
-STEPS = ["plan", "read", "reassemble", "validate", "publish", "commit_offsets", "catch_up"]
 HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "pyiceberg", "pandas", "pyarrow")
 GOOD = "topic: t\ngroup: g\n"
 
@@ -103,9 +103,10 @@ def test_maintenance_has_a_task_a_stream_one_at_a_time_and_is_a_dry_run_by_hand(
     assert all(t.trigger_rule == "all_done" for t in maintain.tasks), "one stream must not stop the others"
 
 
-def test_the_tasks_of_a_stream_are_the_steps_in_order(dags: dict[str, Any]) -> None:
+def test_the_tasks_of_a_stream_are_the_stages_of_a_batch_in_order(dags: dict[str, Any]) -> None:
     dag = dags["ingest_ecg"]
-    assert [t.task_id for t in dag.topological_sort()] == STEPS
+    stages = [stage.name.replace(" ", "_") for stage in BATCH]
+    assert [t.task_id for t in dag.topological_sort()] == ["plan", *stages, "catch_up"]
     assert dag.get_task("read").is_mapped
     assert dag.get_task("read").map_index_template == "{{ slices }}"
 

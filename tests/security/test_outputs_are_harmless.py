@@ -66,6 +66,8 @@ def plan(text: str) -> dict[str, Any]:
         "estimated_bytes": 1,
         "units": [0],
         "left": {},
+        "remarks": [text],
+        "stages": [{"stage": text, "does": text, "undo": text}],
     }
 
 
@@ -75,7 +77,7 @@ def shown_by(text: str) -> dict[str, Show]:
     return {
         "held": lambda: console.show_held([held(text)], [Reason.CONFLICT]),
         "plan": lambda: console.show_plan(plan(text)),
-        "nothing to do": lambda: console.show_plan({"nothing": text}),
+        "nothing to do": lambda: console.show_plan({"nothing": text, "stages": []}),
         "published": lambda: console.show_published(
             {"published": {"again": True}, "plan": {"plan_id": text}, "offsets": text}
         ),

@@ -10,6 +10,7 @@ from tests.builders.records import letter, metadata
 from tests.memory.memory_log import MemoryLog, stored_size
 from tests.memory.memory_tables import MemoryFiles, MemoryTables
 from wavestitch.batch.plan import PlanRequest, plan_batch
+from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_size import (
     READER_STOP,
     ReaderStop,
@@ -103,8 +104,7 @@ def planned(log: MemoryLog, tables: MemoryTables, *, stops: list[ReaderStop] | N
     found = plan_batch(
         STREAM,
         PlanRequest(),
-        log=log,
-        tables=tables,
+        walk=Walk(STREAM, log, tables),
         clock_ms=EpochMs(START_MS),
         nonce="n",
         code_version="test",

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from wavestitch.batch.edges import Edges, Say
+from wavestitch.batch.carry import Carried, How, Silent, Watcher, carry_through
+from wavestitch.batch.edges import Edges
 from wavestitch.batch.held_records import refuse_records
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
-from wavestitch.batch.request import Gate
-from wavestitch.batch.results import Finished, Published, Read
-from wavestitch.batch.steps import step_publish, step_reassemble, step_validate
+from wavestitch.batch.results import Finished, Published
+from wavestitch.batch.walk import Walk
 from wavestitch.contracts.assembly import ChunkFacts, assemble_waveform
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, check_pick, digest_of, pick_copy, topics_at
@@ -23,6 +23,7 @@ from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stages import KeepPlan, Stage, kinds_of, stages_of
 from wavestitch.contracts.stream import Stream
 
 MOST = 1000
@@ -44,6 +45,10 @@ class HeldPreview:
     reasons: dict[str, int]
     passed_over: tuple[tuple[str, str], ...]
     more: bool
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return KeepPlan(self.plan), *stages_of(self.plan)
 
 
 def plan_held(
@@ -91,15 +96,14 @@ def plan_held(
     )
 
 
-def carry_out(edges: Edges, plan: Plan, *, say: Say = lambda _: None) -> Published | Finished:
-    """Carry the decision through, by the steps of every batch. Raises `Fenced` where somebody rewound since."""
+def carry_out(edges: Edges, plan: Plan, *, watcher: Watcher | None = None) -> Published | Finished:
+    """Carry the decision through, by the stages of every batch. Raises `Fenced` where somebody rewound since."""
     choice = plan.choice
     assert choice is not None, "a plan of another kind reads, and is carried through by run_batch"
-    edges.begin(plan)
-    reassembled = step_reassemble(edges, plan.plan_id, Read((), 0, 0, 0.0), say=say)
-    gate: Gate = "accept" if plan.accepts else "stop"
-    validated = step_validate(edges, plan.plan_id, reassembled, gate=gate, why=choice.why)
-    return step_publish(edges, plan.plan_id, reassembled, validated, say=say)
+    walk = Walk(edges.stream, edges.log, edges.tables, begin=edges.begin)
+    walk(KeepPlan(plan))
+    how = How("accept" if plan.accepts else "stop", choice.why, watcher=watcher or Silent())
+    return carry_through(kinds_of(plan.kind), edges, Carried(plan.plan_id), how).of(Published)
 
 
 def _standing(one: HeldWaveform) -> list[ChunkFacts]:

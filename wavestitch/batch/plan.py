@@ -1,7 +1,7 @@
 """Step 1: pin the inputs of a batch. Decides where it starts and ends, and says why; refuses what would lose data.
 
-Touches nothing but the head and the group's offsets (a first head, an adopted reset, a projection made again), and
-with `apply=False` not even those. Keeps I1, I5 and I8. A refusal always names its way out.
+Changes nothing by itself: what is to be done about the head and the group's offsets first are stages of the walk,
+which a preview only notes. Keeps I1, I5 and I8. A refusal always names its way out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from wavestitch.batch.backlog import find_backlog
 from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.batch.reconciled_head import reconcile_head
 from wavestitch.batch.stream_state import load_state, open_since
+from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop, batch_offsets, needed_bytes, stops_of
 from wavestitch.contracts.errors import Refused, Transient
@@ -24,6 +25,7 @@ from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import Log, PartitionEnds, Probe, Tables, TopicView
 from wavestitch.contracts.position import Head, Position, advance_watermark
 from wavestitch.contracts.quantities import EpochMs, milliseconds
+from wavestitch.contracts.stages import Told
 from wavestitch.contracts.stream import Stream
 
 __all__ = ["NothingToDo", "PlanRequest", "plan_batch", "recent_batches"]
@@ -31,29 +33,30 @@ __all__ = ["NothingToDo", "PlanRequest", "plan_batch", "recent_batches"]
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """There is nothing to read and nothing that would expire: no batch, no snapshot, no Spark."""
+    """There is nothing to read and nothing that would expire: no batch, no snapshot, no Spark. `stages`: what planning
+    found to do nevertheless (a reset to take over, a projection to make again)."""
 
     why: str
+    stages: tuple[Told, ...] = ()
 
 
 def plan_batch(
     stream: Stream,
     request: PlanRequest,
     *,
-    log: Log,
-    tables: Tables,
+    walk: Walk,
     clock_ms: EpochMs,
     nonce: str,
     code_version: str,
-    apply: bool = True,
     stops: Sequence[ReaderStop] = (),
 ) -> Plan | NothingToDo:
     """The plan of the next batch. `nonce` makes it a new one at every execution; `stops`: what readers of this stream
     had seen that stopped at their budget."""
+    log, tables = walk.log, walk.tables
     topic = log.topic(stream.topic)
     _refuse_topic(stream, topic, log.members(stream.group))
     _refuse_partitions(stream, request, topic)
-    head, why = reconcile_head(stream, topic, request.kind, log=log, tables=tables, apply=apply)
+    head, why = reconcile_head(stream, topic, request.kind, walk=walk)
     if head.topic_id != topic.topic_id:
         raise Refused(
             f"topic {topic.name} was recreated: the head of stream {stream.name} knows topic id {head.topic_id}, the "

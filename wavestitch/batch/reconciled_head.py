@@ -1,7 +1,7 @@
 """The head that a plan stands on: compared with the group, which somebody may have reset, and which may contradict it.
 
-Touches nothing but the head and the group's offsets (a first head, an adopted reset, a projection made again), and with
-`apply=False` not even those. Keeps I1 and I7.
+Changes nothing by itself: what is to be done about it (a first head, an adopted reset, a projection made again) are
+stages of the walk, which a preview only notes. Keeps I1 and I7.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wavestitch.batch.backlog import refuse_overtaken
-from wavestitch.batch.commit_offsets import show_head
+from wavestitch.batch.walk import Walk
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import PlanKind
-from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
+from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
 from wavestitch.contracts.protocol import reconcile
+from wavestitch.contracts.stages import CommitHead, ShowHead
 from wavestitch.contracts.stream import Stream
 
 _ADOPT_TRIES = 5
 
 
-def reconcile_head(
-    stream: Stream, topic: TopicView, kind: PlanKind, *, log: Log, tables: Tables, apply: bool
-) -> tuple[Head, Mapping[int, str]]:
+def reconcile_head(stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Walk) -> tuple[Head, Mapping[int, str]]:
     """The head to plan on, after the group was compared with it. A conflict means: look at both again."""
+    log, tables = walk.log, walk.tables
     for _ in range(_ADOPT_TRIES):
         head, table = tables.head(), tables.table_uuid()
         try:
@@ -39,20 +39,23 @@ def reconcile_head(
                 raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
             if head is None:
                 head, why = _first_head(stream, topic, log, group)
-                if apply:
-                    head = tables.commit(None, head, [])
-                    show_head(stream, head, group, log=log, tables=tables)
-                return head, why
+                return _committed(walk, CommitHead(None, head), ShowHead(head, group)), why
             found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)
             if found.adopt is not None:
                 _refuse_skipped_start(stream, found.adopt, log.ends(topic.name, topic.partitions))
-                head = tables.commit(head, found.adopt, []) if apply else found.adopt
-            if found.project and apply:
-                show_head(stream, head, group, log=log, tables=tables)
+                return _committed(walk, CommitHead(head, found.adopt), ShowHead(found.adopt, group)), found.why
+            if found.project:
+                walk(ShowHead(head, group))
             return head, found.why
         except CommitConflict:
             continue
     raise Transient(f"stream {stream.name}: the head changed {_ADOPT_TRIES} times while planning; try again")
+
+
+def _committed(walk: Walk, commit: CommitHead, show: ShowHead) -> Head:
+    walk(commit)
+    walk(show)
+    return walk.head or commit.head
 
 
 def _first_head(

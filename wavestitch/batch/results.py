@@ -15,6 +15,7 @@ from wavestitch.contracts.errors import BadInput, Fenced
 from wavestitch.contracts.held_quota import said_of_places
 from wavestitch.contracts.past_cost import Forecast
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.stages import Stage, Told, explain, stages_of
 from wavestitch.contracts.versioned import Versioned
 
 R = TypeVar("R")
@@ -23,7 +24,7 @@ R = TypeVar("R")
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A plan, as people and later steps want to know it. `slices`: by unit of work. `why`: per partition.
-    `remarks`: sentences that stop nothing."""
+    `remarks`: sentences that stop nothing. `stages`: all that is done for it, planning included."""
 
     plan_id: str
     kind: str
@@ -37,6 +38,7 @@ class Planned:
     left: int
     forecast: Forecast | None = None
     remarks: tuple[str, ...] = ()
+    stages: tuple[Told, ...] = ()
 
     @property
     def units(self) -> range:
@@ -106,11 +108,12 @@ class OffsetsCommitted:
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """A batch from plan to offsets. `planned` is `Finished` where an earlier plan was asked for that is committed."""
+    """A batch from plan to offsets. `planned` is `Finished` where an earlier plan was asked for that is committed;
+    `committed` None where the positions are none of its business."""
 
     planned: Planned | Finished
     published: Published | Finished
-    committed: OffsetsCommitted
+    committed: OffsetsCommitted | None
 
 
 Result = NothingToDo | Planned | Read | Reassembled | Validated | Published | Finished | OffsetsCommitted
@@ -137,7 +140,8 @@ def result_from_json(found: object, kind: type[R]) -> R | Finished:
     return result
 
 
-def describe_plan(plan: Plan, forecast: Forecast | None = None) -> Planned:
+def describe_plan(plan: Plan, forecast: Forecast | None = None, *, before: Sequence[Stage] = ()) -> Planned:
+    """`before`: what planning itself did, or would do."""
     return Planned(
         plan_id=plan.plan_id,
         kind=plan.kind.value,
@@ -151,6 +155,7 @@ def describe_plan(plan: Plan, forecast: Forecast | None = None) -> Planned:
         left=plan.left,
         forecast=forecast,
         remarks=plan.remarks,
+        stages=explain((*before, *stages_of(plan))),
     )
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wavestitch.batch.commit_offsets import show_head
 from wavestitch.batch.rebuilt_head import rebuild_head
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
+from wavestitch.batch.walk import Walk
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
+from wavestitch.contracts.stages import CommitHead, ShowHead, Stage
 from wavestitch.contracts.stream import Stream
 
 __all__ = ["TARGETS", "Rewind", "Target", "apply_rewind", "plan_rewind"]
@@ -39,6 +40,11 @@ class Rewind:
     settles: str = ""
     remains: Remains | None = None
     remarks: tuple[str, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        shown = ShowHead(self.head, self.group, self.moves.keys())
+        return CommitHead(self.base, self.head, self.remains), shown
 
 
 def plan_rewind(stream: Stream, target: Target, *, log: Log, tables: Tables, who: str, why: str) -> Rewind:
@@ -74,26 +80,26 @@ def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log,
     members = log.members(stream.group)
     if members:
         raise Refused(f"consumer group {stream.group} has live members ({', '.join(members[:3])}); stop them first")
+    walk = Walk(stream, log, tables)
     try:
-        if rewind.remains is not None:
-            head = tables.commit_rebuilt(rewind.remains, rewind.head)
-        else:
-            head = tables.commit(rewind.base, rewind.head, [])
+        for stage in rewind.stages:
+            walk(stage)
     except CommitConflict:
         raise Refused(
             f"stream {stream.name}: somebody committed or rewound since this rewind was worked out; nothing was "
             "changed, look at it again"
         ) from None
-    try:
-        show_head(stream, head, rewind.group, log=log, tables=tables, moved=rewind.moves.keys())
     except WavestitchError as error:
+        if walk.head is None:
+            raise
         # Not undone: positions are the head's, and this error must not be taken for a rewind that did not happen.
         raise type(error)(
-            f"the rewind of stream {stream.name} is in force (generation {head.generation}), but the group does not "
-            f"show it yet: {error.message}. The next plan shows it there",
+            f"the rewind of stream {stream.name} is in force (generation {walk.head.generation}), but the group does "
+            f"not show it yet: {error.message}. The next plan shows it there",
             **error.facts,
         ) from error
-    return head
+    assert walk.head is not None, "a rewind commits a head"
+    return walk.head
 
 
 def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str) -> Rewind:

@@ -13,12 +13,13 @@ import functools
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
 from wavestitch.batch.closed_gate import refuse_past_closed_gate
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.edges import Edges, Progress, Say
-from wavestitch.batch.history import find_committed, history_of, repair_history
+from wavestitch.batch.history import find_committed, history_of, missing_rows
 from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch, recent_batches
 from wavestitch.batch.publish import Audit, publish_batch
 from wavestitch.batch.reassemble import decide_whole
@@ -35,10 +36,12 @@ from wavestitch.batch.results import (
     describe_published,
     needed,
 )
+from wavestitch.batch.walk import Walk
 from wavestitch.contracts.decision import Evidence
 from wavestitch.contracts.errors import GateClosed, WavestitchError
 from wavestitch.contracts.past_cost import forecast
 from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.stages import KeepPlan, RecordHistory, explain
 from wavestitch.contracts.verdict import Verdict
 from wavestitch.write_once import disk_errors
 
@@ -112,28 +115,26 @@ def _finished_meanwhile(edges: Edges, plan_id: str, error: WavestitchError) -> F
 @disk_errors("planning")
 @collection_paused()
 def step_plan(edges: Edges, request: PlanRequest, *, apply: bool = True) -> Planned | NothingToDo:
-    """Pin the inputs of the next batch."""
+    """Pin the inputs of the next batch. Without `apply` nothing is done, and what would be is the same list."""
     clock_ms = edges.clock_ms()
     if request.kind is PlanKind.INGEST:
         refuse_past_closed_gate(edges)
-    if apply:
-        repair_history(history_of(edges))
+    walk = Walk(edges.stream, edges.log, edges.tables, begin=edges.begin, apply=apply)
+    if lost := missing_rows(history_of(edges)):
+        walk(RecordHistory(tuple(lost)))
     plan = plan_batch(
         edges.stream,
         request,
-        log=edges.log,
-        tables=edges.tables,
+        walk=walk,
         clock_ms=clock_ms,
         nonce=edges.nonce(),
         code_version=edges.code_version,
-        apply=apply,
         stops=edges.reader_stops(),
     )
     if isinstance(plan, NothingToDo):
-        return plan
-    if apply:
-        edges.begin(plan)
-    return describe_plan(plan, forecast(plan, recent_batches(edges.tables, edges.tables.head())))
+        return replace(plan, stages=explain(walk.stages))
+    walk(KeepPlan(plan))
+    return describe_plan(plan, forecast(plan, recent_batches(edges.tables, edges.tables.head())), before=walk.stages)
 
 
 @of_a_plan("taking up a plan")
