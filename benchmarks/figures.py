@@ -133,6 +133,10 @@ _PART_RATIOS = {
     "large_waveform_time_per_chunk": ("large-waveform", "time_per_chunk_largest_of_smallest"),
     "day_of_small_files_of_one_file": ("small-files", "day_of_small_files_of_one_file"),
     "compacted_day_of_one_file": ("small-files", "compacted_day_of_one_file"),
+    "junk_of_none": ("junk", "many_of_none"),
+    "junk_in_small_files_of_none": ("junk", "small_of_none"),
+    "junk_memory_of_none": ("junk", "many_memory_of_none"),
+    "rewound_day_of_one_day": ("rewound-day", "many_of_one_day"),
 }
 
 

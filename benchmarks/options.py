@@ -18,3 +18,5 @@ class Options:
     grown_rows: int = 10_000_000
     grown_snapshots: int = 10_000
     small_files: int = 288
+    junk_rows: int = 10_000_000
+    rewound_files: int = 10_000

@@ -37,6 +37,8 @@ PARTS = {
     "large-waveform": "benchmarks.parts.large_waveform",
     "grown-table": "benchmarks.parts.grown_table",
     "small-files": "benchmarks.parts.small_files",
+    "junk": "benchmarks.parts.junk",
+    "rewound-day": "benchmarks.parts.rewound_day",
     "airflow": "benchmarks.parts.airflow_floor",
 }
 _BEGAN = time.monotonic()
@@ -57,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         grown_rows=asked.grown_rows,
         grown_snapshots=asked.grown_snapshots,
         small_files=asked.small_files,
+        junk_rows=asked.junk_rows,
+        rewound_files=asked.rewound_files,
     )
     end_in_order()
     target = RESULTS if asked.into is None else asked.into
@@ -86,6 +90,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--grown-rows", type=int, default=default.grown_rows)
     parser.add_argument("--grown-snapshots", type=int, default=default.grown_snapshots)
     parser.add_argument("--small-files", type=int, default=default.small_files)
+    parser.add_argument("--junk-rows", type=int, default=default.junk_rows)
+    parser.add_argument("--rewound-files", type=int, default=default.rewound_files)
     parser.add_argument("--folder", type=Path, help="where the data go; a temporary folder where not given")
     parser.add_argument("--into", type=Path, help="write the figures there and leave the committed ones alone")
     found = parser.parse_args(argv)

@@ -31,6 +31,10 @@ _GOALS = {
     "large_waveform_time_per_chunk": ("stitching time per chunk, largest waveform / smallest", "about 1"),
     "day_of_small_files_of_one_file": ("query of a day in small files / in one file", ""),
     "compacted_day_of_one_file": ("the same, after `wavestitch maintain`", "≤ 1.5"),
+    "junk_of_none": ("plan + publish with 10 million held records that are no chunks / with none", "≤ 2"),
+    "junk_in_small_files_of_none": ("plan + publish with 200,000 of them in files of 100 / with none", "≤ 2"),
+    "junk_memory_of_none": ("private memory of the batch's main process with 10 million / with none", "about 1"),
+    "rewound_day_of_one_day": ("a rewind over one day and its batch, 10,000 files / that day only", "≤ 2"),
 }
 
 

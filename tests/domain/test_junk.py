@@ -28,6 +28,7 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -203,6 +204,14 @@ class TestARecordByItsPlace:
         world.ingest()
         with pytest.raises(BadInput, match="nothing is held from 0:1"):
             self.find(world, "0:1")
+
+
+def test_a_stream_goes_on_that_holds_nothing_but_records_that_are_no_chunks(tmp_path: Path) -> None:
+    settings = CatalogSettings("l", f"sqlite:///{tmp_path}/c.db", f"file://{tmp_path}/warehouse")
+    tables = StreamTables(settings, "ecg", id_index=IdIndex(tmp_path / "cache"))
+    reason = Reason.NOT_A_CHUNK
+    head = hold(tables, [held_row(facts(0, n, b"", reason=reason), landing=None, reason=reason) for n in range(3)])
+    assert tables.held(head.held, HeldLook(ids=frozenset({"w0"}))) == []
 
 
 def test_the_table_tells_a_record_without_bytes_from_one_with(tmp_path: Path) -> None:

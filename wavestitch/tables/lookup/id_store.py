@@ -103,7 +103,8 @@ class IdStore:
         touched, first = np.unique(_bucket_of(entries["hash"]), return_index=True)
         numbers = touched.tolist()
         old = self._bodies(numbers)
-        parts = np.split(entries, first[1:])
+        # Of no entry numpy makes one part: files of records that are no chunks have no ids.
+        parts = np.split(entries, first[1:]) if numbers else []
         self._write({n: old.get(n, b"") + part.tobytes() for n, part in zip(numbers, parts, strict=True)})
 
     def cover(self, parts: Mapping[str, Sequence[str]]) -> None:
