@@ -1,111 +1,162 @@
-"""The exhaustive model holds within a small budget, finds out every dropped rule, and says the same as the product."""
+"""The exhaustive model holds within small budgets, finds out every dropped rule, and says the same as the product."""
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product as every
+from typing import Any, cast
 
 import pytest
 
-from tests.builders.records import cut, metadata
+from tests.builders.records import letter, metadata
 from tests.domain.effort import FACTOR
 from tests.memory.batch import facts_of
 from tests.memory.memory_log import Record
 from tests.model import protocol as model
+from tests.model.rules import Deciding, doubted, fenced, offered, projects, reconciles
+from tests.model.world import WAVES, Group, Groups, Head, Held, Place, Run, State, World
+from wavestitch.batch.held_decision import why_not
+from wavestitch.batch.held_waveforms import HeldWaveform
+from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.decision import Evidence, Stitched, decide
 from wavestitch.contracts.disagreement import find_disagreement, next_generation
 from wavestitch.contracts.errors import Fenced
-from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform
+from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform, effective_held
+from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, Tag
+from wavestitch.contracts.position import GroupOffset, HeadKind, Position, Tag
+from wavestitch.contracts.position import Head as ProductHead
 from wavestitch.contracts.protocol import check_fence, may_project, reconcile
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 
-SMALL = model.Budget(runs=2, records=4)
 START_MS = 1_700_000_000_000
 STREAM = Stream(name="waves", topic="waves", group="waves-batches")
+REACHED = {
+    "runs": 50_000,
+    "catalogs": 100_000,
+    "held": 40_000,
+    "decisions beside ingests": 30_000,
+    "gates": 30_000,
+    "partitions": 100_000,
+    "partitions of catalogs": 40_000,
+}
+DEEP = {
+    "runs": model.Budget(),
+    "catalogs": model.SCENARIOS["catalogs"].budget._replace(records=4),
+    "held": model.SCENARIOS["held"].budget._replace(runs=2),
+    "gates": model.SCENARIOS["gates"].budget._replace(decisions=1),
+}
+
+MORE = {"a longer log": model.Scenario(WAVES, model.Budget(runs=2, expiries=0))}
 
 
-def test_no_interleaving_of_two_runs_breaks_an_invariant() -> None:
-    found = model.explore(budget=SMALL if FACTOR == 1 else model.Budget())
+@cache
+def explored(name: str) -> tuple[model.Found, frozenset[tuple[Head, Run]]]:
+    """A scenario to its end, and all that its runs had to decide on."""
+    scenario, seen = {**model.SCENARIOS, **MORE}[name], set[tuple[Head, Run]]()
+    if FACTOR > 1 and name in DEEP:
+        scenario = model.Scenario(scenario.world, DEEP[name])
+
+    def remember(s: State) -> None:
+        for run in s.runs:
+            if run.step == "planned":
+                head = Head(1, 1, run.starts, s.head.published, s.head.held)
+                choice = run.choice and run.choice._replace(among=frozenset(), meant=())
+                plain = Run(run.kind, "planned", 1, 1, run.starts, run.ends, 1, gate=run.gate, choice=choice)
+                seen.add((head, plain._replace(mended=run.mended)))
+
+    return model.explore(scenario, look=remember), frozenset(seen)
+
+
+@pytest.mark.parametrize("name", model.SCENARIOS)
+def test_no_interleaving_breaks_an_invariant(name: str) -> None:
+    found, _ = explored(name)
     assert not found.violation, f"{found.violation} after {' > '.join(found.way)}"
     assert found.whole
-    assert found.states > 50_000, "the budget no longer reaches what it reached"
+    assert found.states > REACHED[name], "the budget no longer reaches what it reached"
 
 
-def test_no_catalog_that_is_copied_lost_or_exchanged_breaks_an_invariant() -> None:
-    found = model.explore(budget=model.CATALOGS if FACTOR == 1 else model.CATALOGS._replace(records=4))
-    assert not found.violation, f"{found.violation} after {' > '.join(found.way)}"
-    assert found.whole
-    assert found.states > 100_000, "the budget no longer reaches what it reached"
+@pytest.mark.parametrize(("name", "dropped"), [(n, d) for n, s in model.SCENARIOS.items() for d in s.mutants])
+def test_a_dropped_rule_is_found_out(name: str, dropped: str) -> None:
+    assert model.explore(model.SCENARIOS[name], dropped, most=100_000).violation
 
 
-@pytest.mark.parametrize("dropped", model.CATALOG_MUTANTS)
-def test_a_dropped_rule_about_catalogs_is_found_out(dropped: str) -> None:
-    assert model.explore(dropped, model.CATALOGS, most=100_000).violation
+def head_of(small: Head) -> ProductHead:
+    positions = {p: Position(at) for p, at in enumerate(small.positions)}
+    return ProductHead(small.sequence, small.generation, HeadKind.INGEST, "topic", positions, snapshot_id=1)
 
 
-@pytest.mark.parametrize("dropped", model.MUTANTS)
-def test_a_dropped_rule_is_found_out(dropped: str) -> None:
-    assert model.explore(dropped, SMALL._replace(records=5), most=50_000).violation
+def group_of(small: Groups) -> dict[int, GroupOffset | None]:
+    return {p: _offset_of(g) for p, g in enumerate(small)}
 
 
-def head_of(small: model.Head) -> Head:
-    positions = {0: Position(small.position)}
-    return Head(small.sequence, small.generation, HeadKind.INGEST, "topic", positions, snapshot_id=1)
-
-
-def group_of(small: model.Group) -> dict[int, GroupOffset | None]:
+def _offset_of(small: Group) -> GroupOffset | None:
     if small.offset is None:
-        return {0: None}
+        return None
     if small.tag is None:
-        return {0: GroupOffset(small.offset, "")}
+        return GroupOffset(small.offset, "")
     table, generation, sequence = small.tag
-    return {0: GroupOffset(small.offset, Tag(f"{table}", generation, sequence).encode())}
+    return GroupOffset(small.offset, Tag(f"{table}", generation, sequence).encode())
 
 
-def small_heads() -> list[model.Head]:
-    return [model.Head(s, g, p) for s, g, p in every(range(3), range(3), range(4))]
+def small_heads() -> list[Head]:
+    return [Head(s, g, (p,)) for s, g, p in every(range(3), range(3), range(4))]
+
+
+def small_groups() -> list[Groups]:
+    """Of one partition, whatever it may show, and of two, a few."""
+    tags = [None, *every(range(2), range(3), range(3))]
+    one = [Group(None, None), *(Group(o, t) for o in range(4) for t in tags)]
+    few = [Group(None, None), Group(0, None), Group(1, (0, 1, 1)), Group(2, (0, 1, 2)), Group(1, (1, 0, 1))]
+    return [*((g,) for g in one), *every(few, few)]
 
 
 def test_reconciling_and_projecting_follow_the_model() -> None:
-    tags = [None, *every(range(2), range(3), range(3))]
-    groups = [model.Group(None, None), *(model.Group(o, t) for o in range(4) for t in tags)]
-    for head, group in every(small_heads(), groups):
-        assert may_project(head_of(head), group_of(group), table="0") == model.projects(head, group)
-        doubt = find_disagreement(head_of(head), group_of(group), table="0")
-        assert ("" if doubt is None else doubt.doubt.value) == model.doubted(head, group), f"{head} {group}"
+    for head, group in every(small_heads(), small_groups()):
+        here = head._replace(positions=head.positions * len(group))
+        assert may_project(head_of(here), group_of(group), table="0") == projects(here, group)
+        doubt = find_disagreement(head_of(here), group_of(group), table="0")
+        assert ("" if doubt is None else doubt.doubt.value) == doubted(here, group), f"{here} {group}"
         if doubt is not None:
-            known = group.tag[1] if group.tag is not None and group.tag[0] == 0 else 0
-            assert next_generation(head_of(head), group_of(group), table="0") == max(head.generation, known) + 1
+            assert next_generation(head_of(here), group_of(group), table="0") == model.next_generation(here, group)
             continue
-        if group.tag is None and (group.offset or 0) > head.position:
+        reset = [(g.offset, at) for g, at in zip(group, here.positions, strict=True) if g.tag is None]
+        if any(offset is not None and offset > at for offset, at in reset):
             continue  # a forward reset: the product refuses it, the model has none
         for on_reset in ("adopt", "refuse"):
-            if on_reset == "refuse" and group.tag is None and group.offset not in (None, head.position):
+            if on_reset == "refuse" and any(offset not in (None, at) for offset, at in reset):
                 continue
-            found = reconcile(head_of(head), group_of(group), on_reset=on_reset, stream="waves")
+            found = reconcile(head_of(here), group_of(group), on_reset=cast(Any, on_reset), stream="waves")
             said = "adopt" if found.adopt else "project" if found.project else ""
-            assert said == model.reconciles(head, group), f"{head} {group}"
+            assert said == reconciles(here, group), f"{here} {group}"
             if found.adopt:
-                assert found.adopt.generation == head.generation + 1
-                assert found.adopt.positions[0].next_offset == group.offset
+                assert found.adopt.generation == here.generation + 1
+                for p, g in enumerate(group):
+                    taken_over = g.offset if g.tag is None and g.offset is not None else here.positions[p]
+                    assert found.adopt.positions[p].next_offset == taken_over
 
 
-def plan_of(*, ingest: bool, generation: int, start: int, end: int) -> Plan:
+def plan_of(run: Run, *, stream: Stream = STREAM) -> Plan:
+    read = [(p, s, e) for p, (s, e) in enumerate(zip(run.starts, run.ends, strict=True)) if e > s]
+    chosen = run.choice
+    choice = None
+    if chosen is not None:
+        pick = "last" if chosen.action == "pick" else ""
+        choice = HeldChoice(HeldAction(chosen.action), (chosen.waveform,), "ops", "to see", pick)
     return Plan(
         plan_id="plan",
-        kind=PlanKind.INGEST if ingest else PlanKind.BACKFILL,
-        stream=STREAM,
+        kind=PlanKind(run.kind),
+        stream=stream,
         topic_id="topic",
-        partitions=1,
-        ranges=(OffsetRange(0, start, end),),
+        partitions=len(run.starts),
+        ranges=tuple(OffsetRange(*r) for r in read),
         units=(),
-        positions={0: Position(start)},
-        ends={0: Position(end)},
-        generation=generation,
+        positions={p: Position(at) for p, at in enumerate(run.starts)},
+        ends={p: Position(at) for p, at in enumerate(run.ends)},
+        generation=run.generation,
         base_sequence=0,
         base_snapshot=1,
         held_snapshot=None,
@@ -116,67 +167,123 @@ def plan_of(*, ingest: bool, generation: int, start: int, end: int) -> Plan:
         mean_record_bytes=1.0,
         code_version="test",
         nonce="",
+        choice=choice,
     )
 
 
 def test_the_fence_follows_the_model() -> None:
-    for head, ingest, generation, start in every(small_heads(), (True, False), range(3), range(4)):
-        run = model.Run(ingest, "staged", 0, generation, start, 4, 1)
-        plan = plan_of(ingest=ingest, generation=generation, start=start, end=4)
+    parts = [(0, 0), (0, 2), (1, 2)]
+    for kind, generation, head_generation, start, stands in every(
+        ("ingest", "backfill"), range(3), range(3), parts, parts
+    ):
+        run, head = Run(kind, "staged", 0, generation, start, (4, 4), 1), Head(2, head_generation, stands)
         try:
-            check_fence(plan, head_of(head), base_in_ancestry=True)
+            check_fence(plan_of(run), head_of(head), base_in_ancestry=True)
             let_through = True
         except Fenced:
             let_through = False
-        assert let_through is not model.fenced(run, head), f"{run} on {head}"
+        assert let_through is not fenced(run, head), f"{run} on {head}"
 
 
-def model_records() -> list[Record]:
+def facts(world: World) -> dict[Place, ChunkFacts]:
     """The model's log, as real records."""
-    meta = metadata(START_MS)
-    cuts = {w: cut(w, [bytes([ord(w), s]) for s in range(n)], meta=meta) for w, n in model.CHUNKS.items()}
-    return [Record("topic", 0, o, START_MS, *cuts[w][s]) for o, (w, s) in enumerate(model.RECORDS)]
+    meta, found = metadata(START_MS), {}
+    for p, records in enumerate(world.log):
+        for o, r in enumerate(records):
+            one = letter(r.waveform, r.seq, bytes([ord(r.copy), r.seq]), meta=meta, count=world.chunks[r.waveform])
+            found[p, o] = facts_of(Record("topic", p, o, START_MS, *one), p, o)
+    return found
 
 
-def test_deciding_follows_the_model() -> None:
-    """Whatever is published and held in the model, whatever the range: the product publishes and holds the same."""
-    seen: set[tuple[frozenset[str], frozenset[int], int, int, bool]] = set()
+def held_chunks(head: Head, known: dict[Place, ChunkFacts]) -> list[HeldChunk]:
+    return [
+        HeldChunk(
+            known[h.place]._replace(carried=True, topic_id="topic"),
+            reason_of(h.reason),
+            "",
+            "d",
+            1,
+            before=reason_of(h.before) if h.before else None,
+        )
+        for h in sorted(head.held)
+    ]
 
-    def remember(state: model.State) -> None:
-        for run in state.runs:
-            if run.step == "planned":
-                seen.add((state.head.published, model.effective(state), run.start, run.end, run.ingest))
 
-    assert model.explore(budget=model.Budget(runs=2, expiries=0), look=remember).whole
-    assert len(seen) > 70
-    facts = [facts_of(r, 0, r.offset) for r in model_records()]
-    copies = {
-        w: [next(f for f in facts if (f.waveform_id, f.seq) == (w, s)) for s in range(n)]
-        for w, n in model.CHUNKS.items()
-        if w != "C"
+def reason_of(text: str) -> Reason:
+    return Reason.FAILED_EXPECTATION if text == "failed" else Reason(text)
+
+
+def published_waveforms(world: World, head: Head, known: dict[Place, ChunkFacts]) -> dict[str, PublishedWaveform]:
+    copy_of = {(r.waveform, r.seq, r.copy): known[p] for p in known for r in [world.at(p)]}
+    return {
+        w: PublishedWaveform(
+            w,
+            tuple(
+                PublishedChunk(c.partition, c.offset, c.length, c.piece)
+                for c in (copy_of[w, seq, copy] for seq, copy in enumerate(copies))
+            ),
+        )
+        for w, copies in head.published
     }
-    everything = {w: Stitched(None, "") for w in model.CHUNKS}
-    for published, held, start, end, ingest in seen:
-        head = head_of(model.Head(1, 1, start, published, frozenset()))
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("a longer log", 70), ("held", 100), ("decisions beside ingests", 60), ("gates", 20), ("partitions", 60)],
+)
+def test_deciding_follows_the_model(name: str, least: int) -> None:
+    """Whatever is published and held, read and chosen: the product publishes and holds the same, and says as much."""
+    (found, seen), world = explored(name), {**model.SCENARIOS, **MORE}[name].world
+    assert found.whole
+    assert len(seen) > least
+    known = facts(world)
+    for head, run in seen:
+        expected = Deciding(world, run, head)
+        mine, published = held_chunks(head, known), published_waveforms(world, head, known)
         decided = decide(
-            plan_of(ingest=ingest, generation=1, start=start, end=end),
-            Evidence(facts[start:end], {0: EpochMs(START_MS)}, everything),
-            head=head,
-            held=[HeldChunk(facts[o]._replace(carried=True), Reason.OPEN, "", "d", 1) for o in sorted(held)],
-            published={
-                w: PublishedWaveform(w, tuple(PublishedChunk(0, c.offset, c.length, c.piece) for c in copies[w]))
-                for w in published
-            },
+            plan_of(run),
+            Evidence(
+                [known[p] for p in run.places],
+                dict.fromkeys(range(len(world.log)), EpochMs(START_MS)),
+                {w: Stitched(None, "") for w in world.chunks},
+                failed={} if run.mended else dict.fromkeys(world.failing, ("it fails",)),
+                park=run.gate == "park",
+            ),
+            head=head_of(head),
+            held=mine,
+            published=published,
         )
-        state = model.State(
-            end,
-            model.Head(1, 1, start, published, frozenset({1})),
-            frozenset((1, o) for o in held),
-            model.Group(),
-            (),
-            0,
-            SMALL,
-        )
-        run = model.Protocol()._decided(state, model.Run(ingest, "planned", 1, 1, start, end, 2))
-        assert set(decided.publish) == run.publish, f"{published} {held} [{start}, {end})"
-        assert {h.chunk.offset for h in decided.holds} | held == run.hold | held
+        where = f"{run} on {head}"
+        assert set(decided.publish) == expected.publish.keys(), where
+        rows = [HeldChunk(h.chunk._replace(topic_id="topic"), h.reason, "", "e", 2) for h in decided.holds]
+        now = head._replace(published=head.published | frozenset(expected.publish.items()))
+        after = effective_held([*mine, *rows], published=published_waveforms(world, now, known))
+        assert {((h.chunk.partition, h.chunk.offset), h.reason, h.before) for h in after} == {
+            (h.place, reason_of(h.reason), reason_of(h.before) if h.before else None) for h in expected.held.values()
+        }, where
+
+
+def test_what_is_offered_about_held_waveforms_follows_the_model() -> None:
+    world, seen = model.SCENARIOS["held"].world, {head for head, _ in explored("held")[1]}
+    known = facts(world)
+    for head, waveform in every(seen, world.chunks):
+        mine = [h for h in held_chunks(head, known) if h.chunk.waveform_id == waveform]
+        if mine:
+            states = tuple(h.reason for h in mine)
+            one = HeldWaveform(waveform, tuple(mine), states, waveform in head.bytes_of)
+            for action in HeldAction:
+                problem = why_not(one, action, STREAM, "last" if action is HeldAction.PICK else "")
+                assert (problem == "") is (action.value in offered(world, head, waveform)), (
+                    f"{action} {waveform} {head}"
+                )
+
+
+def test_a_held_row_of_the_model_says_why_it_was_held_before() -> None:
+    """The least of the decisions, by hand: what is discarded and restored is held as it was."""
+    world = model.SCENARIOS["held"].world
+    head = Head(1, 1, (3,), held=frozenset({Held((0, 2), "failed")}))
+    gone = Deciding(world, Run("held", "planned", 1, 1, (3,), (3,), 1, choice=model.Choice("discard", "F")), head)
+    assert list(gone.held.values()) == [Held((0, 2), "discarded", "failed")]
+    after = head._replace(held=frozenset(gone.held.values()))
+    back = Deciding(world, Run("held", "planned", 2, 1, (3,), (3,), 2, choice=model.Choice("restore", "F")), after)
+    assert list(back.held.values()) == [Held((0, 2), "failed")]
