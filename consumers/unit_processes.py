@@ -24,11 +24,11 @@ from typing import Any, NamedTuple, Self
 
 from consumers.byte_budget import budget_of
 from wavestitch.child_environment import child_environment
+from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import Terminal, Transient, error_from_json
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.secret_reference import proof_of
 
 _ARGV = (sys.executable, "-P", "-m", "consumers.unit_process")  # -P: nothing is imported from the working directory
 # The client has threads of its own for each slice. With a heap for each of them, too, freed memory stays in pieces. And
@@ -96,6 +96,7 @@ class UnitProcesses:
         *,
         kafka: KafkaSettings,
         folder: Path,
+        proof: ChunkProof,
         at_once: int,
         on_progress: Callable[[int, int, int], None],
     ) -> dict[int, Receipt]:
@@ -105,8 +106,8 @@ class UnitProcesses:
             "bootstrap": kafka.bootstrap,
             "options": dict(kafka.options),
             "folder": str(folder.absolute()),
-            # Looked up here: a child has neither our environment nor, perhaps, the right to the file.
-            "proof_key": proof_of(plan.stream).key.hex(),
+            # Looked up already: a child has neither our environment nor, perhaps, the right to the file.
+            "proof_key": proof.key.hex(),
         }
         budget = budget_of(plan, units, folder)
         stored: dict[int, tuple[int, int]] = {}

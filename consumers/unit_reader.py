@@ -72,7 +72,7 @@ def read_unit(
 ) -> Receipt:
     """Read and land the slices of one unit into `folder` (made where missing). The receipt is not written.
 
-    `proof`: what chunks must carry, where the key is looked up already; else it is looked up here.
+    `proof`: what chunks must carry, where the key is looked up already; else it is looked up here, in no file.
     `careful`: all from raw batches, after an attempt that ended for want of memory. `budget`: else the unit's share.
     """
     if not 0 <= unit < len(plan.units):
@@ -121,10 +121,18 @@ def read_unit(
 
 
 def read_here(
-    *, plan: Plan, kafka: KafkaSettings, folder: Path, units: Sequence[int], progress: Progress | None = None
+    *,
+    plan: Plan,
+    kafka: KafkaSettings,
+    folder: Path,
+    units: Sequence[int],
+    progress: Progress | None = None,
+    proof: ChunkProof | None = None,
 ) -> list[Receipt]:
     """Read several units in this process, one after another. Receipts in their order, not written."""
-    return [read_unit(plan=plan, unit=unit, kafka=kafka, folder=folder, progress=progress) for unit in units]
+    return [
+        read_unit(plan=plan, unit=unit, kafka=kafka, folder=folder, progress=progress, proof=proof) for unit in units
+    ]
 
 
 def read_units(
@@ -135,6 +143,7 @@ def read_units(
     units: Sequence[int] | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
+    proof: ChunkProof | None = None,
     children: UnitProcesses | None = None,
 ) -> list[Receipt]:
     """Read several units (all of the plan unless given), at most `processes` at once (else the stream's workers).
@@ -157,6 +166,7 @@ def read_units(
             wanted,
             kafka=kafka,
             folder=folder,
+            proof=proof_of(plan.stream) if proof is None else proof,
             at_once=processes or plan.stream.reading.workers,
             on_progress=add_up,
         )

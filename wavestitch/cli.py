@@ -147,10 +147,12 @@ def produce(
     from wavestitch.producers.produce import produce_files  # noqa: PLC0415
 
     deployment = Deployment()
+    declared = deployment.stream(stream)
     report = produce_files(
-        deployment.stream(stream),
+        declared,
         files,
         settings=deployment.kafka,
+        proof=deployment.proof(declared),
         chunk_bytes=chunk,
         seconds=seconds,
         strategy=strategy,

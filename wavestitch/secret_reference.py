@@ -1,6 +1,7 @@
 """Secrets that are named and not written: `env:NAME` or `file:PATH`, looked up at the edge that needs them.
 
 Reads one variable or one small plain file, and nothing else. Never prints or keeps what it found: nor does an error.
+What a stream's file may name is a namespace of its own: variables `WAVESTITCH_PROOF_…`, files of one folder.
 """
 
 from __future__ import annotations
@@ -49,12 +50,30 @@ def look_up(reference: str, *, where: str, environment: Mapping[str, str] | None
     return found.strip()
 
 
-def proof_of(stream: Stream, *, environment: Mapping[str, str] | None = None) -> ChunkProof:
-    """What the chunks of a stream must carry, its key looked up. Raises `BadInput` where that is not to be had."""
+def proof_of(stream: Stream, *, keys: Path | None = None, environment: Mapping[str, str] | None = None) -> ChunkProof:
+    """What the chunks of a stream must carry, its key looked up. Raises `BadInput` where that is not to be had.
+
+    `keys`: the folder in which files with keys lie; without it a stream can name none.
+    """
     if stream.proof != "mac":
         return ChunkProof(stream.proof, topic=stream.topic)
     where = f"the proof_key of stream {stream.name}"
-    key = look_up(str(stream.proof_key), where=where, environment=environment)
+    reference = str(stream.proof_key)
+    if reference.startswith("file:"):
+        reference = f"file:{_inside(keys, reference.removeprefix('file:'), where=where)}"
+    key = look_up(reference, where=where, environment=environment)
     if not LEAST_KEY_BYTES <= len(key) <= MOST_KEY_BYTES:
         raise BadInput(f"{where} has {len(key)} bytes; allowed are {LEAST_KEY_BYTES} to {MOST_KEY_BYTES}")
     return ChunkProof("mac", key, stream.topic)
+
+
+def _inside(keys: Path | None, name: str, *, where: str) -> Path:
+    if keys is None:
+        raise BadInput(
+            f"{where} is in the file {name}, and the settings name no folder of keys; set key_folder (docs/settings.md)"
+        )
+    folder = keys.resolve()
+    path = (folder / name).resolve()  # mounted secrets are links within their folder
+    if not path.is_relative_to(folder):
+        raise BadInput(f"{where} is in {keys / name}, a link out of the folder of keys; put the key itself there")
+    return path

@@ -24,6 +24,8 @@ from wavestitch.secret_reference import is_reference, look_up
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
 _PREFIX = "WAVESTITCH_"
+PROOF_PREFIX = "WAVESTITCH_PROOF_"
+"""What streams' `proof_key: env:NAME` begin with: secrets, and no settings."""
 _PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
 _FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("spark", "conf"))
 _TABLES = ("kafka", "tables", "spark", "maintain")
@@ -108,7 +110,8 @@ class Maintain(MaintainLimits):
 
 class Settings(_Section):
     """`landing`: what batches read, until their offsets stand. `docs`: Data Docs. `streams`: the YAML files' folder.
-    `cache`: what can be made anew at any time, of this host alone."""
+    `cache`: what can be made anew at any time, of this host alone. `key_folder`: where streams' `proof_key: file:NAME`
+    are."""
 
     kafka: Kafka
     tables: Tables
@@ -118,6 +121,7 @@ class Settings(_Section):
     docs: Path
     streams: Path = Path("streams")
     cache: Path = Field(default_factory=lambda: _user_cache(os.environ))
+    key_folder: Path | None = None
     codec: Literal["zstd", "none"] = "zstd"
 
     def redacted(self) -> dict[str, Any]:
@@ -238,7 +242,7 @@ class _Overrides(EnvSettingsSource):
 
     def checked(self) -> dict[str, Any]:
         for name in self._given:
-            if name.startswith(_PREFIX):
+            if name.startswith(_PREFIX) and not name.startswith(PROOF_PREFIX):
                 section, *inner = name.removeprefix(_PREFIX).lower().split("__")
                 if section not in Settings.model_fields or (inner and section not in _TABLES):
                     raise BadInput(f"{name} does not name a setting; see docs/settings.md")

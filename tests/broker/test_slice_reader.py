@@ -77,22 +77,22 @@ def test_an_empty_slice_has_no_file(rig: Rig, topic_factory: Any) -> None:
 
 @pytest.mark.parametrize("in_children", [False, True])
 def test_a_stream_that_demands_a_mac_takes_only_what_was_sealed_with_its_key(
-    rig: Rig, topic_factory: Any, tmp_path: Path, in_children: bool
+    rig: Rig, topic_factory: Any, in_children: bool
 ) -> None:
     topic = topic_factory()
-    (tmp_path / "key").write_bytes(b"k" * 32)
     sender = rig.sender(topic)
     demanded = ChunkProof("mac", b"k" * 32, topic)
     for proof in (demanded, NO_PROOF, ChunkProof("mac", b"K" * 32, topic)):
         sealed = encode_headers(waveform_id="w", seq=0, count=1, meta=META, value=b"abcd", digest=None, proof=proof)
         sender.record(b"abcd", key=b"w", headers=sealed)
     sender.flush()
-    plan = rig.plan(topic, [[(0, 0, 3)]], proof="mac", proof_key=f"file:{tmp_path / 'key'}")
+    plan = rig.plan(topic, [[(0, 0, 3)]], proof="mac", proof_key="file:key")
     assert "kkkk" not in plan.to_json()
     if in_children:
-        rows = landed_rows(rig.folder, plan, read_units(plan=plan, kafka=rig.kafka, folder=rig.folder))
+        receipts = read_units(plan=plan, kafka=rig.kafka, folder=rig.folder, proof=demanded)
+        rows = landed_rows(rig.folder, plan, receipts)
     else:
-        rows = rig.read(plan)
+        rows = rig.read(plan, proof=demanded)
     assert [r["reason"] for r in rows] == [None, "unproven", "forged"]
     assert payloads(rows) == [b"abcd"] * 3
 

@@ -16,6 +16,7 @@ from typing import Any
 from consumers import unit_process, unit_processes
 from consumers.unit_reader import read_units
 from tests.faults.narrow_fetches import narrow_fetches
+from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -28,13 +29,14 @@ def read_in_children(
     folder: Path,
     units: Sequence[int],
     progress: Callable[[int, int], None],
+    proof: ChunkProof,
     kill_at: int,
 ) -> list[Receipt]:
     """As the product reads, in child processes; each kills itself when it has read `kill_at` records of its unit."""
     before = unit_processes._ARGV
     unit_processes._ARGV = (sys.executable, "-m", __name__, str(kill_at))  # type: ignore[assignment]
     try:
-        return read_units(plan=plan, kafka=kafka, folder=folder, units=units, progress=progress)
+        return read_units(plan=plan, kafka=kafka, folder=folder, units=units, progress=progress, proof=proof)
     finally:
         unit_processes._ARGV = before
 

@@ -17,6 +17,7 @@ from spark_apps.outcome import read_outcomes, run_task
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
+from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
@@ -50,6 +51,7 @@ def read_here(
     folder: Path,
     units: Sequence[int],
     progress: Callable[[int, int], None],
+    proof: ChunkProof,
     at_record: AtRecord = lambda _: None,
 ) -> list[Receipt]:
     """These units, one after another, in this process."""
@@ -70,6 +72,7 @@ def read_here(
                 kafka=kafka,
                 folder=folder,
                 progress=tell,
+                proof=proof,
                 clock=lambda t=ticks: float(next(t)),  # type: ignore[misc]
             )
         )

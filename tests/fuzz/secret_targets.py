@@ -147,11 +147,16 @@ def secret_settings(data: bytes) -> None:
 def secret_reference(data: bytes) -> None:
     draw = Draw(data)
     text = draw.text().replace("FOLDER", str(_folder()))
-    environment = {"KEY": PLANTED * 3, "SHORT": PLANTED, "EMPTY": "", draw.text().replace("\0", ""): "x" * 5000}
+    environment = {
+        "WAVESTITCH_PROOF_KEY": PLANTED * 3,
+        "SHORT": PLANTED,
+        "EMPTY": "",
+        draw.text().replace("\0", ""): "x" * 5000,
+    }
     for look in (
         lambda: resolve_secret(text, environment),
         lambda: resolve_secrets({"sasl.password": text, "uri": text}, environment),
-        lambda: proof_of(parse_stream(_stream(text), name="x"), environment=environment),
+        lambda: proof_of(parse_stream(_stream(text), name="x"), keys=_folder(), environment=environment),
     ):
         try:
             look()
@@ -187,7 +192,17 @@ def _setting_seeds() -> Iterator[bytes]:
 
 
 def _reference_seeds() -> Iterator[bytes]:
-    for text in ("env:KEY", "env:SHORT", "env:EMPTY", "env:NONE", "file:FOLDER/key", "file:FOLDER/binary"):
+    for text in (
+        "env:WAVESTITCH_PROOF_KEY",
+        "file:key",
+        "file:binary",
+        "file:long",
+        "env:SHORT",
+        "env:EMPTY",
+        "env:NONE",
+        "file:FOLDER/key",
+        "file:FOLDER/binary",
+    ):
         yield packed(text, "A")
     for text in (
         "file:FOLDER/long",

@@ -47,7 +47,7 @@ on_closed_gate: park
 allowed_lateness: 10 m
 schedule: '0 * * * *'
 proof: mac
-proof_key: env:KEY
+proof_key: env:WAVESTITCH_PROOF_KEY
 limits: {max_waveform_bytes: 64 MiB, max_batch_bytes: 1 GiB, max_chunks: 100}
 reading: {workers: 4, min_slice: 100, idle_deadline: 30 s}
 expectations:

@@ -20,6 +20,7 @@ from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.edges import Progress
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
+from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import LandedSlice, Receipt
@@ -73,7 +74,13 @@ def landed_edges(deployment: MemoryDeployment) -> DeploymentEdges:
     """The product's own edges, but for the reader and Spark."""
 
     def read(
-        *, plan: Plan, kafka: KafkaSettings, folder: Path, units: Sequence[int], progress: Progress
+        *,
+        plan: Plan,
+        kafka: KafkaSettings,
+        folder: Path,
+        units: Sequence[int],
+        progress: Progress,
+        proof: ChunkProof,
     ) -> list[Receipt]:
         return [_land_unit(deployment.memory, plan, n, folder) for n in units]
 

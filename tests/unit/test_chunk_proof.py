@@ -117,11 +117,17 @@ def test_what_a_producer_cuts_a_reader_takes_and_not_with_one_byte_changed(
         assert isinstance(parse_chunk(record.key, record.headers, bytes(changed), proof), Rejection)
 
 
+def sealed_stream(reference: str) -> Stream:
+    return Stream(name="s", topic="t", group="g", proof="mac", proof_key=reference)
+
+
 def test_the_key_is_looked_up_where_the_stream_says_and_is_never_shown(tmp_path: Path) -> None:
-    (tmp_path / "key").write_bytes(KEY + b"\n")
-    for reference, environment in (("env:K", {"K": KEY.decode()}), (f"file:{tmp_path}/key", {})):
-        stream = Stream(name="s", topic="t", group="g", proof="mac", proof_key=reference)
-        found = proof_of(stream, environment=environment)
+    (tmp_path / "..data").mkdir()
+    (tmp_path / "..data" / "ward.key").write_bytes(KEY + b"\n")
+    (tmp_path / "ward.key").symlink_to("..data/ward.key")  # as secrets are mounted
+    for reference in ("env:WAVESTITCH_PROOF_K", "file:ward.key"):
+        stream = sealed_stream(reference)
+        found = proof_of(stream, keys=tmp_path, environment={"WAVESTITCH_PROOF_K": KEY.decode()})
         assert found == MAC
         assert "sixteen" not in repr(found)
         assert "sixteen" not in stream.model_dump_json()
@@ -130,25 +136,58 @@ def test_the_key_is_looked_up_where_the_stream_says_and_is_never_shown(tmp_path:
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
-        ("env:ABSENT", "which is not set"),
-        ("env:SHORT", "5 bytes"),
-        ("file:/dev/zero", "no plain file"),
-        ("file:/nowhere/at/all", "No such file"),
+        ("env:WAVESTITCH_PROOF_ABSENT", "which is not set"),
+        ("env:WAVESTITCH_PROOF_SHORT", "5 bytes"),
+        ("file:none", "No such file"),
+        ("file:out", "a link out of the folder of keys; put the key itself there"),
+        ("file:folder", "no plain file"),
     ],
 )
-def test_a_key_that_is_not_to_be_had_is_refused(reference: str, says: str) -> None:
-    stream = Stream(name="s", topic="t", group="g", proof="mac", proof_key=reference)
+def test_a_key_that_is_not_to_be_had_is_refused(tmp_path: Path, reference: str, says: str) -> None:
+    (tmp_path / "another secret").write_bytes(KEY)
+    keys = tmp_path / "keys"
+    (keys / "folder").mkdir(parents=True)
+    (keys / "out").symlink_to("../another secret")
     with pytest.raises(BadInput, match=says):
-        proof_of(stream, environment={"SHORT": "short"})
+        proof_of(sealed_stream(reference), keys=keys, environment={"WAVESTITCH_PROOF_SHORT": "short"})
+
+
+def test_no_file_is_opened_where_the_settings_name_no_folder_of_keys() -> None:
+    with pytest.raises(BadInput, match="set key_folder"):
+        proof_of(sealed_stream("file:passwd"))
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "env:KAFKA_PASSWORD",
+        "env:AWS_SECRET_ACCESS_KEY",
+        "env:wavestitch_proof_k",
+        "env:WAVESTITCH_PROOF_",
+        "env:WAVESTITCH_PROOF_K ",
+        "env:WAVESTITCH_PROOF_K\nX",
+        "file:/run/secrets/kafka",
+        "file:../kafka",
+        "file:a/b",
+        "file:.hidden",
+        "file:..",
+        "file:",
+        "file:a\n",
+        "secret",
+    ],
+)
+def test_a_stream_s_file_can_have_no_other_secret_looked_up(reference: str) -> None:
+    declared = f"topic: t\ngroup: g\nproof: mac\nproof_key: {json.dumps(reference)}\n"
+    with pytest.raises(BadInput, match=r"'proof_key' is not valid: .*write env:WAVESTITCH_PROOF_NAME"):
+        parse_stream(declared, name="s")
 
 
 @pytest.mark.parametrize(
     "more",
     [
         "proof: mac",
-        "proof_key: env:K",
-        "proof: sha256\nproof_key: env:K",
-        "proof: mac\nproof_key: secret",
+        "proof_key: env:WAVESTITCH_PROOF_K",
+        "proof: sha256\nproof_key: env:WAVESTITCH_PROOF_K",
         "proof: md5",
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wavestitch.contracts.redaction import MASK, shown, shown_address
+from wavestitch.contracts.redaction import MASK, secret_inside, shown, shown_address
 from wavestitch.settings import Settings
 
 SECRET = "hunter2"
@@ -122,3 +122,13 @@ def test_an_address_of_files_is_no_reference() -> None:
     assert settings(properties={"warehouse": "file:///data/w"}).redacted()["tables"]["properties"] == {
         "warehouse": "file:///data/w"
     }
+
+
+@pytest.mark.parametrize(
+    "query", ["password:hunter2&a=b", "a=b&password%3Dhunter2", "password hunter2=x", "x;pwd\0hunter2=1"]
+)
+def test_a_secret_that_slipped_into_a_parameter_s_name_is_not_repeated(query: str) -> None:
+    uri = f"postgresql://h/db?{query}"
+    assert SECRET not in shown_address(uri)
+    assert SECRET not in (secret_inside("uri", uri) or "")
+    assert SECRET not in (secret_inside("spark.driver.extraJavaOptions", f"'-Dpassword:{SECRET}=1'") or "")

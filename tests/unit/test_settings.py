@@ -50,6 +50,12 @@ def test_an_override_names_one_entry_of_a_table_or_is_json(config: Path) -> None
     assert found.kafka.options == {"sasl.password": "env:CANARY", "sasl.username": "ada"}
 
 
+def test_a_variable_with_a_stream_s_key_is_no_setting_and_stands_beside_them(config: Path) -> None:
+    found = load(config, WAVESTITCH_PROOF_ECG="sixteen bytes or more", WAVESTITCH_KEY_FOLDER="/run/keys")
+    assert found.key_folder == Path("/run/keys")
+    assert "sixteen" not in repr(found)
+
+
 @pytest.mark.parametrize(
     "name", ["WAVESTITCH_LANDINGS", "WAVESTITCH_LANDING__X", "WAVESTITCH_", "WAVESTITCH_KAFKAS__BOOTSTRAP"]
 )

@@ -7,7 +7,7 @@ import pytest
 from wavestitch.contracts.errors import BadInput
 from wavestitch.tables.access.spark_catalog import spark_catalog_conf
 from wavestitch.tables.access.time_outs import TimeOuts
-from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.catalog import CatalogSettings, open_catalog
 
 PREFIX = "spark.sql.catalog.ws"
 
@@ -47,11 +47,22 @@ def test_what_has_no_words_in_java_is_refused_and_not_dropped(query: str) -> Non
         conf(f"postgresql://h/db?{query}")
 
 
-@pytest.mark.parametrize("uri", ["jdbc:postgresql://u:hunter2@h/db", "hunter2", "postgresql://h:hunter2x/db"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "jdbc:postgresql://u:hunter2@h/db",
+        "hunter2",
+        "postgresql://h:hunter2x/db",
+        "postgresql://h:5432/db?sslmode=@require&password=hunter2",
+        "postgresql://u@h hunter2/db",
+    ],
+)
 def test_an_address_that_is_none_is_refused_without_repeating_it(uri: str) -> None:
-    with pytest.raises(BadInput, match="the address of catalog ws is none") as refused:
-        conf(uri)
-    assert "hunter2" not in refused.value.message
+    settings = CatalogSettings("ws", uri, "file:///w")
+    for use in (spark_catalog_conf, open_catalog):
+        with pytest.raises(BadInput, match=r"the address of catalog ws (is none|names no host)") as refused:
+            use(settings)
+        assert "hunter2" not in refused.value.message
 
 
 def test_a_rest_catalog_is_spoken_to_with_the_same_login() -> None:

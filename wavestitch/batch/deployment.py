@@ -13,9 +13,11 @@ from consumers.log_view import KafkaLog
 from wavestitch import __version__
 from wavestitch.batch.history import History
 from wavestitch.batch.work_folder import WorkFolder, kept_row
+from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.secret_reference import proof_of
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets
 from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings
@@ -56,6 +58,10 @@ class Deployment:
         properties = resolve_secrets(found.properties)
         time_outs = TimeOuts(found.connect_timeout, found.answer_timeout)
         return CatalogSettings(found.catalog, resolve_secret(found.uri), found.warehouse, properties, time_outs)
+
+    def proof(self, stream: Stream) -> ChunkProof:
+        """What its chunks must carry, with the key."""
+        return proof_of(stream, keys=self.settings.key_folder)
 
     def tables(self, stream: str) -> StreamTables:
         return StreamTables(self.catalog_settings(), plain_name(stream), id_index=IdIndex(self.settings.cache / "ids"))

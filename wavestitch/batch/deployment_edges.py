@@ -28,6 +28,7 @@ from wavestitch.batch.work_folder import WorkFolder, kept_row, plain_text
 from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
+from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.plain_text import harmless
@@ -50,10 +51,17 @@ _DISK_FACTOR = 2.5  # landing, staged files, and room for what the estimate miss
 
 
 class ReadUnits(Protocol):
-    """Reads units of a plan into `folder`; receipts in their order, not written."""
+    """Reads units of a plan into `folder`; receipts in their order, not written. `proof`: what chunks must carry."""
 
     def __call__(
-        self, *, plan: Plan, kafka: KafkaSettings, folder: Path, units: Sequence[int], progress: Progress
+        self,
+        *,
+        plan: Plan,
+        kafka: KafkaSettings,
+        folder: Path,
+        units: Sequence[int],
+        progress: Progress,
+        proof: ChunkProof,
     ) -> list[Receipt]: ...
 
 
@@ -180,7 +188,8 @@ class DeploymentEdges:
 
     def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
         folder = self._folder(plan.plan_id).path
-        return self._read(plan=plan, kafka=self.deployment.kafka, folder=folder, units=units, progress=progress)
+        kafka, proof = self.deployment.kafka, self.deployment.proof(plan.stream)
+        return self._read(plan=plan, kafka=kafka, folder=folder, units=units, progress=progress, proof=proof)
 
     def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
         folder = self._folder(plan.plan_id)

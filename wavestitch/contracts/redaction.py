@@ -74,6 +74,7 @@ _SHOWN_PARAMETERS = frozenset(
         "mode",
     }
 )
+_PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z_.-]{0,63}")
 # With a slash or a colon inside a password, everything up to the last @ is what an attacker of logs would want.
 _USER_AND_PASSWORD = re.compile(r"//[^/@?#]*:.*@")
 _SCHEME_OF_A_LOGIN = re.compile(r"(?i)(bearer|basic|sharedkey|negotiate)\s+\S")
@@ -101,7 +102,7 @@ def secret_inside(key: str, value: str) -> str | None:
     if _JVM_OPTIONS.fullmatch(key.lower()):
         names = [word[2:].partition("=")[0] for word in _words(value) if word.startswith("-D") and "=" in word]
         named = next((name for name in names if is_secret(name)), None)
-        return f"the secret option {named} itself" if named else _secret_in_address(value)
+        return f"the secret option {_named(named)} itself" if named else _secret_in_address(value)
     return _secret_in_address(value)
 
 
@@ -110,8 +111,13 @@ def _secret_in_address(value: str) -> str | None:
         return "a password itself"
     for name, found in parameters(value):
         if found and _SECRET_PARAMETER.search(name.lower()):
-            return f"the secret parameter {name} itself"
+            return f"the secret parameter {_named(name)} itself"
     return None
+
+
+def _named(name: str) -> str:
+    """A name, where it is no more than one: what somebody mistyped may have the secret in its name."""
+    return name if _PLAIN_NAME.fullmatch(name) else MASK
 
 
 def shown_section(section: Mapping[str, str]) -> dict[str, str]:
@@ -143,7 +149,7 @@ def shown_address(value: str) -> str:
     if mark not in value:
         return head
     pairs = [
-        f"{name}={quote(found, safe='/:,.-_') if name.lower() in _SHOWN_PARAMETERS else MASK}"
+        f"{name}={quote(found, safe='/:,.-_')}" if name.lower() in _SHOWN_PARAMETERS else f"{_named(name)}={MASK}"
         for name, found in parameters(value)
     ]
     return f"{head}{mark}{'&'.join(pairs)}"

@@ -41,7 +41,7 @@ _RANDOM = re.compile(r"(?i)(?<![a-z])[rh](?![a-z])")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _SIZE = re.compile(r"[0-9]{1,15}\s*(B|KiB|MiB|GiB|TiB)")
 _SPAN = re.compile(r"([0-9]{1,18})\s*(s|m|h|d)")
-_KEY_REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:/[^\x00-\x1f]{1,1023})$"
+_KEY_REFERENCE = re.compile(r"env:WAVESTITCH_PROOF_[A-Z0-9_]{1,100}|file:[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _NOT_OF_A_DAG = re.compile(r"[^A-Za-z0-9_.-]")
 _SHOWN_CHARS = 80
 _MOST_PROBLEMS = 8
@@ -161,8 +161,9 @@ class Stream(_Strict):
     description: str = ""
     proof: ProofKind = "none"
     """What every chunk must carry beside its CRC; what does not, or not the right one, is held."""
-    proof_key: str | None = Field(default=None, pattern=_KEY_REFERENCE)
-    """Where the key of `proof: mac` is; the key itself is in no stream file and no plan."""
+    proof_key: str | None = None
+    """Where the key of `proof: mac` is; the key itself is in no stream file and no plan. A name in a namespace of its
+    own: who may write a stream's file may have no other secret looked up."""
     trusted_producers: bool = False
     """Whoever may write to the topic means no harm; a plan then says nothing of compressed batches."""
     limits: Limits = Limits()
@@ -193,10 +194,22 @@ class Stream(_Strict):
             raise ValueError(f"{_show(value)}; a schedule has numbers, names of months and days, and * / , - only")
         return value
 
+    @field_validator("proof_key")
+    @classmethod
+    def _names_a_key_and_no_other_secret(cls, value: str | None) -> str | None:
+        if value is not None and not _KEY_REFERENCE.fullmatch(value):
+            raise ValueError(
+                f"{_show(value)}; write env:WAVESTITCH_PROOF_NAME (A-Z, 0-9 and _), or file:NAME of a file in "
+                "the settings' key_folder"
+            )
+        return value
+
     @model_validator(mode="after")
     def _a_key_where_one_is_used(self) -> Stream:
         if (self.proof == "mac") != (self.proof_key is not None):
-            raise ValueError("proof_key belongs to proof: mac, and that needs one: write env:NAME or file:/PATH")
+            raise ValueError(
+                "proof_key belongs to proof: mac, and that needs one: write env:WAVESTITCH_PROOF_NAME or file:NAME"
+            )
         return self
 
     def digest(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -13,7 +14,6 @@ from wavestitch.producers.partitioning import Strategy
 from wavestitch.producers.readers import read_recordings
 from wavestitch.producers.send_report import SendReport
 from wavestitch.producers.sender import send_chunks
-from wavestitch.secret_reference import proof_of
 
 
 def produce_files(
@@ -21,6 +21,7 @@ def produce_files(
     files: Sequence[Path],
     *,
     settings: KafkaSettings,
+    proof: ChunkProof,
     chunk_bytes: int,
     seconds: float,
     strategy: str,
@@ -29,13 +30,12 @@ def produce_files(
 ) -> SendReport:
     """Send every recording in `files`, each `seconds` long, in chunks of `chunk_bytes`.
 
-    `start_time_ns`: for files that have no time of their own (.npz).
+    `proof`: what each chunk carries. `start_time_ns`: for files that have no time of their own (.npz).
     """
     try:
         chosen = Strategy(strategy)
     except ValueError:
         raise BadInput(f"strategy {strategy!r} is not known; allowed are {', '.join(Strategy)}") from None
-    proof = proof_of(stream)
     recordings = []
     for path in files:
         found = read_recordings(

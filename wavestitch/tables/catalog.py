@@ -8,14 +8,15 @@ error.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyiceberg.catalog import PY_CATALOG_IMPL, TYPE, Catalog, load_catalog
 from pyiceberg.io import PY_IO_IMPL
-from sqlalchemy import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.modes import make_folder, open_new
@@ -25,6 +26,7 @@ from wavestitch.tables.access.shared_history import share_history
 from wavestitch.tables.access.time_outs import DEFAULT_TIME_OUTS, TimeOuts, keeping
 
 SQLITE_BUSY_SECONDS = 60
+_HOST = re.compile(r"[A-Za-z0-9._:%,-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
     """The catalog, made if it is a SQLite file that does not exist yet."""
     share_history()
     with reading(settings.name):
+        kind = settings.properties.get(TYPE, "" if PY_CATALOG_IMPL in settings.properties else "sql")
+        if kind == "sql":
+            sql_address(settings)
         properties = {
             "uri": _patient_uri(settings.uri),
             "warehouse": settings.warehouse,
@@ -55,9 +60,9 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
             # Heads are found in the snapshots' ancestry; a server that sends the newest alone would hide them.
             "snapshot-loading-mode": "all",
         }
-        if PY_CATALOG_IMPL not in properties:
-            properties.setdefault(TYPE, "sql")
-        with keeping(settings.time_outs, kind=properties.get(TYPE, "")):
+        if kind:
+            properties[TYPE] = kind
+        with keeping(settings.time_outs, kind=kind):
             try:
                 return load_catalog(settings.name, **properties)
             except OperationalError:
@@ -65,6 +70,22 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
                 return load_catalog(settings.name, **properties)
             except ValueError as error:
                 raise BadInput(f"catalog {settings.name}: {error}; see [tables] in the settings") from error
+
+
+def sql_address(settings: CatalogSettings) -> URL:
+    """The address of a SQL catalog, taken apart. Raises `BadInput`, which does not say it: it may hold a password."""
+    what = "is none that SQLAlchemy can read"
+    try:
+        found = make_url(settings.uri)
+        if found.host is None or _HOST.fullmatch(found.host):
+            return found
+        # With an @ in a parameter all that follows is its host, a password among it, and is asked of a name server.
+        what = "names no host that there can be; write @ in it as %40"
+    except (ArgumentError, ValueError):
+        pass
+    raise BadInput(
+        f"the address of catalog {settings.name} {what}, like postgresql+psycopg2://HOST:PORT/DATABASE"
+    ) from None
 
 
 def _patient_uri(uri: str) -> str:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from math import ceil
 from urllib.parse import quote
 
-from sqlalchemy import make_url
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError
 
 from wavestitch.contracts.errors import BadInput
-from wavestitch.tables.catalog import SQLITE_BUSY_SECONDS, CatalogSettings
+from wavestitch.tables.catalog import SQLITE_BUSY_SECONDS, CatalogSettings, sql_address
 
 # libpq's words and those of Java's driver, where both mean the same.
 _POSTGRESQL = {
@@ -43,7 +41,7 @@ def spark_catalog_conf(settings: CatalogSettings) -> dict[str, str]:
             f"{prefix}.rest.client.socket-timeout-ms": f"{settings.time_outs.answer * 1000:.0f}",
             **{f"{prefix}.{key}": value for key, value in _rest_properties(settings).items()},
         }
-    url = _address(settings) if kind == "sql" else None
+    url = sql_address(settings) if kind == "sql" else None
     if url is None or url.get_backend_name() not in ("sqlite", "postgresql"):
         raise BadInput(
             f"compaction knows the catalog kinds sqlite, postgresql and rest; catalog {settings.name} is of another: "
@@ -63,16 +61,6 @@ def spark_catalog_conf(settings: CatalogSettings) -> dict[str, str]:
         f"{prefix}.jdbc.socketTimeout": f"{ceil(settings.time_outs.answer)}",
         **{f"{prefix}.jdbc.{key}": value for key, value in login.items() if value},
     }
-
-
-def _address(settings: CatalogSettings) -> URL:
-    try:
-        return make_url(settings.uri)
-    except (ArgumentError, ValueError):  # not with what it says: the address may hold a password
-        raise BadInput(
-            f"the address of catalog {settings.name} is none that SQLAlchemy can read; write it like "
-            "postgresql+psycopg2://HOST:PORT/DATABASE"
-        ) from None
 
 
 def _rest_properties(settings: CatalogSettings) -> dict[str, str]:
