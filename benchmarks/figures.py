@@ -113,6 +113,12 @@ def headline(parts: Mapping[str, Any]) -> Json:
             "end_to_end_of_spark_round_robin": ratio(
                 speed("round-robin", "ours: end to end, warm"), speed("round-robin", "Spark's Kafka source, warm")
             ),
+            "read_and_land_of_raw_small": ratio(
+                speed("small", "ours: read + land, 2 processes"), speed("small", "raw, 2 processes")
+            ),
+            "end_to_end_of_spark_small": ratio(
+                speed("small", "ours: end to end, warm"), speed("small", "Spark's Kafka source, warm")
+            ),
             "end_to_end_uncompressed_of_raw": ratio(speed("sticky", "ours: end to end, warm, uncompressed"), raw),
             "stitching_cpu_of_pyarrow": ratio(cpu("sticky", "ours: stitching"), cpu("sticky", "pyarrow: stitching")),
             "stitching_cpu_of_pyarrow_uncompressed": ratio(

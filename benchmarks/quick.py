@@ -1,4 +1,4 @@
-"""The ratios that matter in under three minutes, beside the committed ones: information, never a test.
+"""The ratios that matter in a few minutes, beside the committed ones: information, never a test.
 
 `python -m benchmarks.quick`. Exit code 0 whatever the figures: a small topic on a busy machine says little, and what it
 says is for a person to judge. What fails is said.
@@ -18,7 +18,7 @@ from benchmarks.parts import contest
 from benchmarks.side_by_side import RESULTS, say
 from benchmarks.test_bed import open_test_bed
 
-_OPTIONS = Options(mib=256, rounds=2, layouts=("sticky",), extras=False)
+_OPTIONS = Options(mib=256, rounds=2, layouts=("sticky", "small"), extras=False)
 _CONTENDERS = (
     "raw, 2 processes",
     "ours: read + land, 2 processes",
@@ -42,10 +42,11 @@ def main() -> int:
     now = headline({"side-by-side": found})["ratios"]
     then = json.loads(RESULTS.read_text())["ratios"] if RESULTS.exists() else {}
     lines = compare(now, then)
-    print(f"\n{_OPTIONS.mib} MiB, sticky, {_OPTIONS.rounds} rounds; committed: {RESULTS.name}")
+    print(f"\n{_OPTIONS.mib} MiB, {_OPTIONS.rounds} rounds; committed: {RESULTS.name}")
     print("\n".join(lines) if lines else f"{RESULTS.name} has none of these ratios; `make bench` writes it")
-    for name, why in found["sticky"].get("failed", {}).items():
-        print(f"failed: {name}: {why}")
+    for layout in _OPTIONS.layouts:
+        for name, why in found[layout].get("failed", {}).items():
+            print(f"failed: {layout}, {name}: {why}")
     return 0
 
 

@@ -9,13 +9,15 @@ from benchmarks.figures import pick, ratio
 
 BEGIN = "<!-- figures: written by `make bench`, do not edit -->"
 END = "<!-- end of figures -->"
-_LAYOUTS = ("sticky", "round-robin")
+_LAYOUTS = {"sticky": "sticky", "round-robin": "round robin", "small": "chunks of 1 KiB"}
 _NOT_ROWS = ("failed",)
 _GOALS = {
     "read_and_land_of_raw": ("read + land (2 processes) / raw loop (2 processes)", "≥ 0.8"),
     "read_and_land_of_raw_1_process": ("read + land (2 processes) / raw loop (1 process)", ""),
     "end_to_end_of_spark_sticky": ("end to end, warm / Spark's Kafka source, sticky", "≥ 3"),
     "end_to_end_of_spark_round_robin": ("the same, round robin", "≥ 2"),
+    "read_and_land_of_raw_small": ("chunks of 1 KiB: read + land / raw loop (2 processes)", ""),
+    "end_to_end_of_spark_small": ("chunks of 1 KiB: end to end, warm / Spark's Kafka source", ""),
     "end_to_end_uncompressed_of_raw": ("end to end, warm, uncompressed / raw loop (2 processes)", "≥ 0.5"),
     "stitching_cpu_of_pyarrow": ("CPU of stitching / plain pyarrow, zstd-1", "≤ 2"),
     "stitching_cpu_of_pyarrow_uncompressed": ("CPU of stitching / plain pyarrow, uncompressed", "≤ 2"),
@@ -56,10 +58,10 @@ def render(results: Mapping[str, Any]) -> str:
         *_ratios(results.get("ratios", {})),
     ]
     parts = results.get("parts", {})
-    for layout in _LAYOUTS:
+    for layout, title in _LAYOUTS.items():
         rows = pick(parts, "side-by-side", layout)
         if rows:
-            lines += ["", f"### Side by side, {layout.replace('-', ' ')}", "", *_contest(rows)]
+            lines += ["", f"### Side by side, {title}", "", *_contest(rows)]
     steps = pick(parts, "side-by-side", "sticky", "ours: end to end, warm", "steps")
     if steps:
         lines += ["", "### Where a warm batch's time goes (sticky, zstd-1)", "", *_steps(steps)]

@@ -19,7 +19,7 @@ from wavestitch.write_once import DigestingFile, write_digested
 
 if TYPE_CHECKING:
     # Only for annotations: see `stitch_job`.
-    from wavestitch.contracts.assembly import Assembly, ChunkFacts
+    from wavestitch.contracts.assembly import Assembly
 
 ASSIGNMENT_FORMAT = b"3"
 _PIECE = (
@@ -77,7 +77,9 @@ def write_assignment(folder: Path, assemblies: Sequence[Assembly]) -> str:
         if any(c.file < 0 or c.row < 0 for c in a.pieces):
             raise ValueError(f"waveform {a.waveform_id!r} has a piece without landing file and row")
     pieces = [c for a in assemblies for c in a.pieces]
-    columns = [pa.array([_said(c, name) for c in pieces], kind) for name, kind in _PIECE]
+    said = {name: [getattr(c, name) for c in pieces] for name, _ in _PIECE}
+    said["count"] = [-1 if n is None else n for n in said["count"]]
+    columns = [pa.array(said[name], kind) for name, kind in _PIECE]
     ends = np.cumsum([0, *(len(a.pieces) for a in assemblies)])
     batch = pa.record_batch(
         [
@@ -135,8 +137,3 @@ def _digests(column: pa.FixedSizeBinaryArray) -> npt.NDArray[np.uint8]:
         raise Altered("an assignment has a piece without digest; run the step again")
     raw = np.frombuffer(column.buffers()[1], np.uint8)
     return raw[column.offset * 32 : (column.offset + len(column)) * 32].reshape(-1, 32)
-
-
-def _said(piece: ChunkFacts, name: str) -> Any:
-    found = getattr(piece, name)
-    return -1 if found is None and name == "count" else found

@@ -95,8 +95,8 @@ class Gatherer:
         cut = slice(a.first[w], a.first[w + 1])
         waveform_id, meta = a.waveform_ids[w].encode(), a.metas[w].encode()
         begin = 0
-        said = zip(*(a.pieces[name][cut] for name in ("length", "count", "digest", "crc")), strict=True)
-        for seq, (length, count, digest, crc) in enumerate(said):
+        numbers = (a.pieces[name][cut].tolist() for name in ("length", "count", "crc"))
+        for seq, (length, count, crc, digest) in enumerate(zip(*numbers, a.pieces["digest"][cut], strict=True)):
             counted = b"" if count < 0 else b"%d" % count
             bound = Bound(waveform_id, b"%d" % seq, counted, meta, digest.encode() if digest else b"")
             seen = chunk_crc(bound, samples[begin : begin + length])

@@ -11,6 +11,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
 
 import pyarrow as pa
@@ -113,8 +114,8 @@ def index_facts(index: pa.Table, file: int, *, shared: dict[str, str] | None = N
     columns["meta"] = [text for batch in index.to_batches() for text in texts_of(batch)]
     for name in ("waveform_id", "meta", "evidence"):
         columns[name] = [None if v is None else shared.setdefault(v, v) for v in columns[name]]
-    rows = zip(*(columns[name] for name in _FACT_COLUMNS), strict=True)
-    return [ChunkFacts._make((*row, False, file, i, "")) for i, row in enumerate(rows)]
+    said = (columns[name] for name in _FACT_COLUMNS)
+    return list(map(ChunkFacts._make, zip(*said, repeat(False), repeat(file), range(len(index)), repeat(""))))
 
 
 _FACT_COLUMNS = (

@@ -128,6 +128,20 @@ def assemble_waveform(
     them; that it is whole, and each piece as it was sealed, is asked all the same.
     """
     ordered = sorted(pool, key=lambda c: (c.seq, not c.carried, c.topic_id, c.partition, c.offset))
+    pieces, repeats = _one_of_each(ordered)
+    first = pieces[0]
+    metadata = parse_metadata(first.meta or "")
+    if isinstance(metadata, str):
+        raise ValueError(f"the chunk at {first.place} was taken for valid, but {metadata}")
+    reason, evidence = _judge(pieces, ordered, metadata, limits, accepted=accepted)
+    lessons = _lessons(pieces, repeats)
+    return Assembly(waveform_id, tuple(pieces), tuple(repeats), lessons, reason, evidence, metadata, accepted)
+
+
+def _one_of_each(ordered: list[ChunkFacts]) -> tuple[list[ChunkFacts], list[ChunkFacts]]:
+    """One copy of each distinct chunk, in order, and the others."""
+    if len({c.seq for c in ordered}) == len(ordered):
+        return ordered, []
     repeats: list[ChunkFacts] = []
     best: dict[tuple[int | None, bytes], ChunkFacts] = {}
     for c in ordered:
@@ -136,14 +150,7 @@ def assemble_waveform(
             nearer = not known.carried and _from_start(c) < _from_start(known)
             best[c.identity] = c if nearer else known
             repeats.append(known if nearer else c)
-    pieces = list(best.values())
-    first = pieces[0]
-    metadata = parse_metadata(first.meta or "")
-    if isinstance(metadata, str):
-        raise ValueError(f"the chunk at {first.place} was taken for valid, but {metadata}")
-    reason, evidence = _judge(pieces, ordered, metadata, limits, accepted=accepted)
-    lessons = _lessons(pieces, repeats)
-    return Assembly(waveform_id, tuple(pieces), tuple(repeats), lessons, reason, evidence, metadata, accepted)
+    return list(best.values()), repeats
 
 
 def _from_start(c: ChunkFacts) -> Milliseconds:

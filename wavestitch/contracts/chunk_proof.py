@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 ProofKind = Literal["none", "sha256", "mac"]
 H_SHA256, H_MAC = "ws-sha256", "ws-mac"
+_HEADERS: dict[ProofKind, str | None] = {"none": None, "sha256": H_SHA256, "mac": H_MAC}
 LEAST_KEY_BYTES = 16
 MOST_KEY_BYTES = 4096
 
@@ -43,7 +44,7 @@ class ChunkProof:
     @property
     def header(self) -> str | None:
         """The header that carries it."""
-        return {"none": None, "sha256": H_SHA256, "mac": H_MAC}[self.kind]
+        return _HEADERS[self.kind]
 
     def of(self, bound: Bound, value: bytes | bytearray | memoryview) -> bytes:
         """The header's value, 64 hex digits: over the topic and what the CRC covers, and before it

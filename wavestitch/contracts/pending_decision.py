@@ -85,7 +85,7 @@ class PendingDecision:
         known = {(c.coordinate, c.identity) for c in pool}
         discarded = _discarded(mine)
         for c in read:
-            if (c.coordinate, c.identity) in known or c.identity in discarded:
+            if mine and ((c.coordinate, c.identity) in known or c.identity in discarded):
                 self._judge(c, Fate.REPLAY)
             else:
                 pool.append(c)
@@ -146,8 +146,7 @@ class PendingDecision:
             self._judge(c, Fate.DUPLICATE)
         if reason is None:
             self._publish.append(found.waveform_id)
-            for c in found.pieces:
-                self._judge(c, Fate.PUBLISHED)
+            self._fates += [ChunkFate(c, Fate.PUBLISHED) for c in found.pieces]
         elif reason is Reason.OPEN:
             self._keep_open(found, why)
         else:
@@ -303,16 +302,20 @@ def _next_head(plan: Plan, evidence: Evidence, head: Head) -> Head:
     )
 
 
+def _order(found: ChunkFate | Hold) -> tuple[bool, str, int, int]:
+    c = found.chunk
+    return c.carried, c.topic_id, c.partition, c.offset
+
+
 def _sealed(
     plan: Plan, head: Head, publish: tuple[str, ...], fates: Sequence[ChunkFate], holds: Sequence[Hold]
 ) -> Decision:
-    ordered = tuple(sorted(fates, key=lambda f: (f.chunk.carried, f.chunk.coordinate)))
-    held = tuple(sorted(holds, key=lambda h: (h.chunk.carried, h.chunk.coordinate)))
+    ordered = tuple(sorted(fates, key=_order))
+    held = tuple(sorted(holds, key=_order))
     seal = hashlib.sha256(f"{plan.plan_id} {head.sequence} {head.generation}\n".encode())
-    for f in ordered:
-        c = f.chunk
-        what = f"{c.piece.hex()} {c.count} {c.waveform_id!r} {c.seq}"
-        seal.update(f"{c.carried} {c.coordinate} {what} {f.fate} {f.reason}\n".encode())
+    for c, fate, reason, _ in ordered:
+        where = f"{c.carried} {c.topic_id!r} {c.partition} {c.offset}"
+        seal.update(f"{where} {c.piece.hex()} {c.count} {c.waveform_id!r} {c.seq} {fate} {reason}\n".encode())
     for h in held:
         seal.update(f"hold {h.chunk.carried} {h.chunk.coordinate} {h.reason}\n".encode())
     digest = seal.hexdigest()[:32]
