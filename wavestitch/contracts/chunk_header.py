@@ -119,7 +119,8 @@ def piece_digest(claims: bytes, value: bytes | memoryview) -> bytes:
     """
     whole = _begun_digest(claims).copy()
     whole.update(value)
-    return whole.digest()
+    digest: bytes = whole.digest()
+    return digest
 
 
 def record_digest(key: bytes | None, headers: RecordHeaders | None, value: bytes | None) -> bytes:
