@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from spark_apps.outcome import read_outcomes
+from tests.builders.plans import make_plan, make_slice
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, check_sentence
-from tests.unit.test_plan_and_receipt import landed, make_plan
 from wavestitch.batch import results, work_folder
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_row import BATCH_ROWS, BatchRow
@@ -46,7 +46,7 @@ from wavestitch.contracts.versioned import Versioned
 _D = "0123456789abcdef" * 2
 _SAMPLES: tuple[tuple[Versioned[Any], Any], ...] = (
     (PLANS, make_plan()),
-    (RECEIPTS, Receipt("p", 0, [landed(0, 4, records=2, holes=[Hole(1, 3, Proof.ABORTED)])], 1.0)),
+    (RECEIPTS, Receipt("p", 0, [make_slice(0, 4, records=2, holes=[Hole(1, 3, Proof.ABORTED)])], 1.0)),
     (VERDICTS, Verdict({"w": ("a",)}, ("b",), (), 1, 2, "docs/index.html")),
     (STITCH_JOBS, StitchJob("p", "t", "/f", "/o", "zstd", ("a.arrow",), ("b.arrow",))),
     (

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from consumers.landed_file import besides_payload, open_landing, read_index
 from consumers.landing import LandingWriter
 from spark_apps.outcome import read_outcomes, run_task
+from tests.builders.plans import make_plan, make_receipt, make_slice
 from tests.domain.effort import FACTOR, effort
 from tests.domain.landed_corpus import random_waveform
 from tests.domain.stitch_rig import land_corpus, make_job, staged
 from tests.hostile.kind import chunked, sealed
 from tests.hostile.refusing import value_or_refusal
-from tests.unit.test_plan_and_receipt import landed, make_plan, receipts
 from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
@@ -220,7 +220,7 @@ def replaced(text: str, pick: int, value: Any, *, drop: bool) -> str:
 def test_a_receipt_changed_anywhere_is_refused_or_still_explains_every_offset(
     pick: int, value: Any, drop: bool
 ) -> None:
-    whole = receipts(landed(5, 7, holes=[Hole(6, 7, Proof.CONTROL)], records=1), landed(7, 9))[0]
+    whole = make_receipt(make_slice(5, 7, holes=[Hole(6, 7, Proof.CONTROL)], records=1), make_slice(7, 9))
 
     def read() -> Receipt:
         found = receipt_from_json(replaced(whole.to_json(), pick, value, drop=drop))

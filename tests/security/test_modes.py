@@ -29,7 +29,7 @@ from wavestitch.settings import Settings
 from wavestitch.tables.lookup.id_store import open_store
 from wavestitch.validation import gate
 from wavestitch.write_once import write_digested
-from tests.unit.test_plan_and_receipt import make_plan
+from tests.builders.plans import make_plan
 
 settings = Settings.model_validate({
     "kafka": {"bootstrap": "127.0.0.1:1"},

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
+from tests.builders.chunks import make_chunk, make_held
+from tests.builders.heads import make_row
 from tests.conftest import ROOT
 from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import prepare_airflow, write_settings
 from wavestitch import console, console_maintain, terminal
-from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import is_plain
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.maintenance import ActionReport, Footprint, MaintenanceReport
-from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 
 # What rich writes of its own to a terminal: colours, and nothing else.
@@ -30,19 +30,15 @@ Show = Callable[[], None]
 
 
 def held(text: str) -> HeldChunk:
-    facts = ChunkFacts(0, 1, EpochMs(2), text, 0, 1, 0, 2, text, None, b"", None, text, carried=True)
-    return HeldChunk(facts, Reason.CONFLICT, text, "d", 1)
+    chunk = make_chunk()._replace(waveform_id=text, meta=text, evidence=text)
+    return make_held(chunk, Reason.CONFLICT, evidence=text)
 
 
 def row(text: str) -> BatchRow:
-    return BatchRow(
+    return make_row(
         plan_id="a" * 32,
-        decision="d",
-        sequence=3,
-        generation=1,
         kind=text,
         stream=text,
-        committed_ms=EpochMs(1_767_225_600_000),
         reasons={text: 1},
         waveforms={"published": 2},
         seconds={"read": 1.0},

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.builders.heads import make_head, make_row
 from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
 from wavestitch.batch.deployment import Deployment
-from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs
 from wavestitch.local.process import wait_until
 from wavestitch.ui.looks import NOT_YET
 
@@ -42,10 +40,8 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         folder.mkdir(parents=True)
         (folder / "index.html").write_text(f"extremes of {stream}")
         tables = Deployment().tables(stream)
-        tables.commit(None, Head(1, 1, HeadKind.FIRST, "tid", {0: Position(0)}, note="x", plan_id=plan_id), [])
-        tables.append_batches(
-            [BatchRow(plan_id, "d", 1, 1, "ingest", stream, EpochMs(1), note=f"a secret of {stream}")]
-        )
+        tables.commit(None, make_head(note="x", plan_id=plan_id), [])
+        tables.append_batches([make_row(plan_id=plan_id, stream=stream, note=f"a secret of {stream}")])
     from airflow.api_fastapi import app as airflow_app  # noqa: PLC0415
 
     from tests.security.two_teams import TeamAuthManager  # noqa: PLC0415

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wavestitch.contracts.assembly import Assembly, ChunkFacts
-from wavestitch.contracts.chunk_header import Metadata
+from tests.builders.chunks import make_chunk
+from tests.builders.records import metadata
+from wavestitch.contracts.assembly import Assembly, assemble_waveform
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stitch_job import (
     StitchJob,
@@ -22,8 +22,10 @@ from wavestitch.contracts.stitch_job import (
     stitch_job_from_json,
     stitch_report_from_json,
 )
+from wavestitch.contracts.stream import Limits
 
-DAY_NS = 86_400 * 10**9
+DAY_MS = 86_400_000
+DAY_NS = DAY_MS * 1_000_000
 JOB = StitchJob(
     "p" * 32, "topic-id", "/landing/p", "/staged", "zstd", ("a.arrow", "/held.arrow"), ("assignment-1.arrow",)
 )
@@ -34,11 +36,9 @@ RESULT = StitchResult(
 
 
 def whole(waveform_id: str, *, size: int = 100, day: int = 0, file: int = 0, row: int = 0) -> Assembly:
-    metadata = Metadata("s", "c", day * DAY_NS + 5, 500.0, "i16le", "mV", 1.0, 0.0, None)
-    chunk = ChunkFacts(
-        0, row, EpochMs(0), waveform_id, 0, 1, 7, size, "{}", None, bytes(32), None, None, file=file, row=row
-    )
-    return Assembly(waveform_id, (chunk,), (), (), None, "", metadata)
+    start_ms = day * DAY_MS
+    chunk = make_chunk(count=1, meta=metadata(start_ms), time_ms=start_ms, file=file, row=row)
+    return assemble_waveform(waveform_id, [chunk._replace(waveform_id=waveform_id, length=size)], Limits())
 
 
 waveforms = st.lists(

@@ -5,55 +5,40 @@ A chunk is written `id/seq@offset`, with `!` behind it where its bytes are other
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.builders.records import metadata
+from tests.builders.chunks import NOON, make_chunk, make_held
+from tests.builders.heads import make_head
+from tests.builders.plans import make_plan
+from tests.builders.streams import make_stream
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.decision import Decision, Evidence, Stitched, decide
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform, open_deadlines
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.held_mark import HeldMark
-from wavestitch.contracts.plan import Plan, PlanKind
-from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs, Milliseconds, Seconds
+from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import Milliseconds
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.stream import Stream
 
-T = 1_767_614_400_000
-META = metadata(T).decode()
+T = NOON
 LATENESS_S = 60
 
 
 def chunk(name: str, *, at: int = T, carried: bool = False, reason: Reason | None = None) -> ChunkFacts:
     what, _, offset = name.partition("@")
     waveform_id, _, seq = what.partition("/")
-    odd = seq.endswith("!")
-    piece = hashlib.sha256(f"{seq}".encode()).digest()
-    return ChunkFacts(
-        partition=0,
-        offset=int(offset),
-        timestamp_ms=EpochMs(at),
-        waveform_id=waveform_id,
-        seq=int(seq.rstrip("!")),
-        count=2,
-        crc=99 if odd else 7,
-        length=4,
-        meta=META,
-        digest=None,
-        piece=piece,
-        reason=reason,
-        evidence="seen" if reason else None,
-        carried=carried,
-    )
+    value = b"\xff\xff" if seq.endswith("!") else b"\1\0"
+    made = make_chunk(waveform_id, int(seq.rstrip("!")), value, at=(0, int(offset)), time_ms=at, carried=carried)
+    return made._replace(reason=reason, evidence="seen" if reason else None)
 
 
 def held(name: str, reason: Reason, *, at: int = T) -> HeldChunk:
-    return HeldChunk(chunk(name, at=at, carried=True), reason, "why", "d", 1)
+    return make_held(chunk(name, at=at), reason)
 
 
 def published(waveform_id: str) -> Mapping[str, PublishedWaveform]:
@@ -74,28 +59,13 @@ def made(
     for h in was:
         counts[h.reason.value] = counts.get(h.reason.value, 0) + 1
     mark = HeldMark(1, len(was), 0, "", counts)
-    head = Head(1, 1, HeadKind.INGEST, "topic", {0: Position(0)}, watermark_ms=EpochMs(watermark), held=mark)
-    plan = Plan(
-        plan_id="p",
+    head = make_head(watermark_ms=watermark, held=mark)
+    plan = make_plan(
         kind=PlanKind.INGEST if choice is None else PlanKind.HELD,
-        stream=Stream(name="ecg", topic="t", group="g", allowed_lateness=Seconds(LATENESS_S)),
-        topic_id="topic",
-        partitions=1,
-        ranges=(),
-        units=(),
-        positions={0: Position(0)},
+        stream=make_stream(allowed_lateness=LATENESS_S),
         ends={0: Position(100)},
-        generation=1,
-        base_sequence=1,
-        base_snapshot=1,
-        held_snapshot=1,
-        watermark_ms=EpochMs(watermark),
-        clock_ms=EpochMs(T + 3_600_000),
-        scope=None,
-        why={},
-        mean_record_bytes=1.0,
-        code_version="test",
-        nonce="n",
+        watermark_ms=watermark,
+        clock_ms=T + 3_600_000,
         choice=choice,
     )
     chunks = [chunk(name) for name in read]

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.heads import make_head
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.errors import Transient
-from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.position import Position
 from wavestitch.ui.looks import BUSY, NO_ANSWER, NOT_YET, Looks
 
-HEAD = Head(3, 1, HeadKind.INGEST, "topic-id", {0: Position(7)}, plan_id="a" * 32)
+HEAD = make_head(sequence=3, positions={0: Position(7)}, plan_id="a" * 32)
 
 
 class Stream:
@@ -207,7 +208,7 @@ def test_forty_requests_at_once_with_a_broker_that_is_away_leave_the_server_s_th
     from wavestitch.ui.app import make_app  # noqa: PLC0415
 
     (tmp_path / "streams" / "ecg.yaml").write_text("topic: t\ngroup: g\n")
-    Deployment().tables("ecg").commit(None, Head(1, 1, HeadKind.FIRST, "tid", {0: Position(0)}, note="x"), [])
+    Deployment().tables("ecg").commit(None, make_head(note="x"), [])
     app = make_app()
     app.state.auth_manager = manager = create_auth_manager()
     token = manager.generate_jwt(SimpleAuthManagerUser(username="v", role="viewer"))

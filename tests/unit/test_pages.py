@@ -6,24 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.heads import make_head, make_row
 from tests.security.seen_tags import tags_and_links
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.position import Position
 from wavestitch.ui.docs_files import find_page
 from wavestitch.ui.pages import batch_page, note_page, overview_page
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=y>'
 PLAN = "a" * 32
-ROW = BatchRow(
+ROW = make_row(
     plan_id=PLAN,
-    decision="d",
     sequence=3,
-    generation=1,
-    kind="ingest",
-    stream="ecg",
-    committed_ms=EpochMs(1_767_225_600_000),
     counts={"read": 12345},
     partitions={"0": {"planned": 5, "read": 5}},
     reasons={HOSTILE: 1},
@@ -31,7 +26,7 @@ ROW = BatchRow(
     seconds={"read": 1.26},
     note=HOSTILE,
 )
-HEAD = Head(3, 1, HeadKind.INGEST, "topic-id", {0: Position(7)}, plan_id=PLAN)
+HEAD = make_head(sequence=3, positions={0: Position(7)}, plan_id=PLAN)
 
 
 def facts(**changes: object) -> StreamFacts:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.test_plan_and_receipt import make_plan
+from tests.builders.heads import make_row
+from tests.builders.plans import make_plan
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.offset_range import OffsetRange, pack_units
 from wavestitch.contracts.past_cost import RECENT, forecast, reading_weights
@@ -15,19 +16,12 @@ MIB = 1 << 20
 
 
 def row(reading: dict[str, list[float]], *, offsets: int = 100, **changes: Any) -> BatchRow:
-    values: dict[str, Any] = {
-        "plan_id": "p",
-        "decision": "d",
-        "sequence": 1,
-        "generation": 1,
-        "kind": "ingest",
-        "stream": "ecg",
-        "committed_ms": 0,
+    known = {
         "reading": reading,
         "partitions": {p: {"planned": offsets} for p in reading},
         "bytes": {"read": int(sum(size for size, _ in reading.values()))},
     }
-    return BatchRow(**{**values, **changes})
+    return make_row(**{**known, **changes})
 
 
 def test_without_history_all_partitions_weigh_the_same():

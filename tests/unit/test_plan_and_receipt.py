@@ -3,63 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
+from tests.builders.plans import make_plan, make_receipt, make_slice
 from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.holes import Hole, Proof
-from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.plan import Plan, PlanKind, Scope, plan_from_json
-from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import EpochMs
-from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage, receipt_from_json
-from wavestitch.contracts.stream import parse_stream
-
-DIGEST = "0123456789abcdef" * 2
-
-
-def make_plan(**changes: object) -> Plan:
-    plan = Plan(
-        plan_id="",
-        kind=PlanKind.BACKFILL,
-        stream=parse_stream(
-            "topic: t\ngroup: g\nexpectations: [{type: expect_table_row_count_to_equal, kwargs: {value: 1}}]", name="x"
-        ),
-        topic_id="T",
-        partitions=2,
-        ranges=(OffsetRange(0, 5, 9),),
-        units=((OffsetRange(0, 5, 7),), (OffsetRange(0, 7, 9),)),
-        positions={0: Position(5, EpochMs(7), None), 1: Position(0)},
-        ends={0: Position(9), 1: Position(0)},
-        generation=3,
-        base_sequence=8,
-        base_snapshot=123456789012345678,
-        held_snapshot=None,
-        watermark_ms=EpochMs(5),
-        clock_ms=EpochMs(9),
-        scope=Scope(1, 2),
-        why={0: "because"},
-        mean_record_bytes=1.5,
-        code_version="0",
-        nonce="n",
-    )
-    return replace(plan, **changes).sealed()  # type: ignore[arg-type]
-
-
-def landed(start: int, end: int, **changes: object) -> LandedSlice:
-    found = LandedSlice(
-        0, start, end, f"slice-p0-{start}-{end}-{DIGEST}.arrow", 10, DIGEST, DIGEST, end - start, 8, EpochMs(1), []
-    )
-    return replace(found, **changes)  # type: ignore[arg-type]
-
-
-def receipts(*slices: LandedSlice) -> list[Receipt]:
-    return [Receipt(make_plan().plan_id, 0, list(slices), 1.0)]
+from wavestitch.contracts.plan import PlanKind, Scope, plan_from_json
+from wavestitch.contracts.receipt import LandedSlice, check_coverage, receipt_from_json
 
 
 def test_a_plan_survives_its_file() -> None:
-    assert plan_from_json(make_plan().to_json()) == make_plan()
+    for plan in (make_plan(), make_plan(kind=PlanKind.BACKFILL, scope=Scope(1, 2), base_snapshot=1 << 62)):
+        assert plan_from_json(plan.to_json()) == plan
 
 
 def test_a_changed_plan_is_refused() -> None:
@@ -79,27 +35,26 @@ def test_every_execution_of_planning_makes_another_plan() -> None:
 
 
 def test_a_receipt_survives_its_file() -> None:
-    one = receipts(landed(5, 7, holes=[Hole(6, 7, Proof.CONTROL)], records=1))[0]
+    one = make_receipt(make_slice(5, 7, holes=[Hole(6, 7, Proof.CONTROL)], records=1))
     assert receipt_from_json(one.to_json()) == one
 
 
 def test_full_coverage_passes() -> None:
-    check_coverage(
-        make_plan(), receipts(landed(5, 7), landed(7, 9, records=1, holes=[Hole(8, 9, Proof.COMMIT_MARKER)]))
-    )
+    rest = make_slice(7, 9, records=1, holes=[Hole(8, 9, Proof.COMMIT_MARKER)])
+    check_coverage(make_plan(), [make_receipt(make_slice(5, 7), rest)])
 
 
 @pytest.mark.parametrize(
     "slices",
     [
-        [landed(5, 7)],
-        [landed(5, 7), landed(7, 9), landed(7, 9)],
-        [landed(5, 7), landed(7, 8)],
-        [landed(5, 7), landed(7, 9, records=1)],
-        [landed(5, 7), landed(7, 9, holes=[Hole(8, 9, Proof.COMMIT_MARKER)])],
+        [make_slice(5, 7)],
+        [make_slice(5, 7), make_slice(7, 9), make_slice(7, 9)],
+        [make_slice(5, 7), make_slice(7, 8)],
+        [make_slice(5, 7), make_slice(7, 9, records=1)],
+        [make_slice(5, 7), make_slice(7, 9, holes=[Hole(8, 9, Proof.COMMIT_MARKER)])],
     ],
     ids=["slice missing", "slice twice", "slice short", "record missing", "record too many"],
 )
 def test_anything_else_fails_the_batch_by_name(slices: list[LandedSlice]) -> None:
     with pytest.raises(DataLost, match=r"partition 0|slices have no receipt"):
-        check_coverage(make_plan(), receipts(*slices))
+        check_coverage(make_plan(), [make_receipt(*slices)])

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.plans import make_plan, make_receipt, make_slice
 from tests.domain.effort import effort
 from tests.hostile.refusing import value_or_refusal
-from tests.unit.test_plan_and_receipt import landed, make_plan, receipts
 from tests.unit.test_position import HEAD
 from wavestitch.batch.results import Finished, Published, Read, Reassembled, result_from_json, result_to_json
 from wavestitch.contracts.batch_row import BATCH_ROWS, BatchRow
@@ -35,7 +35,7 @@ from wavestitch.contracts.versioned import Versioned
 
 KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "plan": (PLANS, make_plan()),
-    "receipt": (RECEIPTS, receipts(landed(5, 7))[0]),
+    "receipt": (RECEIPTS, make_receipt(make_slice(5, 7))),
     "verdict": (VERDICTS, Verdict({"w": ("no",)}, (), ("x",), 1, 2)),
     "closed gate": (CLOSED_GATES, ClosedGate("p", ("too few",))),
     "head": (HEADS, HEAD),

@@ -1,0 +1,34 @@
+"""Heads of tests, and rows of the history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.position import Head, HeadKind, Position
+
+
+def make_head(**changes: Any) -> Head:
+    """The first head of a stream, with one partition."""
+    known: dict[str, Any] = {
+        "sequence": 1,
+        "generation": 1,
+        "kind": HeadKind.FIRST,
+        "topic_id": "topic",
+        "positions": {0: Position(0)},
+    }
+    return Head(**{**known, **changes})
+
+
+def make_row(**changes: Any) -> BatchRow:
+    """The history's row of an ingest."""
+    known: dict[str, Any] = {
+        "plan_id": "p",
+        "decision": "d",
+        "sequence": 1,
+        "generation": 1,
+        "kind": HeadKind.INGEST.value,
+        "stream": "ecg",
+        "committed_ms": 1_767_225_600_000,
+    }
+    return BatchRow(**{**known, **changes})

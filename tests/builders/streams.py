@@ -1,0 +1,12 @@
+"""Streams of tests, as their YAML declares them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from wavestitch.contracts.stream import Stream, parse_stream
+
+
+def make_stream(name: str = "ecg", *, topic: str = "waves", group: str = "g", **declared: Any) -> Stream:
+    return parse_stream(json.dumps({"topic": topic, "group": group, **declared}), name=name)
