@@ -19,7 +19,7 @@ from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.maintenance import STAGES
 from wavestitch.settings import load_settings, stream_names
 
-_STAGES = "\n".join(f"- **{stage.name}**: {stage.explains}" for stage in STAGES)
+_STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in STAGES)
 DOC = f"""# Maintain
 
 Lets go of what nobody needs any more, stream by stream, in this order:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 from rich.table import Table
 
-from wavestitch.console import MIB
+from wavestitch.console import MIB, show_stages
 from wavestitch.contracts.maintenance import Footprint, MaintenanceReport
 from wavestitch.terminal import out
 
 
 def show_maintenance(reports: Sequence[MaintenanceReport]) -> None:
     for report in reports:
+        show_stages(report.stages)
         _show_actions(report)
         _show_footprint(report)
     if not reports:

@@ -26,7 +26,7 @@ class Effect(StrEnum):
 
     HEAD = "a new head"
     GROUP = "the group's offsets"
-    HELD_STAGED = "a snapshot of held, beside main"
+    HELD_STAGED = "a snapshot of held beside main"
     HELD_MAIN = "main of held follows the head"
     HISTORY = "rows of the history"
     FOLDER = "files in the batch's folder"
@@ -36,6 +36,7 @@ class Effect(StrEnum):
     FOLDERS_GONE = "batches' folders go"
     DOCS_GONE = "Data Docs go"
     LEFTOVERS_GONE = "files of killed processes go"
+    HELD_GONE = "held rows go"
     REPLACED = "data files are replaced by equal ones"
     SNAPSHOTS_GONE = "snapshots go"
     FILES_GONE = "files that nothing names go"

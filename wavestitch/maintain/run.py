@@ -15,9 +15,10 @@ from wavestitch.batch.run import Silent, Watcher
 from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal, Transient, WavestitchError
 from wavestitch.contracts.maintenance import STAGES, ActionReport, MaintenanceReport, StageFailure
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
+from wavestitch.contracts.stages import Undoing, explain
 from wavestitch.maintain.compaction import compact_locally
 from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun, footprint
-from wavestitch.maintain.stages import NAMES, carry_out
+from wavestitch.maintain.stages import ACTS, NAMES
 from wavestitch.settings import MaintainLimits
 
 _NOT_RUN = "not run, since what is there was found altered"
@@ -54,21 +55,21 @@ def maintain_stream(
     before = footprint(run)
     reports: list[ActionReport] = []
     failures: list[StageFailure] = []
-    for stage in STAGES:
-        if only and stage.name not in only:
-            continue
-        if stage.forgets and any(f.altered for f in failures):
+    stages = [stage for stage in STAGES if not only or stage.name in only]
+    for stage in stages:
+        if stage.undo.how is Undoing.NEVER and any(f.altered for f in failures):
             failures.append(StageFailure(stage.name, _NOT_RUN))
             continue
         watch.begin(stage.name)
         try:
-            reports.append(carry_out(stage.name, run))
+            reports.append(ACTS[stage](run))
         except Exception as error:
             failures.append(_failure(stage.name, error))
             watch.say(f"{stage.name} failed: {failures[-1].message}")
     remarks = tuple(run.tables.remarks())
     after = footprint(run) if apply else before
-    return MaintenanceReport(stream, apply, before, after, tuple(reports), remarks, tuple(failures))
+    told = explain(stage() for stage in stages)
+    return MaintenanceReport(stream, apply, before, after, tuple(reports), remarks, tuple(failures), told)
 
 
 def raise_failures(reports: Iterable[MaintenanceReport]) -> None:
