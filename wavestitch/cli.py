@@ -27,6 +27,7 @@ from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, pla
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
 from wavestitch.cli_held import held
+from wavestitch.cli_undo import rewind_to_json, undo
 from wavestitch.contracts.errors import (
     BadInput,
     DataLost,
@@ -39,7 +40,6 @@ from wavestitch.contracts.errors import (
 )
 from wavestitch.contracts.maintenance import STAGES
 from wavestitch.contracts.quantities import epoch_ms
-from wavestitch.contracts.stages import explain
 from wavestitch.settings import load_settings, stream_names
 
 app = typer.Typer(
@@ -230,6 +230,7 @@ def show(batch: Annotated[str, typer.Argument(help="A plan id, or its beginning"
 
 
 app.command()(held)
+app.command()(undo)
 
 
 @app.command()
@@ -257,11 +258,7 @@ def rewind(
     )
     if apply:
         apply_rewind(definition, found, accept_skip=accept_skip, log=deployment.log, tables=tables)
-    moves = {str(p): list(move) for p, move in found.moves.items()}
-    report = {"applied": apply, "moves": moves, "skipped": [list(r) for r in found.skipped], "settles": found.settles}
-    report["remarks"] = list(found.remarks)
-    report["stages"] = [asdict(told) for told in explain(found.stages)]
-    _show(report, as_json, lambda: console.show_rewind(found, applied=apply))
+    _show(rewind_to_json(found, applied=apply), as_json, lambda: console.show_rewind(found, applied=apply))
 
 
 @app.command()

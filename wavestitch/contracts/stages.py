@@ -121,13 +121,13 @@ _COUNTS_FOR_NOTHING = Undo(Undoing.NOT_NEEDED, "counts for nothing until a head 
 @dataclass(frozen=True, slots=True)
 class RecordHistory(Stage):
     name = "record history"
-    does = "writes the rows of heads that a crash left without one"
+    does = "writes the history rows that heads have not yet: of a first head, of a rewind, of what a crash prevented"
     effects = frozenset({Effect.HISTORY})
     undo = _FOLLOWS
     rows: tuple[BatchRow, ...]
 
     def shows(self) -> str:
-        return f"{self.does}: {', '.join(str(r.sequence) for r in self.rows[:_SHOWN])}"
+        return f"writes the history rows of heads {_some([str(r.sequence) for r in self.rows])}"
 
 
 @dataclass(frozen=True, slots=True)
