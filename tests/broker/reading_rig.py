@@ -18,16 +18,16 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from consumers.landed_file import open_landing, read_index
 from consumers.log_view import KafkaLog
 from consumers.unit_reader import read_unit
+from tests.builders.plans import make_plan
+from tests.builders.streams import make_stream
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import Receipt, check_coverage
 from wavestitch.contracts.rows import texts_of
-from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 
 META = (
@@ -102,37 +102,17 @@ def plan_over(
     for unit in slices:
         for s in unit:
             ends[s.partition] = max(s.end, ends.get(s.partition, 0))
-    stream = Stream.model_validate(
-        {
-            "name": "ecg",
-            "topic": topic,
-            "group": f"g-{topic}",
-            "reading": {"idle_deadline": idle_deadline},
-            **declared,
-        }
-    )
-    return Plan(
-        plan_id="",
-        kind=PlanKind.INGEST,
-        stream=stream,
+    return make_plan(
+        stream=make_stream(topic=topic, group=f"g-{topic}", reading={"idle_deadline": idle_deadline}, **declared),
         topic_id=topic_id,
         partitions=max(ends) + 1,
         ranges=(),
         units=tuple(slices),
         positions={},
         ends={p: Position(end, None, epochs) for p, end in ends.items()},
-        generation=1,
-        base_sequence=0,
-        base_snapshot=0,
-        held_snapshot=None,
-        watermark_ms=EpochMs(0),
-        clock_ms=EpochMs(0),
-        scope=None,
-        why={},
         mean_record_bytes=100.0,
-        code_version="test",
         nonce="",
-    ).sealed()
+    )
 
 
 def landed_rows(folder: Path, plan: Plan, receipts: Sequence[Receipt]) -> list[dict[str, Any]]:

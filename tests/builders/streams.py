@@ -9,4 +9,5 @@ from wavestitch.contracts.stream import Stream, parse_stream
 
 
 def make_stream(name: str = "ecg", *, topic: str = "waves", group: str = "g", **declared: Any) -> Stream:
-    return parse_stream(json.dumps({"topic": topic, "group": group, **declared}), name=name)
+    text = json.dumps({"topic": topic, "group": group, **declared}, default=lambda part: part.model_dump())
+    return parse_stream(text, name=name)

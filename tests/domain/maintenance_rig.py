@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.builders.plans import make_plan
+from tests.builders.streams import make_stream
 from tests.domain.table_rows import first_head, hold, published_row, stage
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import Plan
 from wavestitch.contracts.batch_row import describe_head
 from wavestitch.contracts.maintenance import MaintenanceReport
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.ports import HeldRow
-from wavestitch.contracts.position import Head, Position
+from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs
-from wavestitch.contracts.stream import Stream
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.settings import MaintainLimits, load_settings
 from wavestitch.tables.stream_tables import StreamTables
@@ -91,28 +91,18 @@ class Rig:
 
     def plan(self, head: Head, *, clock_ms: int, kind: PlanKind = PlanKind.INGEST, nonce: str = "n") -> Plan:
         """A plan on this head, with its folder."""
-        made = Plan(
-            plan_id="",
+        made = make_plan(
             kind=kind,
-            stream=Stream(name=STREAM, topic="t", group="g"),
+            stream=make_stream(STREAM, topic="t"),
             topic_id=head.topic_id,
-            partitions=2,
-            ranges=(OffsetRange(0, 5, 9),),
-            units=((OffsetRange(0, 5, 9),),),
             positions=dict(head.positions),
-            ends={0: Position(9), 1: Position(0)},
             generation=head.generation,
             base_sequence=head.sequence,
             base_snapshot=head.snapshot_id or 0,
-            held_snapshot=None,
-            watermark_ms=EpochMs(0),
-            clock_ms=EpochMs(clock_ms),
-            scope=None,
-            why={},
-            mean_record_bytes=1.0,
-            code_version="test",
+            watermark_ms=0,
+            clock_ms=clock_ms,
             nonce=nonce,
-        ).sealed()
+        )
         self.deployment.folder(STREAM, made.plan_id).create(made)
         return made
 

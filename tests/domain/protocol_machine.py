@@ -14,6 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from tests.builders.streams import make_stream
 from tests.domain.oracle import truths
 from tests.domain.producing_machine import START_MS, ProducingMachine, pick
 from tests.guarantees import (
@@ -39,8 +40,8 @@ from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import DataLost, Refused, StateUnknown, Terminal, Transient
 from wavestitch.contracts.errors import Fenced as FencedRun
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
-from wavestitch.contracts.quantities import EpochMs, Seconds
-from wavestitch.contracts.stream import Limits, Stream
+from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.stream import Limits
 
 LOUD = (FencedRun, Refused, DataLost, Transient, StateUnknown, Killed)
 mostly_far = st.sampled_from(
@@ -90,14 +91,8 @@ class ProtocolMachine(ProducingMachine):
     )
     def begin(self, partitions: int, on_reset: Any, first: list[tuple[int, int]]) -> None:
         self.bench = Bench(MemoryLog(partitions=partitions))
-        self.stream = Stream(
-            name="waves",
-            topic="waves",
-            group="waves-batches",
-            allowed_lateness=Seconds(60),
-            idle=Seconds(30),
-            search_margin=Seconds(60),
-            on_reset=on_reset,
+        self.stream = make_stream(
+            "waves", group="waves-batches", allowed_lateness=60, idle=30, search_margin=60, on_reset=on_reset
         )
         for to, odd in first:
             self.produce_sticky(1 + to % 3, to, odd, keyed=bool(to % 2))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
+from tests.builders.streams import make_stream
 from tests.domain.effort import effort
 from tests.domain.oracle import must_be_published, piece_of, truths
 from tests.guarantees import Balanced, NoDuplicates, NoInvention, NoLoss, effective
@@ -16,7 +17,7 @@ from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from tests.memory.sight import look_around
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.contracts.stream import Limits, Reading, Stream
+from wavestitch.contracts.stream import Limits, Reading
 
 CLOCK_MS = 1_700_000_000_000
 
@@ -70,9 +71,8 @@ def sendings(draw: st.DrawFn, letters: list[Letter], batches: bool = True) -> li
 def carry(sent: list[Sending], *, partitions: int, workers: int, most: int = 1000) -> Bench:
     """Send, with an ingest wherever one is asked for, and one at the end."""
     bench = Bench(MemoryLog(partitions=partitions))
-    stream = Stream(
-        name="waves",
-        topic="waves",
+    stream = make_stream(
+        "waves",
         group="waves-batches",
         reading=Reading(workers=workers, min_slice=1),
         limits=Limits(max_batch_records=most),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders.records import cut, letter, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.faults import Steps
 from tests.memory.memory_log import MemoryLog
@@ -24,10 +25,9 @@ from wavestitch.batch.results import (
 from wavestitch.batch.run import planned_to_json
 from wavestitch.batch.steps import step_commit_offsets, step_plan
 from wavestitch.contracts.errors import Fenced
-from wavestitch.contracts.stream import Stream
 
 CLOCK_MS = 1_700_000_000_000
-STREAM = Stream(name="waves", topic="waves", group="waves-batches")
+STREAM = make_stream("waves", group="waves-batches")
 META = metadata(CLOCK_MS)
 
 

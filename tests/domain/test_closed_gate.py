@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders.records import letter, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.landing_facts import GATE_CLOSED, READER_STOPPED, closed_gates, reader_stops
@@ -26,7 +27,7 @@ from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate
 
 START_MS = 1_767_614_400_000
-STREAM = Stream(name="ecg", topic="waves", group="g")
+STREAM = make_stream()
 SPOILED = Carrying(spoiled={"bad"})
 
 

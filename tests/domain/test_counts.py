@@ -5,15 +5,15 @@ from __future__ import annotations
 import xxhash
 
 from tests.builders.records import Letter, letter, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import BatchDone
-from wavestitch.contracts.stream import Stream
 
 CLOCK_MS = 1_767_614_400_000
 META = metadata(CLOCK_MS)
-STREAM = Stream(name="ecg", topic="waves", group="g")
+STREAM = make_stream()
 VALUES = [bytes([n, 0]) * 4 for n in range(10)]
 WHOLE = b"".join(VALUES[:3])
 

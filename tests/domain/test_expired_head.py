@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders.records import letter, metadata
+from tests.builders.streams import make_stream
 from tests.domain.table_rows import first_head
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.memory_log import MemoryLog
@@ -18,13 +19,12 @@ from wavestitch.contracts.batch_row import describe_head
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import GroupOffset, HeadKind
-from wavestitch.contracts.stream import Stream
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 from wavestitch.tables.stream_tables import StreamTables
 
 START_MS = 1_767_614_400_000
-STREAM = Stream(name="ecg", topic="waves", group="g")
+STREAM = make_stream()
 
 
 @pytest.fixture

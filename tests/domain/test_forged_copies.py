@@ -10,15 +10,15 @@ import pytest
 import xxhash
 
 from tests.builders.records import Letter, letter, metadata
+from tests.builders.streams import make_stream
 from tests.domain.forging import same_crc, same_crc_and_xxh3
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.contracts.stream import Stream
 
 CLOCK_MS = 1_767_614_400_000
 META = metadata(CLOCK_MS)
-STREAM = Stream(name="ecg", topic="waves", group="g")
+STREAM = make_stream()
 _RANDOM = random.Random(1)
 TRUE = struct.pack("<4000h", *(int(_RANDOM.gauss(100, 40)) for _ in range(4000)))
 PREFIX = b"w\x000\x001\x00%s\x00%s\x00" % (META, xxhash.xxh3_128_hexdigest(TRUE).encode())

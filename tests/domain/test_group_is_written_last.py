@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders.records import cut, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
 from tests.memory.faults import Steps
 from tests.memory.memory_log import MemoryLog
@@ -16,10 +17,9 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.position import HeadKind, is_ours
-from wavestitch.contracts.stream import Stream
 
 CLOCK_MS = 1_700_000_000_000
-STREAM = Stream(name="waves", topic="waves", group="waves-batches")
+STREAM = make_stream("waves", group="waves-batches")
 TAKEN_OVER = {HeadKind.FIRST, HeadKind.ADOPTED, HeadKind.REWIND}
 
 

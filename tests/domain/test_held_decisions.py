@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.builders.records import letter, metadata
+from tests.builders.streams import make_stream
 from tests.guarantees import Balanced, Fenced, NoDuplicates, NoInvention, NoLoss
 from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
 from tests.memory.memory_log import MemoryLog
@@ -29,7 +30,7 @@ from wavestitch.contracts.errors import BadInput, Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.stream import Limits, Stream
+from wavestitch.contracts.stream import Limits
 
 T = 1_767_614_400_000
 ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
@@ -38,7 +39,7 @@ ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
 class World:
     def __init__(self) -> None:
         self.bench = Bench(MemoryLog("waves", 1))
-        self.stream = Stream(name="ecg", topic="waves", group="g")
+        self.stream = make_stream()
         self.now_ms = T
         self.guarantees = (NoLoss(), NoDuplicates(), NoInvention(), Fenced(), Balanced())
 

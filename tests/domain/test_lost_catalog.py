@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from tests.builders.records import letter, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from tests.memory.memory_tables import MemoryFiles, MemoryTables
@@ -18,10 +19,9 @@ from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import GroupOffset, HeadKind
-from wavestitch.contracts.stream import Stream
 
 START_MS = 1_767_614_400_000
-STREAM = Stream(name="ecg", topic="waves", group="g")
+STREAM = make_stream()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders.records import letter, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog, Visibility
 from tests.memory.way_out import way_out
@@ -21,7 +22,7 @@ from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.stream import Stream
 
 START_MS = 1_767_614_400_000
-STREAM = Stream(name="ecg", topic="waves", group="g")
+STREAM = make_stream()
 RECORDS = 20
 
 

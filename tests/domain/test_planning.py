@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.builders.records import letter, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog, Visibility
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.quantities import Seconds
-from wavestitch.contracts.stream import Stream
 
 START_MS = 1_767_614_400_000
-STREAM = Stream(name="ecg", topic="waves", group="g", search_margin=Seconds(60))
+STREAM = make_stream(search_margin=60)
 MINUTE = 60_000
 
 

@@ -8,7 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from tests.builders.heads import make_head
+from tests.builders.plans import make_plan
 from tests.builders.records import letter, metadata
+from tests.builders.streams import make_stream
 from tests.domain.effort import FACTOR
 from tests.memory.batch import facts_of
 from tests.memory.memory_log import Record
@@ -25,7 +28,7 @@ from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWavefo
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
-from wavestitch.contracts.position import GroupOffset, HeadKind, Position, Tag
+from wavestitch.contracts.position import GroupOffset, Position, Tag
 from wavestitch.contracts.position import Head as ProductHead
 from wavestitch.contracts.protocol import check_fence, may_project, reconcile
 from wavestitch.contracts.quantities import EpochMs
@@ -33,7 +36,7 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 
 START_MS = 1_700_000_000_000
-STREAM = Stream(name="waves", topic="waves", group="waves-batches")
+STREAM = make_stream("waves", group="waves-batches")
 REACHED = {
     "runs": 50_000,
     "catalogs": 100_000,
@@ -86,7 +89,7 @@ def test_a_dropped_rule_is_found_out(name: str, dropped: str) -> None:
 
 def head_of(small: Head) -> ProductHead:
     positions = {p: Position(at) for p, at in enumerate(small.positions)}
-    return ProductHead(small.sequence, small.generation, HeadKind.INGEST, "topic", positions, snapshot_id=1)
+    return make_head(sequence=small.sequence, generation=small.generation, positions=positions, snapshot_id=1)
 
 
 def group_of(small: Groups) -> dict[int, GroupOffset | None]:
@@ -146,11 +149,9 @@ def plan_of(run: Run, *, stream: Stream = STREAM) -> Plan:
     if chosen is not None:
         pick = "last" if chosen.action == "pick" else ""
         choice = HeldChoice(HeldAction(chosen.action), (chosen.waveform,), "ops", "to see", pick)
-    return Plan(
-        plan_id="plan",
+    return make_plan(
         kind=PlanKind(run.kind),
         stream=stream,
-        topic_id="topic",
         partitions=len(run.starts),
         ranges=tuple(OffsetRange(*r) for r in read),
         units=(),
@@ -159,14 +160,8 @@ def plan_of(run: Run, *, stream: Stream = STREAM) -> Plan:
         generation=run.generation,
         base_sequence=0,
         base_snapshot=1,
-        held_snapshot=None,
-        watermark_ms=EpochMs(0),
-        clock_ms=EpochMs(START_MS),
-        scope=None,
-        why={},
-        mean_record_bytes=1.0,
-        code_version="test",
-        nonce="",
+        watermark_ms=0,
+        clock_ms=START_MS,
         choice=choice,
     )
 

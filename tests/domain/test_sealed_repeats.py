@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.builders.records import Letter, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.chunk_header import chunk_crc, encode_headers
 from wavestitch.contracts.chunk_proof import Bound, ChunkProof
-from wavestitch.contracts.stream import Stream
 from wavestitch.producers.chunking import cut_recording
 from wavestitch.producers.recording import Recording
 
 NOW = 1_767_614_400_000
 META = metadata(NOW).decode()
 PROOF = ChunkProof("mac", b"k" * 32, "waves")
-STREAM = Stream(name="ecg", topic="waves", group="g", proof="mac", proof_key="env:WAVESTITCH_PROOF_ECG")
+STREAM = make_stream(proof="mac", proof_key="env:WAVESTITCH_PROOF_ECG")
 SAMPLES = b"\1\0" * 100 + b"\2\0" * 100
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.builders.records import letter, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, Carrying, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import NothingToDo, PlanRequest
@@ -28,7 +29,7 @@ REQUESTS = {
 
 def stream(size: int = LIMIT, records: int = 1_000_000) -> Stream:
     limits = {"max_batch_bytes": size, "max_batch_records": records}
-    return Stream(name="ecg", topic="waves", group="g", limits=limits)  # type: ignore[arg-type]
+    return make_stream(limits=limits)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.builders.records import cut, metadata
+from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.faults import Fault, Killed, Steps
 from tests.memory.memory_log import MemoryLog
@@ -12,10 +13,9 @@ from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as run_edges
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.stream import Stream
 
 CLOCK_MS = 1_700_000_000_000
-STREAM = Stream(name="waves", topic="waves", group="waves-batches")
+STREAM = make_stream("waves", group="waves-batches")
 ALL_TIME = PlanRequest(PlanKind.BACKFILL, scope=Scope(0, 1 << 62))
 
 

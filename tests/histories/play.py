@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tests.builders.streams import make_stream
 from tests.histories.history import Ended, History, Quiet, Rewound, Started
 from tests.histories.producing import START_MS, Producing
 from tests.histories.witness import Witness
@@ -27,7 +28,7 @@ from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Unbalanced, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.quantities import EpochMs, Seconds
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Limits, Reading, Stream
 
 STOPPED = re.compile(r"--plan (\S+) --gate accept")
@@ -45,15 +46,14 @@ class Play(Producing):
     def __init__(self, seed: int) -> None:
         super().__init__(random.Random(seed))
         self.witness = Witness(self.bench, self.history)
-        self.stream = Stream(
-            name="waves",
-            topic="waves",
+        self.stream = make_stream(
+            "waves",
             group="waves-batches",
-            on_reset=self.random.choice(["adopt", "adopt", "refuse"]),  # type: ignore[arg-type]
-            on_closed_gate=self.random.choice(["stop", "stop", "park"]),  # type: ignore[arg-type]
-            allowed_lateness=Seconds(60),
-            idle=Seconds(30),
-            search_margin=Seconds(60),
+            on_reset=self.random.choice(["adopt", "adopt", "refuse"]),
+            on_closed_gate=self.random.choice(["stop", "stop", "park"]),
+            allowed_lateness=60,
+            idle=30,
+            search_margin=60,
             reading=Reading(min_slice=self.random.choice([1, 2, 256])),
         )
         self.runs: list[Steps] = []

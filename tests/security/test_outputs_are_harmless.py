@@ -13,6 +13,7 @@ import pytest
 
 from tests.builders.chunks import make_chunk, make_held
 from tests.builders.heads import make_row
+from tests.builders.streams import make_stream
 from tests.conftest import ROOT
 from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import prepare_airflow, write_settings
@@ -144,11 +145,10 @@ def test_one_place_makes_consoles_and_nothing_else_prints() -> None:
 @pytest.mark.usefixtures("airflow")
 def test_a_dag_s_page_shows_hostile_text_as_code_and_obeys_none_of_it(kind: str) -> None:
     from dags.ingest import describe_stream, make_broken_dag  # noqa: PLC0415
-    from wavestitch.contracts.stream import Stream  # noqa: PLC0415
 
     text = HOSTILE_TEXTS[kind]
     for page in (
-        describe_stream(Stream(name="ecg", topic="t", group="g", description=text)),
+        describe_stream(make_stream(topic="t", description=text)),
         str(make_broken_dag("ecg", f"streams/ecg.yaml: {text}").doc_md),
     ):
         assert all(is_plain(line) for line in page.split("\n"))

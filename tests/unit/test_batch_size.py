@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.records import letter, metadata
+from tests.builders.streams import make_stream
 from tests.memory.memory_log import MemoryLog, stored_size
 from tests.memory.memory_tables import MemoryFiles, MemoryTables
 from wavestitch.batch.plan import PlanRequest, plan_batch
@@ -23,11 +24,11 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import EpochMs
-from wavestitch.contracts.stream import Limits, Stream
+from wavestitch.contracts.stream import Limits
 
 START_MS = 1_767_614_400_000
 LIMITS = Limits(max_waveform_bytes=1 << 20, max_batch_bytes=1 << 20)
-STREAM = Stream(name="ecg", topic="waves", group="g", limits=LIMITS)
+STREAM = make_stream(limits=LIMITS)
 
 
 def stop(

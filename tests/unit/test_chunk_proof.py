@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.records import metadata
+from tests.builders.streams import make_stream
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
 from wavestitch.contracts.chunk_proof import NO_PROOF, Bound, ChunkProof
 from wavestitch.contracts.errors import BadInput
@@ -118,7 +119,7 @@ def test_what_a_producer_cuts_a_reader_takes_and_not_with_one_byte_changed(
 
 
 def sealed_stream(reference: str) -> Stream:
-    return Stream(name="s", topic="t", group="g", proof="mac", proof_key=reference)
+    return make_stream("s", topic="t", proof="mac", proof_key=reference)
 
 
 def test_the_key_is_looked_up_where_the_stream_says_and_is_never_shown(tmp_path: Path) -> None:

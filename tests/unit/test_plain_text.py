@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.streams import make_stream
 from tests.security.hostile_text import HOSTILE_TEXTS
 from wavestitch.batch.request import check_gate
 from wavestitch.batch.rewind import Target, plan_rewind
@@ -20,7 +21,6 @@ from wavestitch.contracts.errors import BadInput, Transient, error_from_json
 from wavestitch.contracts.harmless import for_html, for_markdown, for_spreadsheet, harmless, harmless_lines, is_plain
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person, said_by_person
 from wavestitch.contracts.quantities import EpochMs
-from wavestitch.contracts.stream import Stream
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 
@@ -97,7 +97,7 @@ def test_an_error_of_another_process_is_an_error_whatever_its_facts(facts: Any) 
 def refused_reasons(tmp_path: Path) -> dict[str, Callable[[str], object]]:
     """Every way by which a person's reason comes in; each ends before anything is asked of a table or a log."""
     nobody: Any = None
-    stream = Stream(name="ecg", topic="t", group="g")
+    stream = make_stream(topic="t")
     return {
         "gate": lambda why: check_gate("park", why),
         "rewind": lambda why: plan_rewind(stream, Target(word="end"), log=nobody, tables=nobody, who="me", why=why),
