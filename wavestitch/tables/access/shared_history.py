@@ -12,8 +12,10 @@ that are named here. Another one is refused with a sentence.
 from __future__ import annotations
 
 from importlib.metadata import version
+from threading import Lock
 from typing import Any
 
+from cachetools import LRUCache, cached
 from pyiceberg.serializers import FromInputFile, ToOutputFile
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
 
@@ -24,7 +26,8 @@ _KEPT = 12
 """The three tables of a few streams; versions of one table share its snapshots."""
 
 _read, _write = FromInputFile.table_metadata, ToOutputFile.table_metadata
-_known: dict[str, TableMetadata] = {}
+_known: LRUCache[str, TableMetadata] = LRUCache(_KEPT)
+_lock = Lock()
 
 
 def check_version(found: str = version("pyiceberg")) -> None:
@@ -54,19 +57,12 @@ def _copy_containers(metadata: Any, _memo: dict[int, Any] | None = None) -> Any:
     return found
 
 
+@cached(_known, key=lambda file, *_args, **_more: file.location, lock=_lock)
 def _read_once(file: Any, *args: Any, **more: Any) -> TableMetadata:
-    found = _known.get(file.location)
-    return _keep(file.location, _read(file, *args, **more) if found is None else found)
+    return _read(file, *args, **more)
 
 
 def _write_and_keep(metadata: TableMetadata, file: Any, *args: Any, **more: Any) -> None:
     _write(metadata, file, *args, **more)
-    _keep(file.location, metadata)
-
-
-def _keep(location: str, metadata: TableMetadata) -> TableMetadata:
-    _known.pop(location, metadata)
-    _known[location] = metadata  # the last one used is the last to go
-    for oldest in list(_known)[:-_KEPT]:
-        _known.pop(oldest, metadata)
-    return metadata
+    with _lock:
+        _known[file.location] = metadata
