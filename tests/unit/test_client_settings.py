@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 
+from tests.conftest import ROOT
 from wavestitch.contracts.errors import BadInput
 from wavestitch.kafka.client_settings import KafkaSettings, consumer_config, producer_config
 from wavestitch.kafka.clients import open_admin, open_consumer, open_producer
@@ -203,3 +205,13 @@ def test_no_tuning_takes_a_producer_its_idempotence() -> None:
     assert (config["enable.idempotence"], config["acks"], config["linger.ms"]) == (True, "all", 1)
     with pytest.raises(BadInput, match=r"'acks', 'message\.timeout\.ms' cannot be set here"):
         producer_config(KafkaSettings("k:9092"), tuning={"message.timeout.ms": 1, "acks": "0"})
+
+
+def test_every_client_is_made_in_one_place() -> None:
+    product = (
+        p for top in ("wavestitch", "consumers", "spark_apps", "dags", "plugins") for p in (ROOT / top).rglob("*.py")
+    )
+    made = re.compile(r"\b(AdminClient|Consumer|Producer)\(")
+    makers = {p.relative_to(ROOT).as_posix() for p in product if made.search(p.read_text(encoding="utf-8"))}
+    # The embedded broker, which is on this machine alone, is looked at while it starts.
+    assert makers == {"wavestitch/local/broker.py"}

@@ -13,10 +13,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
-from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Stream, parse_stream
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.clients import open_admin
+from wavestitch.kafka.kafka_errors import kafka_error, translate
 from wavestitch.local.airflow_stack import Airflow, start_airflow, stop_airflow
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
@@ -129,11 +132,11 @@ def declared_streams(streams: Path, *, say: Say = lambda _: None) -> list[Stream
 
 def make_topic(bootstrap: str, topic: str, *, partitions: int = TOPIC_PARTITIONS) -> bool:
     """Make a topic; False where it is there already."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})  # what fails is raised
-    if topic in admin.list_topics(timeout=10).topics:
-        return False
+    admin = open_admin(KafkaSettings(bootstrap))
     try:
+        if topic in admin.list_topics(timeout=10).topics:
+            return False
         admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])[topic].result(30)
-    except KafkaException as error:
-        raise Transient(f"topic {topic} could not be made on {bootstrap}: {error.args[0].str()}") from None
+    except KafkaException as raised:
+        raise translate(kafka_error(raised), f"making topic {topic} on {bootstrap}") from None
     return True
