@@ -21,6 +21,7 @@ from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import DataLost, WavestitchError
 from wavestitch.contracts.holes import Hole, Interval, prove_holes
+from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
 from wavestitch.contracts.reasons import Reason
@@ -46,6 +47,7 @@ def read_slice(
     start_epoch: int | None = None,
     newest_epoch: int | None = None,
     proof: ChunkProof = NO_PROOF,
+    ids: IdBinding = ANYWHERE,
     on_batch: OnBatch | None = None,
     on_stored: Callable[[int], None] = lambda _: None,
     careful: bool = False,
@@ -54,13 +56,14 @@ def read_slice(
 
     `start_epoch`: leader epoch before its start, as it was when that was read; a log that was cut off there and written
     anew is found out by it. `newest_epoch`: the same when the end was planned; a record of a later one was written in
-    place of what was planned. `proof`: what every chunk must carry. `careful`: from raw batches, in little memory.
+    place of what was planned. `proof`: what every chunk must carry. `ids`: where it may come from. `careful`: from raw
+    batches, in little memory.
     `on_stored` hears the bytes that each record brings, and may raise.
     Raises `DataLost`, `Refused`, `Transient` or `Terminal`, and `NeedsCare` where it has to be read carefully; then
     nothing is kept.
     """
     with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
-        sink = _RecordSink(writer, proof, on_stored, careful=careful)
+        sink = _RecordSink(writer, proof, on_stored, careful=careful, ids=ids, partition=slice_.partition)
         try:
             holes = _scan_of(careful)(
                 slice_,
@@ -87,15 +90,24 @@ class NeedsCare(Exception):
 class _RecordSink:
     """Where a message becomes a row."""
 
-    __slots__ = ("_careful", "_last", "_on_stored", "_proof", "_writer")
+    __slots__ = ("_careful", "_ids", "_last", "_on_stored", "_partition", "_proof", "_writer")
 
     def __init__(
-        self, writer: LandingWriter, proof: ChunkProof, on_stored: Callable[[int], None], *, careful: bool
+        self,
+        writer: LandingWriter,
+        proof: ChunkProof,
+        on_stored: Callable[[int], None],
+        *,
+        careful: bool,
+        ids: IdBinding = ANYWHERE,
+        partition: int = 0,
     ) -> None:
         self._writer = writer
         self._careful = careful
         self._on_stored = on_stored
         self._proof = proof
+        self._ids = ids
+        self._partition = partition
         self._last: Any = None
 
     @property
@@ -118,7 +130,7 @@ class _RecordSink:
             if not self._careful and (headers is None or len(headers) > MOST_HEADERS):
                 # None: there are none, or more than the client shows. Only the raw batch tells.
                 raise NeedsCare(f"a record without headers at offset {offset}, or with too many")
-            found = parse_chunk(key, headers, value, self._proof)
+            found = self._ids.judge(parse_chunk(key, headers, value, self._proof), self._partition)
         except (NeedsCare, WavestitchError, MemoryError):
             raise
         except Exception as error:

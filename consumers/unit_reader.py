@@ -21,6 +21,7 @@ from consumers.slice_reader import NeedsCare, read_slice
 from consumers.unit_processes import UnitProcesses
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.id_partitions import IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
@@ -92,6 +93,7 @@ def read_unit(
     log = KafkaLog(kafka)
     check_topic(log, source)
     meter = ProgressMeter(progress, clock=clock)
+    ids = IdBinding(plan.stream.id_partitions)
     slices = []
     for slice_ in plan.units[unit]:
         slice_began = clock()
@@ -106,6 +108,7 @@ def read_unit(
             start_epoch=_start_epoch(plan, slice_),
             newest_epoch=_newest_epoch(plan, slice_),
             proof=proof,
+            ids=ids,
             on_batch=meter.add,
             on_stored=budget.add,
         )

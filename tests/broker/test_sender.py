@@ -15,11 +15,11 @@ from confluent_kafka.admin import AdminClient
 
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.errors import BadInput, Refused, Terminal, Transient
+from wavestitch.contracts.murmur2 import key_partition
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.producers.chunking import ChunkRecord, cut_recording
-from wavestitch.producers.murmur2 import key_partition
 from wavestitch.producers.partitioning import Strategy
 from wavestitch.producers.readers import read_recordings
 from wavestitch.producers.record_size import batch_bytes

@@ -97,6 +97,32 @@ def test_a_stream_that_demands_a_mac_takes_only_what_was_sealed_with_its_key(
     assert payloads(rows) == [b"abcd"] * 3
 
 
+@pytest.mark.parametrize("in_children", [False, True])
+def test_a_chunk_from_a_partition_that_its_id_is_not_bound_to_is_held_and_its_neighbours_go_on(
+    rig: Rig, topic_factory: Any, in_children: bool
+) -> None:
+    topic = topic_factory(partitions=2)
+    sender = rig.sender(topic)
+    for partition in (0, 1):
+        for wid in ("ward-a/1", "ward-b/1"):
+            said = encode_headers(waveform_id=wid, seq=0, count=1, meta=META, value=b"abcd", digest=None)
+            sender.record(b"abcd", key=wid.encode(), headers=said, partition=partition)
+    sender.flush()
+    bound = {"prefixes": {"ward-a/": [0], "ward-b/": [1]}}
+    plan = rig.plan(topic, [[(0, 0, 2)], [(1, 0, 2)]], id_partitions=bound)
+    if in_children:
+        rows = landed_rows(rig.folder, plan, read_units(plan=plan, kafka=rig.kafka, folder=rig.folder))
+    else:
+        rows = rig.read(plan)
+    assert [(r["waveform_id"], r["reason"]) for r in rows] == [
+        ("ward-a/1", None),
+        ("ward-b/1", "wrong_partition"),
+        ("ward-a/1", "wrong_partition"),
+        ("ward-b/1", None),
+    ]
+    assert payloads(rows) == [b"abcd"] * 4
+
+
 def test_reading_a_unit_again_gives_the_same_files(rig: Rig, topic_factory: Any) -> None:
     topic = topic_factory()
     rig.sender(topic, value_bytes=100_000).send(400)

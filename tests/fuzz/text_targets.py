@@ -48,6 +48,7 @@ allowed_lateness: 10 m
 schedule: '0 * * * *'
 proof: mac
 proof_key: env:WAVESTITCH_PROOF_KEY
+id_partitions: {prefixes: {"ward-a/": [0, 1]}}
 limits: {max_waveform_bytes: 64 MiB, max_batch_bytes: 1 GiB, max_chunks: 100}
 reading: {workers: 4, min_slice: 100, idle_deadline: 30 s}
 expectations:

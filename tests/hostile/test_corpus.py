@@ -14,9 +14,10 @@ from wavestitch.contracts.reasons import Reason
 
 BY_OPERATORS = {Reason.PARKED, Reason.DISCARDED}
 """Only an operator causes these, never what was sent."""
-ELSEWHERE = {Reason.UNPROVEN, Reason.FORGED, Reason.UNREADABLE}
-"""They need a stream that demands a proof (`tests/unit/test_chunk_proof.py`) or a compressed batch that a broker took
-(`tests/broker/test_bombs.py`): no single record of the corpus causes them."""
+ELSEWHERE = {Reason.UNPROVEN, Reason.FORGED, Reason.WRONG_PARTITION, Reason.UNREADABLE}
+"""They need a stream that demands a proof (`tests/unit/test_chunk_proof.py`) or binds ids to partitions
+(`tests/domain/test_bound_ids.py`), or a compressed batch that a broker took (`tests/broker/test_bombs.py`): no single
+record of the corpus causes them."""
 
 
 def test_there_are_at_least_150_distinct_kinds_of_records_and_200_of_all() -> None:

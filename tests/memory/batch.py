@@ -35,6 +35,7 @@ from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.errors import BadInput, Fenced, Transient
 from wavestitch.contracts.held import PublishedChunk
+from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import EpochMs
@@ -221,7 +222,8 @@ class MemoryEdges:
 
     def _facts(self, landed: LandedSlice, file: int) -> list[ChunkFacts]:
         records = self.bench.landed_records[str(landed.file)]
-        return [facts_of(r, file, row, self.bench.proof) for row, r in enumerate(records)]
+        ids = IdBinding(self.stream.id_partitions)
+        return [facts_of(r, file, row, self.bench.proof, ids) for row, r in enumerate(records)]
 
     def _payload(self, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
         if chunk.carried:
@@ -258,9 +260,11 @@ def _gate(how: Carrying) -> dict[str, Any]:
     return {"gate": gate, "why": gate} if gate != "stop" else {}
 
 
-def facts_of(record: Record, file: int, row: int, proof: ChunkProof = NO_PROOF) -> ChunkFacts:
+def facts_of(
+    record: Record, file: int, row: int, proof: ChunkProof = NO_PROOF, ids: IdBinding = ANYWHERE
+) -> ChunkFacts:
     """The index row of one record, as landing makes it."""
-    found = parse_chunk(record.key, record.headers, record.value, proof)
+    found = ids.judge(parse_chunk(record.key, record.headers, record.value, proof), record.partition)
     place = (record.partition, record.offset, record.timestamp_ms)
     if isinstance(found, Chunk):
         return ChunkFacts(*place, *found, reason=None, evidence=None, file=file, row=row)  # type: ignore[arg-type]

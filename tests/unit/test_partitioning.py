@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.murmur2 import key_partition, murmur2
 from wavestitch.producers.chunking import ChunkRecord
-from wavestitch.producers.murmur2 import key_partition, murmur2
 from wavestitch.producers.partitioning import Strategy, choose_partitions
 
 

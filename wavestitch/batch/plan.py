@@ -166,6 +166,9 @@ def _refuse_topic(stream: Stream, topic: TopicView, members: Sequence[str]) -> N
 
 
 def _refuse_partitions(stream: Stream, request: PlanRequest, topic: TopicView) -> None:
+    problem = stream.id_partitions and stream.id_partitions.problem(topic.partitions)
+    if problem:
+        raise Refused(f"stream {stream.name}, topic {topic.name}: {problem}; nothing was read", topic=topic.name)
     unknown = {*(request.only or ()), *request.until} - set(topic.partitions)
     if unknown:
         raise Refused(

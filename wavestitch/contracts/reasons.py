@@ -20,6 +20,8 @@ class Reason(StrEnum):
     CORRUPT = "corrupt"
     UNPROVEN = "unproven"
     FORGED = "forged"
+    WRONG_PARTITION = "wrong_partition"
+    """Of a chunk whose id the stream binds to others."""
     UNREADABLE = "unreadable"
     """Found by the reader: a record that inflates beyond all measure, or cannot be inflated."""
     # of a waveform, found by `assemble` and `decide`
@@ -49,6 +51,7 @@ OF_RECORDS = frozenset(
         Reason.CORRUPT,
         Reason.UNPROVEN,
         Reason.FORGED,
+        Reason.WRONG_PARTITION,
         Reason.UNREADABLE,
     }
 )

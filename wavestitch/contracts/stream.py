@@ -28,6 +28,7 @@ from wavestitch.contracts.chunk_proof import ProofKind
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.expectation import MOST_EXPECTATIONS, expectation_problems
 from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.id_partitions import IdPartitions
 from wavestitch.contracts.plain_yaml import read_plain_yaml
 from wavestitch.contracts.quantities import Seconds
 
@@ -164,6 +165,8 @@ class Stream(_Strict):
     proof_key: str | None = None
     """Where the key of `proof: mac` is; the key itself is in no stream file and no plan. A name in a namespace of its
     own: who may write a stream's file may have no other secret looked up."""
+    id_partitions: IdPartitions | None = None
+    """Which partitions an id may come from; a chunk from elsewhere is held, and touches no waveform."""
     trusted_producers: bool = False
     """Whoever may write to the topic means no harm; a plan then says nothing of compressed batches."""
     limits: Limits = Limits()

@@ -12,13 +12,14 @@ Ties begin at the id's own hash: a thousand sensors that each send one waveform 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import assert_never
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
+from wavestitch.contracts.murmur2 import key_partition
 from wavestitch.producers.chunking import ChunkRecord
-from wavestitch.producers.murmur2 import key_partition
 
 
 class Strategy(StrEnum):
@@ -36,18 +37,24 @@ class Strategy(StrEnum):
 
 
 def choose_partitions(
-    strategy: Strategy, chunks: Iterable[ChunkRecord], *, partitions: int
+    strategy: Strategy, chunks: Iterable[ChunkRecord], *, partitions: int, ids: IdBinding = ANYWHERE
 ) -> Iterator[tuple[ChunkRecord, int | None]]:
-    """Each chunk with its partition, in the given order; None leaves the choice to the Kafka client.
+    """Each chunk with its partition, in the given order; None leaves the choice to the Kafka client. `ids`: where an id
+    may go; one that may go nowhere ends in `BadInput`, as does another strategy than the sticky one.
 
     Raises `BadInput` where there is no partition, and where a chunk's key does not fit the strategy: without one
     nothing can be hashed, and with one the client would hash instead of stick.
     """
     if partitions < 1:
         raise BadInput(f"{partitions} partitions; a topic has at least one")
+    if ids.binds and strategy is not Strategy.WAVEFORM_STICKY:
+        raise BadInput(
+            f"strategy {strategy} does not look where the stream's id_partitions let an id go; use "
+            f"{Strategy.WAVEFORM_STICKY}"
+        )
     match strategy:
         case Strategy.WAVEFORM_STICKY:
-            return _least_bytes(chunks, partitions)
+            return _least_bytes(chunks, partitions, ids)
         case Strategy.KEY_HASH:
             return ((c, key_partition(_key(c), partitions)) for c in chunks)
         case Strategy.ROUND_ROBIN:
@@ -58,17 +65,31 @@ def choose_partitions(
             assert_never(never)
 
 
-def _least_bytes(chunks: Iterable[ChunkRecord], partitions: int) -> Iterator[tuple[ChunkRecord, int | None]]:
+def _least_bytes(
+    chunks: Iterable[ChunkRecord], partitions: int, ids: IdBinding
+) -> Iterator[tuple[ChunkRecord, int | None]]:
     sent = [0] * partitions
     chosen: dict[str, int] = {}
     for chunk in chunks:
         partition = chosen.get(chunk.waveform_id)
         if partition is None:
             first = key_partition(chunk.waveform_id.encode(), partitions)
-            partition = min(range(partitions), key=lambda p: (sent[p], (p - first) % partitions))
+            allowed = _allowed(chunk.waveform_id, partitions, ids)
+            partition = min(allowed, key=lambda p: (sent[p], (p - first) % partitions))
             chosen[chunk.waveform_id] = partition
         sent[partition] += len(chunk.value)
         yield chunk, partition
+
+
+def _allowed(waveform_id: str, partitions: int, ids: IdBinding) -> Collection[int]:
+    bound = ids.of(waveform_id)
+    allowed = range(partitions) if bound is None else sorted(p for p in bound if p < partitions)
+    if not allowed:
+        raise BadInput(
+            f"the stream's id_partitions let {waveform_id!a} go to no partition of the topic, which has "
+            f"{partitions}; give it another id, or correct the stream"
+        )
+    return allowed
 
 
 def _key(chunk: ChunkRecord) -> bytes:

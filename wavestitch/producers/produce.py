@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.id_partitions import IdBinding
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.producers.chunking import cut_recording
@@ -51,4 +52,6 @@ def produce_files(
         for chunk in cut_recording(recording, chunk_bytes, keyed=chosen.keyed, limits=stream.limits, proof=proof)
     ]
     say(f"sending {len(chunks)} chunks to {stream.topic}")
-    return send_chunks(chunks, topic=stream.topic, settings=settings, strategy=chosen)
+    return send_chunks(
+        chunks, topic=stream.topic, settings=settings, strategy=chosen, ids=IdBinding(stream.id_partitions)
+    )

@@ -15,6 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_producer
@@ -43,6 +44,7 @@ def send_chunks(
     deadline_seconds: float = 60.0,
     max_message_bytes: int | None = None,
     tuning: Mapping[str, Any] | None = None,
+    ids: IdBinding = ANYWHERE,
     on_progress: Progress | None = None,
 ) -> SendReport:
     """Send `chunks` to `topic` in this order; returns when the broker has acknowledged every one.
@@ -50,7 +52,7 @@ def send_chunks(
     `timestamp_ms` is the record time, one for all or one per chunk, in ms since 1970; without it the records are
     stamped now. `deadline_seconds` is how long a record may wait for its acknowledgement. `max_message_bytes` replaces
     the question for the topic's `max.message.bytes`, for producers that may not ask. `tuning`: how the client fills
-    its requests (`linger.ms`, …).
+    its requests (`linger.ms`, …). `ids`: where the stream lets an id go.
 
     Raises `BadInput` or `Refused` before anything is sent (settings, topic, a chunk that is too large, a key that does
     not fit the strategy), and after that `Terminal` or `Transient`, with how many records failed in which partition and
@@ -62,7 +64,7 @@ def send_chunks(
     partitions = admin.partitions(topic)
     most = admin.max_message_bytes(topic) if max_message_bytes is None else max_message_bytes
     _check_sizes(chunks, topic=topic, most=most)
-    placed = list(choose_partitions(strategy, chunks, partitions=partitions))
+    placed = list(choose_partitions(strategy, chunks, partitions=partitions, ids=ids))
     stamps = [_stamp(timestamp_ms, chunk) for chunk in chunks]
     deliveries = Deliveries(topic)
     producer = open_producer(
