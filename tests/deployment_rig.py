@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from spark_apps.start_archive import archived_start
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -21,15 +19,13 @@ from wavestitch.batch.results import Planned
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.batch.steps import step_plan
 from wavestitch.local.stack import CACHE
-from wavestitch.producers.chunking import ChunkRecord, cut_recording
+from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.producers.partitioning import Strategy
-from wavestitch.producers.recording import Recording, make_recording
 from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
 from wavestitch.tables.read_waveforms import read_waveforms
 
 STREAM = "bench_rig"
-START_NS = 1_767_225_600 * 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class DeploymentRig:
 
     def plan(self, request: PlanRequest | None = None) -> Planned:
         """A plan, made and not carried out."""
-        return make_plan(self.edges(), request)
+        return plan_on(self.edges(), request)
 
     def published(self) -> dict[str, bytes]:
         """id -> samples; fails where an id is there twice (I2)."""
@@ -61,7 +57,7 @@ class DeploymentRig:
         return {r["waveform_id"]: r["samples"] for r in rows}
 
 
-def make_plan(edges: Edges, request: PlanRequest | None = None) -> Planned:
+def plan_on(edges: Edges, request: PlanRequest | None = None) -> Planned:
     """A plan; there must be something to do."""
     planned = step_plan(edges, request or PlanRequest())
     assert isinstance(planned, Planned), planned
@@ -89,32 +85,6 @@ def make_deployment_rig(
     )
     deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))
     return DeploymentRig(deployment, topic, group, folder)
-
-
-def recordings(
-    count: int, *, samples: int = 4000, seed: int = 1, prefix: str = "w", start_ns: int = START_NS
-) -> list[Recording]:
-    """`count` recordings of `samples` int16 samples of noise, an hour apart."""
-    rng = np.random.default_rng(seed)
-    return [
-        make_recording(
-            waveform_id=f"{prefix}-{i:04d}",
-            source="rig",
-            channel="x",
-            start_time_ns=start_ns + i * 3600 * 1_000_000_000,
-            sampling_rate_hz=1000,
-            sample_format="i16le",
-            units="mV",
-            adc_gain=200,
-            baseline=0,
-            samples=rng.integers(-2000, 2000, samples, dtype="<i2").tobytes(),
-        )
-        for i in range(count)
-    ]
-
-
-def cut(found: Sequence[Recording], chunk_bytes: int = 1024) -> list[ChunkRecord]:
-    return [c for r in found for c in cut_recording(r, chunk_bytes)]
 
 
 def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
-from tests.deployment_rig import STREAM, cut, make_deployment_rig, recordings
+from tests.deployment_rig import STREAM, make_deployment_rig
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.reasons import Reason

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
-from tests.deployment_rig import STREAM, DeploymentRig, cut, make_deployment_rig, recordings
+from tests.deployment_rig import STREAM, DeploymentRig, make_deployment_rig
 from tests.domain.maintenance_rig import limits, no_spark, went
 from tests.faults.in_process import run_here
 from wavestitch.batch.plan import PlanRequest

@@ -9,8 +9,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
-from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_deployment_rig, recordings
+from tests.deployment_rig import STREAM, DeploymentRig, eventually, make_deployment_rig
 from wavestitch.batch import deployment_edges, steps
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
-from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_deployment_rig, recordings
+from tests.deployment_rig import STREAM, DeploymentRig, eventually, make_deployment_rig
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import held_states

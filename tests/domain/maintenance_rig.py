@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.builders.plans import make_plan
 from tests.builders.streams import make_stream
-from tests.domain.table_rows import first_head, hold, published_row, stage
+from tests.builders.table_rows import first_head, hold, published_row, stage
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import Plan
 from wavestitch.contracts.batch_row import describe_head

@@ -8,7 +8,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from tests.domain.table_rows import first_head, held_rows, published_row, stage, stage_held, write_landing
+from tests.builders.table_rows import first_head, held_rows, published_row, stage, stage_held, write_landing
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.stream_tables import StreamTables

@@ -12,8 +12,8 @@ import requests
 import sqlalchemy.exc
 from pyiceberg import exceptions
 
+from tests.builders.table_rows import first_head
 from tests.domain.rest_catalog import Faults, rest_catalog
-from tests.domain.table_rows import first_head
 from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal, Transient, WavestitchError
 from wavestitch.tables.access.catalog_errors import meanings
 from wavestitch.tables.access.reading import reading

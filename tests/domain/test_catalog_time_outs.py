@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
+from tests.builders.table_rows import first_head
 from tests.domain.rest_catalog import rest_catalog
-from tests.domain.table_rows import first_head
 from wavestitch.contracts.errors import StateUnknown, Transient
 from wavestitch.settings import Settings, load_settings
 from wavestitch.tables.access.time_outs import TimeOuts, connect_args

@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders.records import letter, metadata
 from tests.builders.streams import make_stream
-from tests.domain.table_rows import first_head
+from tests.builders.table_rows import first_head
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.domain.table_rows import facts, held_row, hold, write_landing
+from tests.builders.table_rows import facts, held_row, hold, write_landing
 from wavestitch.contracts.held import HeldLook
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.held.held_removal import held_places

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.builders.table_rows import all_held, held_rows, hold, stage_held, write_landing
 from tests.domain.maintenance_rig import Rig
-from tests.domain.table_rows import all_held, held_rows, hold, stage_held, write_landing
 from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.position import Head
 from wavestitch.tables.catalog import CatalogSettings

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pyiceberg.table import FileScanTask
 
-from tests.domain.table_rows import first_head, published_row, stage
+from tests.builders.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.rows import PUBLISHED
 from wavestitch.tables.catalog import CatalogSettings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders.records import metadata
-from tests.domain.table_rows import facts, held_row, hold, write_landing
+from tests.builders.table_rows import facts, held_row, hold, write_landing
 from tests.domain.test_held_decisions import ONE, TWO, T, World
 from tests.memory.batch import Carrying, MemoryEdges
 from tests.memory.sight import look_around

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.table_rows import all_held, facts, held_row, hold, payloads, published_row, stage, write_landing
 from tests.domain.maintenance_rig import DAY_MS, STREAM, Rig, went
-from tests.domain.table_rows import all_held, facts, held_row, hold, payloads, published_row, stage, write_landing
 from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import BadInput, Fenced, Terminal

@@ -13,9 +13,9 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 
+from tests.builders.table_rows import NOON, facts, held_row, payloads, published_row, stage, write_landing
 from tests.deployment_rig import eventually
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
-from tests.domain.table_rows import NOON, facts, held_row, payloads, published_row, stage, write_landing
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.maintain.compaction import compact_locally

@@ -7,7 +7,7 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domain.table_rows import facts, first_head
+from tests.builders.table_rows import facts, first_head
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform
 from wavestitch.contracts.maintenance import (
     BatchFolder,

@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.builders.table_rows import facts, held_row, payloads, published_row, write_landing
 from tests.domain.maintenance_rig import STREAM, Rig
-from tests.domain.table_rows import facts, held_row, payloads, published_row, write_landing
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.tables.read_waveforms import read_waveforms

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.domain.rest_catalog import Faults, rest_catalog
-from tests.domain.table_races import commit_on_the_same_head, race, stage_the_same_and_more
-from tests.domain.table_rows import (
+from tests.builders.table_rows import (
     all_held,
     facts,
     first_head,
@@ -21,6 +19,8 @@ from tests.domain.table_rows import (
     stage,
     write_landing,
 )
+from tests.domain.rest_catalog import Faults, rest_catalog
+from tests.domain.table_races import commit_on_the_same_head, race, stage_the_same_and_more
 from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
-from tests.domain.table_rows import first_head, published_row, stage
+from tests.builders.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import BadInput
 from wavestitch.tables.access.shared_history import check_version
 from wavestitch.tables.catalog import CatalogSettings

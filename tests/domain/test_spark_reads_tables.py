@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.domain.table_rows import first_head, published_row, stage
+from tests.builders.table_rows import first_head, published_row, stage
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.stream_tables import StreamTables
 

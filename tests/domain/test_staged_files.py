@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
+from tests.builders.table_rows import first_head, published_row, stage
 from tests.domain.parquet_pages import page_sizes
-from tests.domain.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.commit.staged_files import check_staged, make_durable, rewrite_without

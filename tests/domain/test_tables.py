@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.domain.table_races import commit_on_the_same_head, race
-from tests.domain.table_rows import (
+from tests.builders.table_rows import (
     NOON,
     first_head,
     published_row,
     stage,
 )
+from tests.domain.table_races import commit_on_the_same_head, race
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
 from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.offset_range import OffsetRange

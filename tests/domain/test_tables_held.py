@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.domain.table_races import race, stage_the_same_and_more
-from tests.domain.table_rows import (
+from tests.builders.table_rows import (
     TOPIC_ID,
     all_held,
     facts,
@@ -22,6 +21,7 @@ from tests.domain.table_rows import (
     stage_held,
     write_landing,
 )
+from tests.domain.table_races import race, stage_the_same_and_more
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Altered, Terminal

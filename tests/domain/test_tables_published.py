@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tests.domain.table_rows import (
+from tests.builders.table_rows import (
     NOON,
     first_head,
     published_row,

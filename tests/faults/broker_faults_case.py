@@ -17,7 +17,8 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, make_deployment_rig, recordings
+from tests.builders.recordings import cut, recordings
+from tests.deployment_rig import STREAM, DeploymentRig, eventually, make_deployment_rig
 from tests.faults.broker_faults_ledger import Ledger, Placed
 from tests.faults.broker_faults_oracle import judge
 from tests.faults.fault_class import Bench, Counts

@@ -8,7 +8,8 @@ from functools import partial
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from tests.deployment_rig import STREAM, recordings
+from tests.builders.recordings import recordings
+from tests.deployment_rig import STREAM
 from tests.faults.broker_faults_case import BETWEEN, Case, play
 from tests.faults.broker_faults_killed_reader import read_in_children
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need

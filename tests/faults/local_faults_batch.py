@@ -18,7 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from consumers.unit_reader import read_here
 from spark_apps.outcome import disk_trouble
-from tests.deployment_rig import STREAM, DeploymentRig, cut, eventually, recordings
+from tests.builders.recordings import cut, recordings
+from tests.deployment_rig import STREAM, DeploymentRig, eventually
 from tests.faults import in_process
 from tests.faults.broker_faults_ledger import Ledger
 from tests.memory.memory_log import Record

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.deployment_rig import STREAM, make_plan
+from tests.deployment_rig import STREAM, plan_on
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.file_faults_aftermath import settle
 from tests.faults.local_faults_batch import (
@@ -37,7 +37,7 @@ _LOSERS = ("done", "nothing", "Fenced", "Transient", "Refused")
 
 def plan_only(folder: Path) -> str:
     """A plan that several runs will carry."""
-    return make_plan(DeploymentEdges(open_deployment(folder), STREAM)).plan_id
+    return plan_on(DeploymentEdges(open_deployment(folder), STREAM)).plan_id
 
 
 def take_part(folder: Path, role: str, plan_id: str, seed: int, barrier: Any, said: Any, number: int) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.builders.table_rows import published_row
 from tests.domain.maintenance_rig import STREAM, Rig, limits
-from tests.domain.table_rows import published_row
 from tests.domain.test_maintain_compaction import replace
 from tests.faults.local_faults_watch import Watched, run_watched
 from wavestitch.contracts.compaction import Compacted, compacted_to_json

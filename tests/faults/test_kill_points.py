@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
-from tests.deployment_rig import STREAM, cut, make_deployment_rig, recordings
+from tests.deployment_rig import STREAM, make_deployment_rig
 from tests.faults.killed_batch import POINTS, run_killed
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.position import parse_tag

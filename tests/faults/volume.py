@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.builders.recordings import START_NS
 from tests.conftest import CACHE, ROOT
-from tests.deployment_rig import START_NS, STREAM, eventually
+from tests.deployment_rig import STREAM, eventually
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.killed_batch import POINTS, run_killed
 from tests.faults.local_faults_batch import make_deployment, make_ledger, rig_at

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.builders.recordings import START_NS
 from tests.builders.records import crc
-from tests.deployment_rig import START_NS
 from wavestitch.contracts.reasons import Reason
 
 Headers = tuple[tuple[str, bytes | None], ...]

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from consumers.landed_file import open_landing
-from tests.deployment_rig import STREAM, make_plan
+from tests.deployment_rig import STREAM, plan_on
 from tests.hostile.file_kinds import Bed
 from tests.hostile.kind import chunked
 from tests.hostile.landed_deployment import MemoryDeployment, landed_edges, make_landed_deployment
@@ -29,7 +29,7 @@ def land_two_plans(folder: Path) -> Path:
         for n, record in enumerate(chunked(waveform_id, count)):
             whole.deployment.memory.append(n % 2, 1_767_225_600_000 + n, record.key, record.headers, record.value)
         edges = landed_edges(whole.deployment)
-        step_read(edges, make_plan(edges).plan_id)
+        step_read(edges, plan_on(edges).plan_id)
     return whole.deployment.settings.landing
 
 

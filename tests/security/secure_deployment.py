@@ -15,7 +15,8 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from consumers.unit_reader import read_here
-from tests.deployment_rig import STREAM, DeploymentRig, cut, make_deployment_rig, recordings
+from tests.builders.recordings import cut, recordings
+from tests.deployment_rig import STREAM, DeploymentRig, make_deployment_rig
 from tests.security.secure_broker import Grant, SecureBroker
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges

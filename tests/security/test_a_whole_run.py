@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.deployment_rig import STREAM, cut, recordings
+from tests.builders.recordings import cut, recordings
+from tests.deployment_rig import STREAM
 from tests.security.canaries import Canaries
 from tests.security.own_processes import Sight, family, watch_to_its_end
 from tests.security.secure_broker import SecureBroker

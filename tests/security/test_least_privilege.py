@@ -13,8 +13,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
 from consumers.unit_reader import read_here
+from tests.builders.recordings import cut, recordings
 from tests.conftest import ROOT
-from tests.deployment_rig import STREAM, cut, make_plan, recordings
+from tests.deployment_rig import STREAM, plan_on
 from tests.security.secure_broker import SecureBroker, binding
 from tests.security.secure_deployment import GRANTS, JOBS, SecureDeployment, make_secure_site
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -73,7 +74,7 @@ def prepared(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pyt
     secure_broker.grant(users, topic=secure.whole.topic, group=secure.whole.group)
     owner = secure.enter("owner")
     send_chunks(cut(recordings(3)), topic=secure.whole.topic, settings=owner.kafka)
-    return Prepared(secure, make_plan(DeploymentEdges(owner, STREAM)).plan_id)
+    return Prepared(secure, plan_on(DeploymentEdges(owner, STREAM)).plan_id)
 
 
 def _without(part: str, i: int) -> str:
@@ -95,7 +96,7 @@ def refused(prepared: Prepared, job: str, user: str) -> str:
 def test_a_batch_goes_through_with_each_step_as_its_own_principal(prepared: Prepared) -> None:
     secure, enter = prepared.secure, prepared.secure.enter
     nobody = secure.whole.deployment  # reassembling, validating and publishing ask Kafka for nothing
-    planned = make_plan(DeploymentEdges(enter("planner"), STREAM))
+    planned = plan_on(DeploymentEdges(enter("planner"), STREAM))
     plan_id = planned.plan_id
     reader = DeploymentEdges(enter("reader"), STREAM, read=read_here)
     read = together([step_read(reader, plan_id, [u]) for u in planned.units])

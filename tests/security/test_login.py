@@ -11,7 +11,8 @@ import pytest
 from consumers.log_view import KafkaLog
 from consumers.range_scan import ScanFailed, Source, scan_range
 from consumers.unit_reader import read_here
-from tests.deployment_rig import STREAM, cut, make_plan, recordings
+from tests.builders.recordings import cut, recordings
+from tests.deployment_rig import STREAM, plan_on
 from tests.security.secure_broker import SecureBroker
 from tests.security.secure_deployment import JOBS, SecureDeployment, make_secure_site
 from wavestitch.batch.deployment import Deployment
@@ -39,7 +40,7 @@ def secure(secure_broker: SecureBroker, java_home: Path, tmp_path_factory: pytes
 def plan_id(secure: SecureDeployment) -> str:
     owner = secure.enter("owner")
     send_chunks(cut(recordings(3)), topic=secure.whole.topic, settings=owner.kafka)
-    return make_plan(DeploymentEdges(owner, STREAM)).plan_id
+    return plan_on(DeploymentEdges(owner, STREAM)).plan_id
 
 
 def _turned_away(secure: SecureDeployment, deployment: Deployment, job: str, plan_id: str) -> str:
@@ -98,7 +99,7 @@ def test_a_permission_that_is_revoked_while_a_unit_is_read_ends_it_and_nothing_i
     owner, reader = secure.enter("owner"), secure.enter("one-day-reader")
     big = recordings(1, samples=28_000_000)
     send_chunks(cut(big, 512 << 10), topic=secure.whole.topic, settings=owner.kafka)
-    planned = make_plan(DeploymentEdges(owner, STREAM))
+    planned = plan_on(DeploymentEdges(owner, STREAM))
     edges = DeploymentEdges(reader, STREAM, read=read_here)
     before = secure.stands()
     revoked: list[Any] = []

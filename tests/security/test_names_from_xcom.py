@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.deployment_rig import STREAM, make_plan
+from tests.deployment_rig import STREAM, plan_on
 from tests.hostile.kind import chunked
 from tests.hostile.landed_deployment import MemoryDeployment, landed_edges, make_landed_deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -46,7 +46,7 @@ class Under:
         for n, record in enumerate(chunked("w", 8)):
             whole.deployment.memory.append(0, 1_767_225_600_000 + n, record.key, record.headers, record.value)
         self.edges: DeploymentEdges = landed_edges(whole.deployment)
-        self.plan_id = make_plan(self.edges).plan_id
+        self.plan_id = plan_on(self.edges).plan_id
         read = step_read(self.edges, self.plan_id)
         assert isinstance(read, Read)
         made = step_reassemble(self.edges, self.plan_id, read)

@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from consumers.unit_reader import read_here
-from tests.deployment_rig import STREAM, cut, make_plan, recordings
+from tests.builders.recordings import cut, recordings
+from tests.deployment_rig import STREAM, plan_on
 from tests.security.secure_broker import SecureBroker
 from tests.security.secure_deployment import SecureDeployment, make_secure_site
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -69,7 +70,7 @@ def test_a_topic_that_compresses_anew_takes_a_bomb_all_the_same(deployment: Depl
     """Of what the broker has unpacked and packed again, it looks at the packed size alone."""
     secure = deployment(compression_type=compression)
     assert _throw(secure) == 0
-    (remark,) = make_plan(DeploymentEdges(secure.enter("owner"), STREAM)).remarks
+    (remark,) = plan_on(DeploymentEdges(secure.enter("owner"), STREAM)).remarks
     assert f"compression.type={compression}" in remark
 
 
@@ -78,7 +79,7 @@ def test_elsewhere_it_is_landed_once_as_what_it_is_and_its_neighbours_with_it(de
     assert _throw(secure) == 0
     owner = secure.enter("owner")
     edges = DeploymentEdges(owner, STREAM, read=read_here)
-    read = step_read(edges, make_plan(edges).plan_id)
+    read = step_read(edges, plan_on(edges).plan_id)
     assert isinstance(read, Read)
     good = cut(recordings(2, samples=1000))
     assert read.records == len(good) + 1

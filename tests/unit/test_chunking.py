@@ -10,28 +10,13 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.recordings import record_samples
 from wavestitch.contracts.chunk_header import MAX_CHUNKS, MAX_META_BYTES, Chunk, parse_chunk
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import Limits
 from wavestitch.producers.chunking import cut_recording
 from wavestitch.producers.record_size import batch_bytes
-from wavestitch.producers.recording import Recording, make_recording
-
-
-def recording(samples: bytes = bytes(range(20)), **changes: Any) -> Recording:
-    facts: dict[str, Any] = {
-        "waveform_id": "bench-7/x",
-        "source": "bench-7",
-        "channel": "x",
-        "start_time_ns": 1_700_000_000_000_000_000,
-        "sampling_rate_hz": 360.0,
-        "sample_format": "i16le",
-        "units": "mV",
-        "adc_gain": 200,
-        "baseline": 1024,
-        "samples": samples,
-    }
-    return make_recording(**{**facts, **changes})
+from wavestitch.producers.recording import Recording
 
 
 @given(
@@ -44,7 +29,7 @@ def recording(samples: bytes = bytes(range(20)), **changes: Any) -> Recording:
 def test_the_chunks_of_any_recording_are_valid_and_join_to_it(
     samples: bytes, chunk_bytes: int, fmt: str, keyed: bool, waveform_id: str
 ) -> None:
-    whole = recording(samples * 8, sample_format=fmt, waveform_id=waveform_id)
+    whole = record_samples(samples * 8, sample_format=fmt, waveform_id=waveform_id)
     records = cut_recording(whole, chunk_bytes, keyed=keyed)
     parsed = [parse_chunk(r.key, r.headers, bytes(r.value)) for r in records]
     chunks = [c for c in parsed if isinstance(c, Chunk)]
@@ -61,16 +46,16 @@ def test_the_chunks_of_any_recording_are_valid_and_join_to_it(
 
 
 def test_a_chunk_size_between_samples_is_rounded_down_to_whole_samples() -> None:
-    assert [len(r.value) for r in cut_recording(recording(), 7)] == [6, 6, 6, 2]
+    assert [len(r.value) for r in cut_recording(record_samples(), 7)] == [6, 6, 6, 2]
 
 
 def test_cutting_copies_no_sample() -> None:
-    whole = recording()
+    whole = record_samples()
     assert all(r.value.obj is whole.samples for r in cut_recording(whole, 8))
 
 
 def test_keyed_chunks_have_no_id_header_and_keyless_ones_have_no_key() -> None:
-    keyed, keyless = cut_recording(recording(), 8), cut_recording(recording(), 8, keyed=False)
+    keyed, keyless = cut_recording(record_samples(), 8), cut_recording(record_samples(), 8, keyed=False)
     assert {r.key for r in keyed} == {b"bench-7/x"}
     assert not [r for r in keyed if "ws-id" in dict(r.headers)]
     assert {(r.key, dict(r.headers)["ws-id"]) for r in keyless} == {(None, b"bench-7/x")}
@@ -79,30 +64,30 @@ def test_keyed_chunks_have_no_id_header_and_keyless_ones_have_no_key() -> None:
 @pytest.mark.parametrize("chunk_bytes", [1, 0, -1, -8])
 def test_a_chunk_smaller_than_a_sample_is_refused(chunk_bytes: int) -> None:
     with pytest.raises(BadInput, match="cannot hold a sample of 2 bytes"):
-        cut_recording(recording(), chunk_bytes)
+        cut_recording(record_samples(), chunk_bytes)
 
 
 def test_a_waveform_of_just_the_allowed_size_is_cut_and_one_sample_more_is_refused() -> None:
     limits = Limits(max_waveform_bytes=20)
-    assert len(cut_recording(recording(), 8, limits=limits)) == 3
+    assert len(cut_recording(record_samples(), 8, limits=limits)) == 3
     with pytest.raises(BadInput, match=r"has 22 bytes; the stream allows 20 \(max_waveform_bytes\)"):
-        cut_recording(recording(bytes(22)), 8, limits=limits)
+        cut_recording(record_samples(bytes(22)), 8, limits=limits)
 
 
 def test_as_many_chunks_as_allowed_are_cut_and_one_more_is_refused() -> None:
     limits = Limits(max_chunks=10)
-    assert len(cut_recording(recording(), 2, limits=limits)) == 10
+    assert len(cut_recording(record_samples(), 2, limits=limits)) == 10
     with pytest.raises(BadInput, match="would be 11 chunks of 2 bytes; allowed are 10"):
-        cut_recording(recording(bytes(22)), 2, limits=limits)
+        cut_recording(record_samples(bytes(22)), 2, limits=limits)
 
 
 def test_more_chunks_than_the_contract_can_number_are_refused_before_they_are_made() -> None:
     with pytest.raises(BadInput, match=f"allowed are {MAX_CHUNKS}"):
-        cut_recording(recording(bytes(2 * MAX_CHUNKS + 2)), 2, limits=Limits(max_chunks=MAX_CHUNKS))
+        cut_recording(record_samples(bytes(2 * MAX_CHUNKS + 2)), 2, limits=Limits(max_chunks=MAX_CHUNKS))
 
 
 def test_metadata_have_one_canonical_spelling() -> None:
-    meta = recording(further={"bed": "4b", "lead placement": "Mason-Likar µ"}).meta
+    meta = record_samples(further={"bed": "4b", "lead placement": "Mason-Likar µ"}).meta
     assert meta == (
         '{"adc_gain":200,"baseline":1024,"bed":"4b","channel":"x","lead placement":"Mason-Likar \\u00b5",'
         '"sample_count":10,"sample_format":"i16le","sampling_rate_hz":360,"source":"bench-7",'
@@ -110,14 +95,18 @@ def test_metadata_have_one_canonical_spelling() -> None:
     )
     assert (
         meta
-        == recording(
-            sampling_rate_hz=360, adc_gain=200.0, further={"lead placement": "Mason-Likar µ", "bed": "4b"}
+        == record_samples(
+            start_time_ns=1_700_000_000_000_000_000,
+            sampling_rate_hz=360,
+            adc_gain=200.0,
+            baseline=1024,
+            further={"lead placement": "Mason-Likar µ", "bed": "4b"},
         ).meta
     )
 
 
 def test_a_rate_that_is_no_whole_number_keeps_every_digit() -> None:
-    assert json.loads(recording(sampling_rate_hz=359.99999).meta)["sampling_rate_hz"] == 359.99999
+    assert json.loads(record_samples(sampling_rate_hz=359.99999).meta)["sampling_rate_hz"] == 359.99999
 
 
 @pytest.mark.parametrize(
@@ -141,16 +130,16 @@ def test_a_rate_that_is_no_whole_number_keeps_every_digit() -> None:
 )
 def test_a_recording_that_could_not_become_valid_chunks_is_refused(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        recording(**changes)
+        record_samples(**changes)
 
 
 def test_a_recording_whose_metadata_count_other_samples_is_refused() -> None:
-    whole = recording()
+    whole = record_samples()
     with pytest.raises(BadInput, match="9 samples, but its metadata say 10"):
         Recording(whole.waveform_id, whole.meta, whole.samples[2:])
 
 
 def test_the_size_on_the_wire_covers_key_headers_and_value() -> None:
-    record = cut_recording(recording(), 20)[0]
+    record = cut_recording(record_samples(), 20)[0]
     content = len(record.key or b"") + len(record.value) + sum(len(k) + len(v) for k, v in record.headers)
     assert content + 61 < batch_bytes(record) < content + 200

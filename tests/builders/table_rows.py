@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.builders.heads import make_head
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.ports import HeldRow, HeldStaging, StagedFile
-from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.position import Head, Position
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING, PUBLISHED
@@ -82,14 +83,8 @@ def stage(folder: Path, name: str, rows: Sequence[dict[str, Any]], *, row_group_
 
 
 def first_head(**changes: Any) -> Head:
-    values: dict[str, Any] = {
-        "sequence": 1,
-        "generation": 1,
-        "kind": HeadKind.FIRST,
-        "topic_id": TOPIC_ID,
-        "positions": {0: Position(5, None, 3), 1: Position(0)},
-    }
-    return Head(**{**values, **changes})
+    positions = {0: Position(5, None, 3), 1: Position(0)}
+    return make_head(**{"topic_id": TOPIC_ID, "positions": positions, **changes})
 
 
 def write_landing(path: Path, rows: Landed, *, batch_rows: int = 2, raw_key: bytes | None = None) -> Path:
