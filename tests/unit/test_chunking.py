@@ -87,22 +87,16 @@ def test_more_chunks_than_the_contract_can_number_are_refused_before_they_are_ma
 
 
 def test_metadata_have_one_canonical_spelling() -> None:
-    meta = record_samples(further={"bed": "4b", "lead placement": "Mason-Likar µ"}).meta
+    said = {"start_time_ns": 1_700_000_000_000_000_000, "baseline": 1024}
+    further = {"bed": "4b", "lead placement": "Mason-Likar µ"}
+    meta = record_samples(sampling_rate_hz=360.0, adc_gain=200, further=further, **said).meta
     assert meta == (
         '{"adc_gain":200,"baseline":1024,"bed":"4b","channel":"x","lead placement":"Mason-Likar \\u00b5",'
         '"sample_count":10,"sample_format":"i16le","sampling_rate_hz":360,"source":"bench-7",'
         '"start_time_ns":1700000000000000000,"units":"mV"}'
     )
-    assert (
-        meta
-        == record_samples(
-            start_time_ns=1_700_000_000_000_000_000,
-            sampling_rate_hz=360,
-            adc_gain=200.0,
-            baseline=1024,
-            further={"lead placement": "Mason-Likar µ", "bed": "4b"},
-        ).meta
-    )
+    again = dict(reversed(further.items()))
+    assert meta == record_samples(sampling_rate_hz=360, adc_gain=200.0, further=again, **said).meta
 
 
 def test_a_rate_that_is_no_whole_number_keeps_every_digit() -> None:
