@@ -87,7 +87,7 @@ def test_more_chunks_than_the_contract_can_number_are_refused_before_they_are_ma
 
 
 def test_metadata_have_one_canonical_spelling() -> None:
-    said = {"start_time_ns": 1_700_000_000_000_000_000, "baseline": 1024}
+    said: dict[str, Any] = {"start_time_ns": 1_700_000_000_000_000_000, "baseline": 1024}
     further = {"bed": "4b", "lead placement": "Mason-Likar µ"}
     meta = record_samples(sampling_rate_hz=360.0, adc_gain=200, further=further, **said).meta
     assert meta == (
