@@ -31,7 +31,7 @@ from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.held import held_look
+from wavestitch.tables.held import held_files, held_look
 from wavestitch.tables.lookup import id_index
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
@@ -228,7 +228,7 @@ class TestLooks:
         real = held_look.read_file
 
         def spy(table, task, *more):
-            seen.append(f"{held_look.held_file(task).reason} {task.file.file_path}")
+            seen.append(f"{held_files.held_file(task.file).reason} {task.file.file_path}")
             return real(table, task, *more)
 
         for module in (held_look, id_index):

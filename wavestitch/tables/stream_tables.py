@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
-from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark
+from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.reasons import Reason
@@ -24,7 +24,7 @@ from wavestitch.modes import make_folder
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
-from wavestitch.tables.held.held_look import CLAIMS, ids_held, live_files, look_at_held
+from wavestitch.tables.held.held_look import ids_held, live_files, look_at_held
 from wavestitch.tables.held.held_payloads import write_payloads
 from wavestitch.tables.held.held_removal import rows_that_stay
 from wavestitch.tables.held.held_rows import held_groups
@@ -62,7 +62,7 @@ class StreamTables:
             return 0
         waveforms, held = self._waveforms.load(), self._held.load()
         gone = 0 if waveforms is None else self._id_index.prune(waveforms, apply=apply)
-        return gone + (0 if held is None else self._id_index.prune(held, apply=apply, without=CLAIMS))
+        return gone + (0 if held is None else self._id_index.prune(held, apply=apply, without=JUNK))
 
     def remarks(self) -> list[str]:
         """What others have changed about the three tables, a sentence each. None of it is obeyed."""

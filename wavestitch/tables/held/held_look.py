@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import PurePosixPath
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,22 +21,21 @@ from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
+from wavestitch.tables.held.held_files import HeldFiles, held_files_of
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
-from wavestitch.tables.lookup.file_scans import files_to_read, read_file
+from wavestitch.tables.lookup.file_scans import read_file
 from wavestitch.tables.lookup.id_index import IdIndex
-from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, any_of, at_least, at_most, below, equals, is_in
+from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, any_of, at_least, below, equals, is_in
 
 _MOST_IN_FILTER = 200
-CLAIMS = JUNK
-"""The partitions of records that are no chunks: what they name as their waveform is nobody's."""
 
 
 def live_files(table: Table, snapshot_id: int) -> list[HeldFile]:
     """Raises `Altered` where the snapshot is not there."""
-    return [held_file(task) for task in _live_tasks(table, snapshot_id)]
+    return list(_live(table, snapshot_id).held)
 
 
-def _live_tasks(table: Table, snapshot_id: int) -> list[FileScanTask]:
+def _live(table: Table, snapshot_id: int) -> HeldFiles:
     if table.metadata.snapshot_by_id(snapshot_id) is None:
         name = ".".join(table.name())
         raise Altered(
@@ -45,13 +43,7 @@ def _live_tasks(table: Table, snapshot_id: int) -> list[FileScanTask]:
             "an older state of the table was restored): go back to a metadata file of the table that has it",
             table=name,
         )
-    return files_to_read(table, snapshot_id=snapshot_id)
-
-
-def held_file(task: FileScanTask) -> HeldFile:
-    file = task.file
-    reason = str(file.partition[0]) if len(file.partition) else ""
-    return HeldFile(PurePosixPath(file.file_path).name, file.record_count, file.file_size_in_bytes, reason)
+    return held_files_of(table, snapshot_id)
 
 
 def look_at_held(table: Table, mark: HeldMark, look: HeldLook, *, index: IdIndex | None = None) -> list[HeldChunk]:
@@ -59,8 +51,8 @@ def look_at_held(table: Table, mark: HeldMark, look: HeldLook, *, index: IdIndex
 
     `index`: says which files have which ids; without it, each file that can have one of them by its bounds is opened.
     """
-    files = _live_tasks(table, mark.snapshot_id)
-    check_mark(mark, [held_file(task) for task in files], table=".".join(table.name()))
+    files = _live(table, mark.snapshot_id)
+    check_mark(mark, files.held, table=".".join(table.name()))
     found: dict[tuple[HeldKey, int], HeldChunk] = {}
     rows = _everything(table, files) if look.everything else _asked_for(table, mark, look, files, index)
     for held in rows:
@@ -70,13 +62,14 @@ def look_at_held(table: Table, mark: HeldMark, look: HeldLook, *, index: IdIndex
 
 def ids_held(table: Table, mark: HeldMark, reasons: Collection[Reason]) -> list[str]:
     """The waveforms with a row for one of these reasons (any, where none is named), by the id column alone."""
-    check_mark(mark, live_files(table, mark.snapshot_id), table=".".join(table.name()))
+    files = _live(table, mark.snapshot_id)
+    check_mark(mark, files.held, table=".".join(table.name()))
     wanted = is_in("reason", {r.value for r in reasons}) if reasons else EVERY_ROW
+    meant = files.of_chunks() & (files.of_reasons({r.value for r in reasons}) if reasons else True)
     found: set[str] = set()
-    for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
-        if held_file(task).reason not in CLAIMS:
-            for batch in read_file(table, task, ("waveform_id",), wanted):
-                found.update(i for i in batch["waveform_id"].unique().to_pylist() if i is not None)
+    for task in files.tasks(meant):
+        for batch in read_file(table, task, ("waveform_id",), wanted):
+            found.update(i for i in batch["waveform_id"].unique().to_pylist() if i is not None)
     return sorted(found)
 
 
@@ -98,46 +91,42 @@ def near(coordinates: Collection[Coordinate]) -> BooleanExpression:
     )
 
 
-def _everything(table: Table, files: Sequence[FileScanTask]) -> Iterator[HeldChunk]:
-    for task in files:
+def _everything(table: Table, files: HeldFiles) -> Iterator[HeldChunk]:
+    for task in files.tasks(files.every()):
         for batch in read_file(table, task, FACTS):
             yield from _chunks(batch)
 
 
 def _asked_for(
-    table: Table, mark: HeldMark, look: HeldLook, files: Sequence[FileScanTask], index: IdIndex | None
+    table: Table, mark: HeldMark, look: HeldLook, files: HeldFiles, index: IdIndex | None
 ) -> Iterator[HeldChunk]:
     ids = look.ids
     if look.open_since is not None:
-        ids = ids | _waiting(table, mark, look.open_since)
+        ids = ids | _waiting(table, files, look.open_since)
     if ids:
         yield from _of_waveforms(table, ids, _with_ids(table, mark, ids, files, index))
     if look.coordinates:
-        yield from _at_places(table, mark, look.coordinates)
+        yield from _at_places(table, files, look.coordinates)
 
 
-def _waiting(table: Table, mark: HeldMark, since: EpochMs) -> frozenset[str]:
+def _waiting(table: Table, files: HeldFiles, since: EpochMs) -> frozenset[str]:
     """The waveforms with an open chunk that is not older."""
     wanted = all_of(equals("reason", Reason.OPEN.value), at_least("timestamp_ms", since))
     found: set[str] = set()
-    for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
+    for task in files.tasks(files.waiting(since)):
         for batch in read_file(table, task, ("waveform_id",), wanted):
             found.update(i for i in batch["waveform_id"].unique().to_pylist() if i is not None)
     return frozenset(found)
 
 
 def _with_ids(
-    table: Table, mark: HeldMark, ids: frozenset[str], files: Sequence[FileScanTask], index: IdIndex | None
+    table: Table, mark: HeldMark, ids: frozenset[str], files: HeldFiles, index: IdIndex | None
 ) -> list[FileScanTask]:
     """The files that may have chunks of these waveforms."""
-    if index is not None:
-        named = index.files_of(table, ids, snapshot_id=mark.snapshot_id, without=CLAIMS)
-        found = [task for task in files if task.file.file_path in named]
-    else:
-        few = is_in("waveform_id", ids) if len(ids) <= _MOST_IN_FILTER else EVERY_ROW
-        wanted = all_of(few, at_least("waveform_id", min(ids)), at_most("waveform_id", max(ids)))
-        found = files_to_read(table, wanted, snapshot_id=mark.snapshot_id)
-    return [task for task in found if held_file(task).reason not in CLAIMS]
+    if index is None:
+        return files.tasks(files.with_ids(ids) & files.of_chunks())
+    named = index.files_of(table, ids, snapshot_id=mark.snapshot_id, without=JUNK)
+    return files.tasks(files.named(named) & files.of_chunks())
 
 
 def _of_waveforms(table: Table, ids: frozenset[str], files: Sequence[FileScanTask]) -> Iterator[HeldChunk]:
@@ -149,9 +138,9 @@ def _of_waveforms(table: Table, ids: frozenset[str], files: Sequence[FileScanTas
             yield from _chunks(batch.filter(pc.is_in(batch["waveform_id"], value_set=values)))
 
 
-def _at_places(table: Table, mark: HeldMark, coordinates: frozenset[Coordinate]) -> Iterator[HeldChunk]:
+def _at_places(table: Table, files: HeldFiles, coordinates: frozenset[Coordinate]) -> Iterator[HeldChunk]:
     wanted = near(coordinates)
-    for task in files_to_read(table, wanted, snapshot_id=mark.snapshot_id):
+    for task in files.tasks(files.near(coordinates)):
         for batch in read_file(table, task, FACTS, wanted):
             columns = (batch[name].to_pylist() for name in ("topic_id", "partition", "offset"))
             rows = [n for n, place in enumerate(zip(*columns, strict=True)) if place in coordinates]

@@ -14,11 +14,11 @@ from pyiceberg.conversions import from_bytes
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.types import LongType
 
-from wavestitch.contracts.held_mark import HeldFile, HeldMark
+from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark
 from wavestitch.contracts.maintenance import HeldPlace
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.tables.commit.table_layout import HELD
-from wavestitch.tables.held.held_look import CLAIMS, held_file
+from wavestitch.tables.held.held_files import held_file
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 
@@ -30,7 +30,7 @@ def held_places(table: Table, mark: HeldMark) -> list[HeldPlace]:
     names = (*FACTS, "plan_id")
     found: list[HeldPlace] = []
     for task in files_to_read(table, snapshot_id=mark.snapshot_id):
-        if held_file(task).reason in CLAIMS:
+        if held_file(task.file).reason in JUNK:
             continue
         row = 0
         for batch in read_file(table, task, names):
@@ -49,9 +49,9 @@ def junk_files(table: Table, mark: HeldMark, *, held_before: EpochMs) -> dict[st
     """
     found: dict[str, HeldFile] = {}
     for task in files_to_read(table, snapshot_id=mark.snapshot_id):
-        file = held_file(task)
+        file = held_file(task.file)
         newest = (task.file.upper_bounds or {}).get(_HELD_MS)
-        if file.reason in CLAIMS and newest is not None and int(from_bytes(LongType(), newest)) < held_before:
+        if file.reason in JUNK and newest is not None and int(from_bytes(LongType(), newest)) < held_before:
             found[task.file.file_path] = file
     return found
 
@@ -62,7 +62,7 @@ def rows_that_stay(
     """By reason, what is left of these files without these rows (by file and number)."""
     by_reason: dict[str, list[FileScanTask]] = {}
     for task in tasks:
-        by_reason.setdefault(held_file(task).reason, []).append(task)
+        by_reason.setdefault(held_file(task.file).reason, []).append(task)
     for reason, some in sorted(by_reason.items()):
         yield reason, _rest(table, some, rows)
 
