@@ -133,7 +133,7 @@ def check(as_json: AsJson = False) -> None:
 @app.command()
 def produce(
     stream: StreamName,
-    files: Annotated[list[Path], typer.Argument(help="Recordings: .npz (ECG), .mseed")],
+    files: Annotated[list[Path], typer.Argument(help="Recordings; an unknown suffix is refused with the known ones")],
     chunk: Annotated[int, typer.Option(help="Bytes of samples per chunk")] = 8192,
     seconds: Annotated[float, typer.Option(help="Length of a recording, s")] = 60.0,
     strategy: Annotated[str, typer.Option(help="waveform-sticky, key-hash, round-robin, null-key-sticky")] = (

@@ -32,12 +32,14 @@ _UNREADABLE = (
 _NAME = re.compile(r"^(?P<record>mitdb-\d{3})-(?P<lead>[a-z0-9]+)$")
 
 
-def read_ecg_npz(path: Path, *, seconds_per_recording: float, start_time_ns: int) -> list[Recording]:
+def read_ecg_npz(path: Path, *, seconds_per_recording: float, start_time_ns: int | None = None) -> list[Recording]:
     """The ECG in `path` (`mitdb-RECORD-LEAD.npz`) as recordings named `mitdb-208-MLII-0000` and on, in order.
 
     Samples are int16 counts at 360 Hz in mV after gain and baseline; the first is at `start_time_ns` (ns since 1970
-    UTC). Raises `BadInput` for a file that cannot be read, has another name or is not exactly such an ECG.
+    UTC). Raises `BadInput` without it, for a file that cannot be read, has another name or is not exactly such an ECG.
     """
+    if start_time_ns is None:
+        raise BadInput(f"{path}: an .npz file does not say when it was recorded; give the start time")
     named = _NAME.match(path.stem)
     if named is None:
         raise BadInput(

@@ -12,7 +12,7 @@ from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.producers.chunking import cut_recording
 from wavestitch.producers.partitioning import Strategy
-from wavestitch.producers.readers import read_recordings
+from wavestitch.producers.readers import format_of, read_recordings
 from wavestitch.producers.send_report import SendReport
 from wavestitch.producers.sender import send_chunks
 
@@ -31,7 +31,7 @@ def produce_files(
 ) -> SendReport:
     """Send every recording in `files`, each `seconds` long, in chunks of `chunk_bytes`.
 
-    `proof`: what each chunk carries. `start_time_ns`: for files that have no time of their own (.npz).
+    `proof`: what each chunk carries. `start_time_ns`: for files that have no time of their own.
     """
     try:
         chosen = Strategy(strategy)
@@ -42,7 +42,7 @@ def produce_files(
         found = read_recordings(
             path,
             seconds_per_recording=seconds,
-            start_time_ns=start_time_ns if path.suffix.lower() == ".npz" else None,
+            start_time_ns=None if format_of(path).says_when else start_time_ns,
         )
         say(f"{path}: {len(found)} recordings")
         recordings += found
