@@ -17,6 +17,7 @@ from consumers.failed_reading import check_topic, explain_failure
 from consumers.landing import LandingWriter
 from consumers.range_scan import OnBatch, ScanFailed, Source, scan_range
 from consumers.raw_message import MOST_HEADERS, MOST_RECORD_BYTES, RawMessage, header_bytes
+from wavestitch.contracts.batch_size import METADATA_WEIGHT
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import DataLost, WavestitchError
@@ -90,7 +91,7 @@ class NeedsCare(Exception):
 class _RecordSink:
     """Where a message becomes a row."""
 
-    __slots__ = ("_careful", "_ids", "_last", "_on_stored", "_partition", "_proof", "_writer")
+    __slots__ = ("_careful", "_ids", "_last", "_metas", "_on_stored", "_partition", "_proof", "_writer")
 
     def __init__(
         self,
@@ -109,6 +110,8 @@ class _RecordSink:
         self._ids = ids
         self._partition = partition
         self._last: Any = None
+        # By hash: a text that is taken for another one is counted less, and nothing else comes of it.
+        self._metas: set[int] = set()
 
     @property
     def epoch(self) -> int | None:
@@ -140,12 +143,20 @@ class _RecordSink:
             else:  # a fault of ours: whatever one record holds, it must not stop its stream for ever
                 found = Rejection(Reason.UNREADABLE, f"reading it failed with {type(error).__name__}")
         length = len(value) if value is not None else 0
-        self._on_stored(length + len(key or b"") + header_bytes(headers))
+        self._on_stored(length + len(key or b"") + header_bytes(headers) + self._kept_in_memory(found))
         if isinstance(found, Chunk) and value is not None:
             self._writer.add_chunk(offset, timestamp_ms, found, value)
         elif isinstance(found, Rejection):
             self._writer.add_rejection(offset, timestamp_ms, found, key=key, headers=headers, value=value)
         return length
+
+    def _kept_in_memory(self, found: Chunk | Rejection) -> int:
+        """What metadata count beside their bytes in the record: of each text once."""
+        if not isinstance(found, Chunk):
+            return 0
+        before = len(self._metas)
+        self._metas.add(hash(found.meta))
+        return (METADATA_WEIGHT - 1) * len(found.meta) if len(self._metas) > before else 0
 
     def _land_unreadable(self, message: RawMessage) -> int:
         rejection = Rejection(Reason.UNREADABLE, str(message.unreadable))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from consumers.unit_reader import read_unit, read_units
-from tests.broker.reading_rig import Rig, landed_rows, reread
+from tests.broker.reading_rig import META, Rig, landed_rows, reread
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
+from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.stream import Limits
@@ -50,6 +52,22 @@ def test_headers_and_keys_of_records_that_are_no_chunks_count_too(rig: Rig, topi
     sender.flush()
     with pytest.raises(Refused, match="after 3 of 40 offsets"):
         read_unit(plan=bounded(rig.plan(topic, [[(0, 0, 40)]]), MIB), unit=0, kafka=rig.kafka, folder=rig.folder)
+
+
+def test_each_text_of_metadata_counts_sixteenfold_and_its_repeats_once(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory(partitions=2)
+    sender = rig.sender(topic)
+    for n in range(60):
+        for partition, note in ((0, "the same"), (1, str(n))):
+            meta = json.dumps({**json.loads(META), "note": note.ljust(10_000)})
+            said = encode_headers(waveform_id="w", seq=n, count=None, meta=meta, value=b"ab", digest=None)
+            sender.record(b"ab", key=b"w", headers=said, partition=partition)
+    sender.flush()
+    same = bounded(rig.plan(topic, [[(0, 0, 60)]]), MIB)
+    assert len(landed_rows(rig.folder, same, [read_unit(plan=same, unit=0, kafka=rig.kafka, folder=rig.folder)])) == 60
+    other = bounded(rig.plan(topic, [[(1, 0, 60)]]), MIB)
+    with pytest.raises(Refused, match="after 7 of 60 offsets"):
+        read_unit(plan=other, unit=0, kafka=rig.kafka, folder=rig.folder)
 
 
 def test_one_record_always_fits(rig: Rig, topic_factory: Any) -> None:

@@ -17,6 +17,8 @@ from wavestitch.contracts.versioned import Versioned
 INGEST = "ingest"
 RECORD_HEADERS = 256
 """What a chunk's record brings beside value and metadata, and its rows take."""
+METADATA_WEIGHT = 16
+"""Each text of metadata counts so often where it comes first: it is in memory until the commit, and payload is not."""
 _FILL = 0.8
 """Of the budget: records differ, and a reader that stops has read for nothing."""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
-from wavestitch.contracts.batch_size import RECORD_HEADERS
+from wavestitch.contracts.batch_size import METADATA_WEIGHT, RECORD_HEADERS
 from wavestitch.contracts.errors import Terminal, Unbalanced
 from wavestitch.contracts.fates import ChunkFate, Decision, Evidence, Hold
 from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform, open_deadlines
@@ -292,12 +292,14 @@ def _next_head(plan: Plan, evidence: Evidence, head: Head) -> Head:
     )
     # As readers count them: metadata come with each chunk, the id as its key or in a header.
     sizes = [c.length + len(c.meta or "") + RECORD_HEADERS for c in evidence.chunks]
+    texts = sum(len(text) for text in {c.meta for c in evidence.chunks if c.meta is not None})
+    stored = sum(sizes) + (METADATA_WEIGHT - 1) * texts
     return head.next(
         kind=kind,
         plan_id=plan.plan_id,
         positions=positions,
         watermark_ms=watermark,
-        mean_record_bytes=sum(sizes) / len(sizes) if sizes else head.mean_record_bytes,
+        mean_record_bytes=stored / len(sizes) if sizes else head.mean_record_bytes,
         note=evidence.note,
     )
 
