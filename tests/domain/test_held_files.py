@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.manifest import ManifestFile
+from pyiceberg.table import FileScanTask, Table
 
-from tests.builders.table_rows import TOPIC_ID, facts, held_row, hold
+from tests.builders.table_rows import TOPIC_ID, facts, held_row, hold, payloads, write_landing
 from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.held import held_payloads
 from wavestitch.tables.held.held_files import HeldFiles, held_files_of
 from wavestitch.tables.held.held_look import near
 from wavestitch.tables.lookup.file_scans import files_to_read
@@ -65,6 +67,30 @@ def test_a_file_is_ruled_out_exactly_where_the_tables_own_scan_rules_it_out(tabl
         assert {task.file.file_path for task in files.tasks(which)} == found
     assert [t.file.file_path for t in files.tasks(files.every())] == [t.file.file_path for t in files_to_read(table)]
     assert {h.reason for h, chunk in zip(files.held, files.of_chunks(), strict=True) if not chunk} == {"null_value"}
+
+
+def test_bytes_of_chunks_are_found_without_opening_the_junk_between_them(
+    tables: StreamTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landed = [(0, 1000 + n, b"bytes %d" % n) for n in range(3)]
+    landing = write_landing(tmp_path / "l.arrow", landed)
+    rows = [held_row(facts(p, o, b), landing=landing, row=n, decision="b") for n, (p, o, b) in enumerate(landed)]
+    junk = facts(0, 1001, b"bytes 1", reason=Reason.NOT_A_CHUNK)
+    rows[1] = held_row(junk, landing=landing, row=1, decision="b", reason=Reason.NOT_A_CHUNK)
+    hold(tables, rows)
+    opened: list[str] = []
+    read = held_payloads.read_file
+
+    def spy(table: Table, task: FileScanTask, *more: object) -> object:
+        opened.append(str(task.file.partition[0]))
+        return read(table, task, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(held_payloads, "read_file", spy)
+    chunks = [rows[0].held.key, rows[2].held.key]
+    assert len(payloads(tables, chunks, tmp_path / "chunks.arrow")) == 2
+    assert set(opened) == {"open"}
+    assert len(payloads(tables, [*chunks, rows[1].held.key], tmp_path / "all.arrow")) == 3
+    assert set(opened) == {"open", "not_a_chunk"}
 
 
 def test_a_manifest_is_read_once_in_a_process(tables: StreamTables, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestFile
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.typedef import Record
-from pyiceberg.types import IntegerType, LongType, PrimitiveType, StringType
+from pyiceberg.types import BooleanType, IntegerType, LongType, PrimitiveType, StringType
 
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.held_mark import JUNK, HeldFile
@@ -32,7 +32,12 @@ Mask = npt.NDArray[np.bool_]
 _MANIFESTS = 64
 """How many manifests' columns are kept; a table has some twenty, each commit adds one."""
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-_NUMBERS: dict[str, PrimitiveType] = {"partition": IntegerType(), "offset": LongType(), "timestamp_ms": LongType()}
+_NUMBERS: dict[str, PrimitiveType] = {
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp_ms": LongType(),
+    "stored": BooleanType(),
+}
 _TEXTS = ("topic_id", "waveform_id")
 _HIGHEST = "\U0010ffff" * 2
 """Where a file has no bound: nothing that we write is beyond it."""
@@ -77,6 +82,10 @@ class HeldFiles:
     def with_ids(self, ids: Collection[str]) -> Mask:
         """Those that may have one of these ids, by the first and the last of them."""
         return self._meets("waveform_id", min(ids), max(ids))
+
+    def with_bytes(self) -> Mask:
+        """Those that may have a row with its bytes."""
+        return self._meets("stored", 1, 1)
 
     def near(self, coordinates: Collection[Coordinate]) -> Mask:
         """Those that may have a row at one of these places."""

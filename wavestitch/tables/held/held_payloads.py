@@ -20,9 +20,8 @@ from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import Altered, Terminal
 from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.rows import LANDING
-from wavestitch.tables.held.held_look import near
-from wavestitch.tables.lookup.file_scans import files_to_read, read_file
-from wavestitch.tables.lookup.row_filter import all_of, equals
+from wavestitch.tables.held.held_files import held_files_of
+from wavestitch.tables.lookup.file_scans import read_file
 from wavestitch.write_once import place_once, scratch_file
 
 _BATCH_BYTES = 16 << 20
@@ -67,23 +66,34 @@ def _spool(table: Table, snapshot_id: int, ordered: list[HeldKey], to: Path) -> 
         # Each file was appended in order of coordinate: taken by their first, the files mostly follow each other.
         for n in sorted(rows, key=lambda n: min(_order(k) for _, k in rows[n])):
             wanted = sorted(rows[n], key=lambda row: row[0])
-            for batch in _rows_of(table, files[n], [row for row, _ in wanted]):
+            for batch in _rows_of(table, files.tasks[n], [row for row, _ in wanted]):
                 writer.write_batch(batch)
             spooled.extend(c for _, c in wanted)
     return spooled
 
 
-def _files(table: Table, snapshot_id: int, ordered: list[HeldKey]) -> list[FileScanTask]:
+class _Files(NamedTuple):
+    """`chunks`: how many of them have chunks; the rest have records that are none, of which there may be millions."""
+
+    tasks: list[FileScanTask]
+    chunks: int
+
+
+def _files(table: Table, snapshot_id: int, ordered: list[HeldKey]) -> _Files:
     if not ordered:
-        return []
-    wanted = all_of(equals("stored", True), near([coordinate for coordinate, _ in ordered]))
-    return files_to_read(table, wanted, snapshot_id=snapshot_id)
+        return _Files([], 0)
+    live = held_files_of(table, snapshot_id)
+    there = live.near([coordinate for coordinate, _ in ordered]) & live.with_bytes()
+    chunks, others = live.tasks(there & live.of_chunks()), live.tasks(there & ~live.of_chunks())
+    return _Files([*chunks, *others], len(chunks))
 
 
-def _find(table: Table, files: list[FileScanTask], ordered: list[HeldKey]) -> dict[HeldKey, _Pick]:
+def _find(table: Table, files: _Files, ordered: list[HeldKey]) -> dict[HeldKey, _Pick]:
     wanted = set(ordered)
     picks: dict[HeldKey, _Pick] = {}
-    for n, task in enumerate(files):
+    for n, task in enumerate(files.tasks):
+        if n == files.chunks and picks.keys() == wanted:
+            break  # nobody asked for a record that is no chunk
         row = -1
         for batch in read_file(table, task, _KEYS):
             columns = [batch[name].to_pylist() for name in _KEYS]
