@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from tests.fuzz.target import bounded_memory
 from wavestitch.contracts.errors import Terminal
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.record_batches import AllBut
+from wavestitch.kafka.inflate import Uninflatable, inflated
 from wavestitch.kafka.kafka_python import calc_crc32c
 from wavestitch.kafka.raw_batches import RawBatch, head_of, split_batches
 
@@ -89,3 +92,21 @@ def test_gaps_are_all_offsets_but_those_that_are_present() -> None:
     assert len(gaps) == 5
     assert [o for o in range(20) if o in gaps] == list(gaps)
     assert not AllBut(0, 2, [0, 1])
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_cannot_be_inflated_leaves_nothing_behind_in_memory(codec: int) -> None:
+    def fail(times: int) -> None:
+        for _ in range(times):
+            with pytest.raises(Uninflatable):
+                inflated(codec, memoryview(b"x")).take(5)
+
+    fail(10)
+    before = _data_bytes()
+    fail(500)
+    assert _data_bytes() - before < 50 << 20, "a reader may have 1 GiB, and somebody may send thousands of these"
+
+
+def _data_bytes() -> int:
+    """What the process has of memory of its own, touched or not."""
+    return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()

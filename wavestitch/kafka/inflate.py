@@ -94,12 +94,13 @@ def inflated(codec: int, body: memoryview) -> Inflated:
     raise Uninflatable(f"a batch is compressed by codec {codec}, which nobody knows")
 
 
-def _streamed(name: str, body: memoryview) -> Iterator[bytes]:
+def _streamed(name: str, body: memoryview) -> Iterator[memoryview]:
     import pyarrow as pa  # noqa: PLC0415 - who needs no inflating needs no Arrow here
 
     try:
         with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(body)), name) as stream:
-            while block := stream.read(_STEP):
+            # Not `read`: where it fails, the bytes that it wanted to fill are never freed.
+            while len(block := memoryview(stream.read_buffer(_STEP))):
                 yield block
     except (OSError, pa.ArrowException) as error:
         raise Uninflatable(f"a batch says that it is {name}, and is not: {str(error)[:120]}") from None
