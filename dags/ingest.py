@@ -30,6 +30,7 @@ from wavestitch.batch.request import GATES, check_gate, earlier_plan, plan_reque
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
+from wavestitch.contracts.stages import BATCH
 from wavestitch.contracts.stream import Stream, ingest_dag_id
 from wavestitch.modes import MASK
 from wavestitch.schedule import schedule_problem
@@ -216,7 +217,6 @@ def carried_out(stage: str, stream: str, plan_id: str, *so_far: Result, **how: A
     """The stage of a batch that this task is for. `so_far`: what the stages before it have left."""
     from wavestitch.batch.carry import NOTHING_READ, Carried, How, Said, carry_out  # noqa: PLC0415
     from wavestitch.batch.results import result_to_json  # noqa: PLC0415
-    from wavestitch.contracts.stages import BATCH  # noqa: PLC0415
 
     (kind,) = (k for k in BATCH if k.name == stage)
     carried = Carried(plan_id, (NOTHING_READ, *so_far))
@@ -351,8 +351,8 @@ def describe_stream(stream: Stream) -> str:
 
 Topic `{stream.topic}`, consumer group `{stream.group}`, schedule `{stream.schedule or "none"}` (UTC).
 
-A run goes from the stream's positions to the end of the log: plan → read → reassemble → validate → publish → commit
-offsets. **Trigger** it to do that now. Name *offsets* or an *interval* to read those instead, or **backfill** past
+A run goes from the stream's positions to the end of the log: {" → ".join(["plan", *(s.name for s in BATCH)])}.
+**Trigger** it to do that now. Name *offsets* or an *interval* to read those instead, or **backfill** past
 intervals: both leave the positions alone. To read data again, rewind with the DAG `rewind`.
 Retry or clear a task to carry the same plan on; clear `plan` for a new one. Nothing is published twice.
 

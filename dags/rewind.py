@@ -16,9 +16,11 @@ from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.plain_text import MAX_SAID, said_by_person
+from wavestitch.contracts.stages import REWIND, explain
 from wavestitch.settings import load_settings, stream_names
 
-DOC = """# Rewind
+_STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in REWIND)
+DOC = f"""# Rewind
 
 Moves the positions of a stream, so that the next run reads again what was read before, or leaves out what must not be
 read. Going back loses nothing: what is published is recognised and not published again. Undo it with *to*: `previous`.
@@ -27,6 +29,10 @@ Trigger it once as it is: the result of the task shows what would move. Then aga
 way at that moment ends *fenced*: it can neither publish nor move the positions back.
 
 Going forward skips data that nobody reads any more: only with **accept skip**, and the stream's table keeps the ranges.
+
+What it does, in this order:
+
+{_STAGES}
 """
 
 log = logging.getLogger(__name__)
@@ -54,8 +60,8 @@ def rewind() -> dict[str, Any]:
         who=who,
         why=why,
     )
-    for partition, (old, new) in sorted(found.moves.items()):
-        log.info("partition %s: %s -> %s", partition, old, new)
+    for told in explain(found.stages):
+        log.info("%s: %s", told.stage, told.does)
     if params["apply"]:
         apply_rewind(stream, found, accept_skip=params["accept_skip"], log=deployment.log, tables=tables)
     for remark in found.remarks:
