@@ -1,0 +1,219 @@
+"""Maintenance leaves what its stages name, nothing else: files and tables are compared before and after each stage."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.table.snapshots import Operation
+
+from tests.domain.maintenance_rig import DAY_MS, STREAM, Rig, limits
+from tests.domain.table_rows import facts, held_row, hold, published_row, write_landing
+from tests.domain.test_maintain_compaction import Replace
+from wavestitch.batch.landing_facts import closed_gates
+from wavestitch.contracts.compaction import Compacted, compacted_to_json, compaction_job_from_json
+from wavestitch.contracts.maintenance import STAGES, MaintenanceReport
+from wavestitch.contracts.position import GroupOffset, Head, Tag
+from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stages import Effect, Stage, explain
+from wavestitch.maintain.run import maintain_stream
+from wavestitch.tables.commit.stored_table import StoredTable
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All of a stream that maintenance could touch."""
+
+    head: Head | None
+    held_main: int | None
+    held_snapshots: frozenset[int]
+    snapshots: frozenset[int]
+    live: frozenset[str]
+    rows: int
+    history: int
+    folders: frozenset[str]
+    landed: frozenset[str]
+    scratch: frozenset[str]
+    note: bytes
+    docs: frozenset[str]
+    stored: frozenset[str]
+    index: int
+
+
+def look(rig: Rig) -> Seen:
+    tables = [stored.load() for stored in rig.tables.stored()]
+    held = tables[1]
+    live = [] if held is None else [task.file for t in tables if t is not None for task in t.scan().plan_files()]
+    landing = rig.deployment.settings.landing / STREAM
+    inside = [p for p in landing.glob("*/*") if p.is_file()]
+    jobs = rig.deployment.settings.cache / "jobs"
+    note = landing / ".unreferenced.json"
+    head = rig.tables.head()
+    return Seen(
+        head=head,
+        held_main=None if held is None else held.metadata.current_snapshot_id,
+        held_snapshots=frozenset() if held is None else frozenset(s.snapshot_id for s in held.metadata.snapshots),
+        snapshots=frozenset(s.snapshot_id for t in tables if t is not None for s in t.metadata.snapshots),
+        live=frozenset(f.file_path for f in live),
+        rows=sum(f.record_count for f in live),
+        history=len(rig.tables.batches()),
+        folders=frozenset(p.name for p in landing.iterdir() if p.is_dir()),
+        landed=frozenset(str(p) for p in inside if p.name.startswith("slice-")),
+        scratch=frozenset(str(p) for p in [*(q for q in inside if q.name.endswith(".tmp")), *jobs.glob("*")]),
+        note=note.read_bytes() if note.exists() else b"",
+        docs=frozenset(p.name for p in (rig.deployment.settings.docs / STREAM).glob("*")),
+        stored=frozenset(rig.files()) - frozenset(str(p.relative_to(rig.folder)) for p in inside),
+        index=rig.tables.prune_index(apply=False),
+    )
+
+
+def effects(before: Seen, after: Seen) -> set[Effect]:
+    """What is another thing after than it was before."""
+    kept = after.folders & before.folders
+    gone = {f for f in before.stored - after.stored if f.startswith("warehouse/")}
+    changes = {
+        Effect.HEAD: before.head != after.head,
+        Effect.HELD_MAIN: before.held_main != after.held_main,
+        Effect.HELD_STAGED: bool(after.held_snapshots - before.held_snapshots),
+        Effect.HELD_GONE: held_rows(after) < held_rows(before),
+        Effect.HISTORY: after.history != before.history,
+        Effect.REPLACED: before.live != after.live and before.rows == after.rows,
+        Effect.SNAPSHOTS_GONE: bool(before.snapshots - after.snapshots),
+        Effect.PAYLOAD_GONE: any(Path(f).parent.name in kept for f in before.landed - after.landed),
+        Effect.FOLDERS_GONE: bool(before.folders - after.folders),
+        Effect.FOLDER: bool(after.folders - before.folders or after.landed - before.landed),
+        Effect.LEFTOVERS_GONE: bool(before.scratch - after.scratch),
+        Effect.SEEN: before.note != after.note,
+        Effect.DOCS_GONE: bool(before.docs - after.docs),
+        Effect.DOCS: bool(after.docs - before.docs),
+        Effect.FILES_GONE: bool(gone),
+        Effect.INDEX: after.index < before.index,
+    }
+    return {effect for effect, changed in changes.items() if changed}
+
+
+def held_rows(seen: Seen) -> int:
+    return 0 if seen.head is None or seen.head.held is None else seen.head.held.rows
+
+
+def put_together(rig: Rig) -> Any:
+    """The compaction app, less Spark: all files of each table that is named become one."""
+
+    def compact(job: Path, result: Path) -> None:
+        done = []
+        for stored in rig.tables.stored():
+            if stored.name in compaction_job_from_json(job.read_text()).tables:
+                done.append(Compacted(stored.name, replaced(stored), 1, 0, 0))
+        result.write_text(compacted_to_json(done))
+
+    return compact
+
+
+def replaced(stored: StoredTable) -> int:
+    table = stored.ensure()
+    files = [task.file for task in table.scan().plan_files()]
+    (path,) = stored.write(table, table.scan().to_arrow().to_batches())
+    transaction = table.transaction()
+    with Replace(Operation.REPLACE, transaction, table.io) as change:
+        for file in files:
+            change.delete_data_file(file)
+        change.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
+    transaction.commit_transaction()
+    return len(files)
+
+
+class Projected:
+    """A group that stands at the newest head."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+
+    def group_offsets(self, group: str, topic: str, partitions: Sequence[int]) -> dict[int, GroupOffset]:
+        head = self.rig.tables.head()
+        assert head is not None
+        tag = Tag(self.rig.tables.table_uuid() or "", head.generation, head.sequence)
+        return {p: GroupOffset(5, tag.encode()) for p in partitions}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    """Something for every stage to let go of."""
+    made = Rig(tmp_path)
+    made.publish("a")
+    late = published_row("late")["chunks"]
+    landing = tmp_path / "late.arrow"
+    write_landing(landing, [(3, 10, b"x" * 8), (3, 11, b"x" * 8)])
+    chunks = [
+        facts(3, 10 + n, b"x" * 8)._replace(waveform_id="late", seq=n, piece=piece["piece"])
+        for n, piece in enumerate(late)
+    ]
+    made.hold(
+        [held_row(c, landing=landing, row=n, decision="d2", sequence=2) for n, c in enumerate(chunks)],
+        decision="d2",
+        sequence=2,
+    )
+    junk = [facts(0, n, b"", reason=Reason.NOT_A_CHUNK)._replace(waveform_id=None) for n in range(2)]
+    for n, chunk in enumerate(junk):
+        rows = [held_row(chunk, landing=None, decision=f"j{n}", reason=Reason.NOT_A_CHUNK)]
+        made.record(hold(made.tables, rows, clock_ms=1))
+    for n in range(2):  # open, in a small file each: they stay, and are put together
+        write_landing(tmp_path / f"open{n}.arrow", [(3, 20 + n, b"open")])
+        chunk = facts(3, 20 + n, b"open")._replace(waveform_id=f"open{n}")
+        made.hold(
+            [held_row(chunk, landing=tmp_path / f"open{n}.arrow", row=0, decision=f"o{n}", sequence=5 + n)],
+            decision=f"o{n}",
+            sequence=5 + n,
+        )
+    made.publish("late", decision="d3")
+    made.maintain("snapshots")  # from now on every snapshot has it
+    plans = [made.plan(made.tables.head(), clock_ms=1, nonce="committed")]
+    made.publish("b", plan_id=plans[0].plan_id)
+    made.plan(made.tables.head(), clock_ms=1, nonce="given up")
+    given_up = made.plan(made.tables.head(), clock_ms=1, nonce="really given up")
+    made.deployment.folder(STREAM, given_up.plan_id).abandon(who="o", why="w", at_ms=EpochMs(0))
+    folder = made.deployment.folder(STREAM, plans[0].plan_id).path
+    (folder / "slice-0-5-9-abc.arrow").write_bytes(b"landed")
+    (folder / f".{'a' * 32}.tmp").write_bytes(b"half")
+    docs = made.deployment.settings.docs / STREAM / plans[0].plan_id
+    docs.mkdir(parents=True)
+    os.utime(docs, (1, 1))
+    made.publish("c", recorded=False)
+    (made.tables.data_folder() / "dead-batch.parquet").write_bytes(b"x")
+    set(made.tables.published(["a", "b", "c", "late"]))  # the index of ids knows all files
+    assert closed_gates(made.deployment.settings.landing, STREAM) == []
+    made.deployment.__dict__["log"] = Projected(made)
+    return made
+
+
+def maintain(rig: Rig, stage: type[Stage], *, apply: bool = True, **changes: Any) -> MaintenanceReport:
+    return maintain_stream(
+        rig.deployment,
+        STREAM,
+        apply=apply,
+        only=[stage.name],
+        limits=limits(small_files=2, finished_batches=365 * 86400, **changes),
+        compact=put_together(rig),
+        now=EpochMs(time.time_ns() // 1_000_000 + 40 * DAY_MS),
+    )
+
+
+def test_every_stage_leaves_what_it_names_and_nothing_else_and_its_dry_run_nothing(rig: Rig) -> None:
+    seen = look(rig)
+    for stage in STAGES:
+        shown = maintain(rig, stage, apply=False)
+        assert effects(seen, look(rig)) == set(), f"the dry run of {stage.name} changed something"
+        report = maintain(rig, stage)
+        assert report.failures == (), report.failures
+        assert shown.stages == report.stages == explain([stage()])
+        after = look(rig)
+        left, seen = effects(seen, after), after
+        assert left == stage.effects, f"{stage.name}: names {sorted(stage.effects)}, left {sorted(left)}"
