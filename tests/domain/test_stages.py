@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders.records import letter, metadata
+from tests.histories.random_histories import run_histories
 from tests.memory.account import Account, keep_account
 from tests.memory.batch import Bench, Carrying, MemoryEdges
 from tests.memory.memory_log import MemoryLog
@@ -399,3 +400,14 @@ def test_stages_of_a_plan_say_what_the_plan_says(world: World) -> None:
     assert told["publish"].endswith("positions move to 0:2")
     still = {t.stage: t.does for t in explain(stages.stages_of(replace(plan, kind=PlanKind.BACKFILL)))}
     assert still["publish"].endswith("positions and what is held stay as they are")
+
+
+def test_in_random_histories_with_kills_and_runs_side_by_side_no_stage_has_an_effect_that_it_hides(
+    world: World,
+) -> None:
+    played = run_histories(first_seed=200, count=20, deadline_seconds=300)
+    assert played.anomalies == {}
+    assert played.histories == 20, "too slow: not all histories were played"
+    assert world.account.unnamed == []
+    for stage in (*stages.PLANNING, *stages.BATCH):
+        assert world.account.of(stage) == stage.effects, f"{stage.name}: what it names, and all of it"

@@ -6,6 +6,7 @@ what it names, or an operation that does something beside its stages, is seen.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -72,10 +73,12 @@ class Account:
 
     stages: list[type[Stage]] = field(default_factory=list)
     effects: list[tuple[type[Stage] | None, Effect]] = field(default_factory=list)
-    now: type[Stage] | None = None
+    here: threading.local = field(default_factory=threading.local)
+    """The stage that this thread carries out: runs side by side have one each."""
 
     def note(self, *effects: Effect) -> None:
-        self.effects += [(self.now, effect) for effect in effects]
+        now = getattr(self.here, "stage", None)
+        self.effects += [(now, effect) for effect in effects]
 
     @property
     def unnamed(self) -> list[str]:
@@ -96,11 +99,11 @@ class Account:
     @contextmanager
     def during(self, stage: type[Stage]) -> Iterator[None]:
         self.stages.append(stage)
-        self.now = stage
+        self.here.stage = stage
         try:
             yield
         finally:
-            self.now = None
+            self.here.stage = None
 
 
 def keep_account(patch: pytest.MonkeyPatch) -> Account:
@@ -112,10 +115,11 @@ def keep_account(patch: pytest.MonkeyPatch) -> Account:
     def watched(self: Edge, name: str, **more: Any) -> Iterator[None]:
         with act(self, name, **more):
             yield
-        if name in EFFECTS:
-            account.note(EFFECTS[name])
-        elif name not in LOOKS:
-            raise AssertionError(f"{name}: is it a look, or which effect is it? Say so in {__name__}")
+            # The effect is there, whatever becomes of its caller.
+            if name in EFFECTS:
+                account.note(EFFECTS[name])
+            elif name not in LOOKS:
+                raise AssertionError(f"{name}: is it a look, or which effect is it? Say so in {__name__}")
 
     patch.setattr(Edge, "act", watched)
     for name, effects in UNNAMED.items():
