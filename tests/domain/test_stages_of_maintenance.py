@@ -13,8 +13,8 @@ import pytest
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.snapshots import Operation
 
+from tests.builders.table_rows import facts, held_row, hold, published_row, write_landing
 from tests.domain.maintenance_rig import DAY_MS, STREAM, Rig, limits
-from tests.domain.table_rows import facts, held_row, hold, published_row, write_landing
 from tests.domain.test_maintain_compaction import Replace
 from wavestitch.batch.landing_facts import closed_gates
 from wavestitch.contracts.compaction import Compacted, compacted_to_json, compaction_job_from_json
