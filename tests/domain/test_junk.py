@@ -10,8 +10,10 @@ import pytest
 from tests.builders.records import metadata
 from tests.builders.table_rows import facts, held_row, hold, write_landing
 from tests.domain.test_held_decisions import ONE, TWO, T, World
+from tests.guarantees import NoLoss
 from tests.memory.batch import Carrying, MemoryEdges
 from tests.memory.sight import look_around
+from wavestitch.batch import publish
 from wavestitch.batch.held_decision import plan_held
 from wavestitch.batch.held_records import find_records, refuse_without_bytes
 from wavestitch.batch.held_waveforms import Selection
@@ -163,6 +165,23 @@ def test_nothing_is_said_where_there_is_room(world: Flooded) -> None:
     assert done.published.remarks == ()
     assert said_of_junk(world.stream, tables.head().held, tables.history) == ""
     assert not any("max_junk_bytes" in remark for remark in world.plan().remarks)
+
+
+@pytest.mark.parametrize("kept", [None, 10_000])
+def test_the_guarantee_sees_bytes_that_were_dropped_without_need(world: Flooded, kept: int | None) -> None:
+    world.misdirect(b"first", b"second")
+    world.ingest()
+    with pytest.raises(AssertionError, match=r"I1: .* is held without its bytes"):
+        NoLoss().check(look_around(world.bench, allowed_lateness_ms=3_600_000, junk_bytes=kept))
+
+
+def test_the_guarantee_sees_bytes_of_a_chunk_that_were_dropped(world: Flooded, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = lambda plan, decision, held: frozenset(h.chunk.key for h in decision.holds)  # noqa: E731
+    monkeypatch.setattr(publish, "check_quota", every)
+    world.misdirect(b"first", b"second", b"third")
+    world.send("w", 0, ONE)
+    with pytest.raises(AssertionError, match=r"I1: .* is held without its bytes"):
+        world.ingest()
 
 
 class TestARecordByItsPlace:
