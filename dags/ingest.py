@@ -196,7 +196,10 @@ def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: d
     from wavestitch.batch.results import Reassembled, Validated, result_from_json  # noqa: PLC0415
 
     made = result_from_json(reassembled, Reassembled)
-    return carried_out("publish", stream, plan_id, made, result_from_json(validated, Validated))
+    done = carried_out("publish", stream, plan_id, made, result_from_json(validated, Validated))
+    for remark in done.get("remarks", ()):
+        log.warning("%s", remark)
+    return done
 
 
 @task.short_circuit(execution_timeout=timedelta(minutes=15))
