@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.builders.records import letter, metadata
+from tests.conftest import ROOT
 from tests.domain.test_held_decisions import ONE, OTHER, TWO, T, World
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
@@ -98,6 +100,17 @@ WAYS: dict[Reason, Way] = {
 
 def test_every_reason_has_a_way_out_here() -> None:
     assert set(WAYS) == set(Reason) - OF_NO_WAVEFORM
+
+
+@pytest.mark.parametrize("reason", WAYS)
+def test_operations_name_the_way_that_is_tried_here(reason: Reason) -> None:
+    (row,) = re.findall(rf"^\| `{reason}` \|.*$", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
+    assert f"`{WAYS[reason][1]}`" in row
+
+
+def test_the_chunk_contract_names_every_reason() -> None:
+    text = (ROOT / "docs" / "chunk-contract.md").read_text()
+    assert [r for r in Reason if f"`{r}`" not in text] == []
 
 
 @pytest.mark.parametrize("reason", WAYS)
