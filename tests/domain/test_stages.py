@@ -290,7 +290,9 @@ class TestUndo:
     def test_what_publishes_only_is_said_not_to_be_undone(self, world: World) -> None:
         world.send("w", ONE, TWO).ingest(failing={"w"})
         world.decide(HeldAction.ACCEPT, "w")
-        with pytest.raises(Refused, match=r"nothing to undo.*publish undone by.*What was published stays published"):
+        with pytest.raises(
+            Refused, match=r"nothing to undo.*publish cannot be undone: positions stay, and what was published stays"
+        ):
             world.undo()
 
     def test_maintenance_is_said_not_to_be_undone(self, world: World) -> None:
@@ -398,6 +400,8 @@ def test_stages_of_a_plan_say_what_the_plan_says(world: World) -> None:
     told = {t.stage: t.does for t in explain(stages.stages_of(plan))}
     assert told["read"].startswith("reads partition 0 [0, 2) in 1 units")
     assert told["publish"].endswith("positions move to 0:2")
+    undone = {t.stage: t.undo for t in explain(stages.stages_of(plan))}
+    assert undone["publish"] == "undone by: a rewind to 0:0 (`wavestitch undo`)"
     still = {t.stage: t.does for t in explain(stages.stages_of(replace(plan, kind=PlanKind.BACKFILL)))}
     assert still["publish"].endswith("positions and what is held stay as they are")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,94 +14,19 @@ from pyiceberg.table.snapshots import Operation
 
 from tests.builders.table_rows import facts, held_row, hold, published_row, write_landing
 from tests.domain.maintenance_rig import DAY_MS, STREAM, Rig, limits
+from tests.domain.observed_effects import Seen, effects, look
 from tests.domain.test_maintain_compaction import Replace
 from wavestitch.batch.landing_facts import closed_gates
 from wavestitch.contracts.compaction import Compacted, compacted_to_json, compaction_job_from_json
 from wavestitch.contracts.maintenance import STAGES, MaintenanceReport
-from wavestitch.contracts.position import GroupOffset, Head, Tag
+from wavestitch.contracts.position import GroupOffset, Tag
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.stages import Effect, Stage, explain
+from wavestitch.contracts.stages import Stage, explain
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.tables.commit.stored_table import StoredTable
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """All of a stream that maintenance could touch."""
-
-    head: Head | None
-    held_main: int | None
-    held_snapshots: frozenset[int]
-    snapshots: frozenset[int]
-    live: frozenset[str]
-    rows: int
-    history: int
-    folders: frozenset[str]
-    landed: frozenset[str]
-    scratch: frozenset[str]
-    note: bytes
-    docs: frozenset[str]
-    stored: frozenset[str]
-    index: int
-
-
-def look(rig: Rig) -> Seen:
-    tables = [stored.load() for stored in rig.tables.stored()]
-    held = tables[1]
-    live = [] if held is None else [task.file for t in tables if t is not None for task in t.scan().plan_files()]
-    landing = rig.deployment.settings.landing / STREAM
-    inside = [p for p in landing.glob("*/*") if p.is_file()]
-    jobs = rig.deployment.settings.cache / "jobs"
-    note = landing / ".unreferenced.json"
-    head = rig.tables.head()
-    return Seen(
-        head=head,
-        held_main=None if held is None else held.metadata.current_snapshot_id,
-        held_snapshots=frozenset() if held is None else frozenset(s.snapshot_id for s in held.metadata.snapshots),
-        snapshots=frozenset(s.snapshot_id for t in tables if t is not None for s in t.metadata.snapshots),
-        live=frozenset(f.file_path for f in live),
-        rows=sum(f.record_count for f in live),
-        history=len(rig.tables.batches()),
-        folders=frozenset(p.name for p in landing.iterdir() if p.is_dir()),
-        landed=frozenset(str(p) for p in inside if p.name.startswith("slice-")),
-        scratch=frozenset(str(p) for p in [*(q for q in inside if q.name.endswith(".tmp")), *jobs.glob("*")]),
-        note=note.read_bytes() if note.exists() else b"",
-        docs=frozenset(p.name for p in (rig.deployment.settings.docs / STREAM).glob("*")),
-        stored=frozenset(rig.files()) - frozenset(str(p.relative_to(rig.folder)) for p in inside),
-        index=rig.tables.prune_index(apply=False),
-    )
-
-
-def effects(before: Seen, after: Seen) -> set[Effect]:
-    """What is another thing after than it was before."""
-    kept = after.folders & before.folders
-    gone = {f for f in before.stored - after.stored if f.startswith("warehouse/")}
-    changes = {
-        Effect.HEAD: before.head != after.head,
-        Effect.HELD_MAIN: before.held_main != after.held_main,
-        Effect.HELD_STAGED: bool(after.held_snapshots - before.held_snapshots),
-        Effect.HELD_GONE: held_rows(after) < held_rows(before),
-        Effect.HISTORY: after.history != before.history,
-        Effect.REPLACED: before.live != after.live and before.rows == after.rows,
-        Effect.SNAPSHOTS_GONE: bool(before.snapshots - after.snapshots),
-        Effect.PAYLOAD_GONE: any(Path(f).parent.name in kept for f in before.landed - after.landed),
-        Effect.FOLDERS_GONE: bool(before.folders - after.folders),
-        Effect.FOLDER: bool(after.folders - before.folders or after.landed - before.landed),
-        Effect.LEFTOVERS_GONE: bool(before.scratch - after.scratch),
-        Effect.SEEN: before.note != after.note,
-        Effect.DOCS_GONE: bool(before.docs - after.docs),
-        Effect.DOCS: bool(after.docs - before.docs),
-        Effect.FILES_GONE: bool(gone),
-        Effect.INDEX: after.index < before.index,
-    }
-    return {effect for effect, changed in changes.items() if changed}
-
-
-def held_rows(seen: Seen) -> int:
-    return 0 if seen.head is None or seen.head.held is None else seen.head.held.rows
 
 
 def put_together(rig: Rig) -> Any:
@@ -194,6 +118,10 @@ def rig(tmp_path: Path) -> Rig:
     return made
 
 
+def seen_of(rig: Rig) -> Seen:
+    return look(rig.deployment, STREAM, rig.folder)
+
+
 def maintain(rig: Rig, stage: type[Stage], *, apply: bool = True, **changes: Any) -> MaintenanceReport:
     return maintain_stream(
         rig.deployment,
@@ -207,13 +135,13 @@ def maintain(rig: Rig, stage: type[Stage], *, apply: bool = True, **changes: Any
 
 
 def test_every_stage_leaves_what_it_names_and_nothing_else_and_its_dry_run_nothing(rig: Rig) -> None:
-    seen = look(rig)
+    seen = seen_of(rig)
     for stage in STAGES:
         shown = maintain(rig, stage, apply=False)
-        assert effects(seen, look(rig)) == set(), f"the dry run of {stage.name} changed something"
+        assert effects(seen, seen_of(rig)) == set(), f"the dry run of {stage.name} changed something"
         report = maintain(rig, stage)
         assert report.failures == (), report.failures
         assert shown.stages == report.stages == explain([stage()])
-        after = look(rig)
+        after = seen_of(rig)
         left, seen = effects(seen, after), after
         assert left == stage.effects, f"{stage.name}: names {sorted(stage.effects)}, left {sorted(left)}"

@@ -48,5 +48,5 @@ def plan_undo(edges: Edges, stages: Sequence[Stage], *, who: str, why: str) -> R
             target = Target(offsets=dict(found.offsets))
             return plan_rewind(edges.stream, target, log=edges.log, tables=edges.tables, who=who, why=why)
         return plan_held(edges, found.action, Selection(ids=found.ids), who=who, why=why, everything=True)
-    said = "; ".join(f"{s.name} {s.undo}" for s in reversed(stages))
+    said = "; ".join(f"{s.name} {s.undone()}" for s in reversed(stages))
     raise Refused(f"stream {edges.name}: there is nothing to undo in this case ({said})")

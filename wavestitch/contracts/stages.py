@@ -81,8 +81,8 @@ Opposite = RewindTo | DecideOn
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One thing that an operation does, after all that stands before it. `does`: whatever the case; `shows`: in this
-    one. `opposite`: the operation that undoes it, where there is one in this case."""
+    """One thing that an operation does, after all that stands before it. `does` and `undo`: whatever the case; `shows`
+    and `undone`: in this one. `opposite`: the operation that undoes it, where there is one in this case."""
 
     name: ClassVar[str]
     does: ClassVar[str]
@@ -95,6 +95,22 @@ class Stage:
     def opposite(self) -> Opposite | None:
         return None
 
+    def undone(self) -> Undo:
+        if self.undo.how is not Undoing.OPPOSITE:
+            return self.undo
+        match self.opposite():
+            case RewindTo(offsets):
+                to = _some([f"{p}:{o}" for p, o in sorted(offsets.items())])
+                return Undo(Undoing.OPPOSITE, f"a rewind to {to} (`wavestitch undo`)")
+            case DecideOn(action, ids):
+                return Undo(Undoing.OPPOSITE, f"`held {action}` of {len(ids)} waveforms (`wavestitch undo`)")
+        return self.irrevocable
+
+    @property
+    def irrevocable(self) -> Undo:
+        """Where what undoes it in other cases does not exist in this one."""
+        return Undo(Undoing.NEVER, "nothing stood elsewhere before it")
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -106,7 +122,7 @@ class Told:
 
 
 def explain(stages: Iterable[Stage]) -> tuple[Told, ...]:
-    return tuple(Told(s.name, s.shows(), str(s.undo)) for s in stages)
+    return tuple(Told(s.name, s.shows(), str(s.undone())) for s in stages)
 
 
 def opposites(stages: Sequence[Stage]) -> tuple[Opposite, ...]:
@@ -260,6 +276,10 @@ class Publish(OfPlan):
             return None if found is None else DecideOn(found, choice.ids)
         back = {r.partition: r.start for r in self.plan.ranges} if self.plan.moves_positions else {}
         return RewindTo(back) if back else None
+
+    @property
+    def irrevocable(self) -> Undo:
+        return Undo(Undoing.NEVER, "positions stay, and what was published stays published")
 
 
 class CommitOffsets(OfPlan):

@@ -1,0 +1,114 @@
+"""On real tables and folders, too, a batch's stages leave exactly what they name, and nothing happens beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.builders.records import letter, metadata
+from tests.deployment_rig import STREAM
+from tests.domain.observed_effects import Observer, look
+from tests.hostile.landed_deployment import MemoryDeployment, landed_edges, make_landed_deployment, run_landed_batch
+from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_waveforms import Selection, select_held
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.cli import app
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.stages import BATCH, HELD, PLANNING
+
+T = 1_767_614_400_000
+LONG = """expectations:
+  - type: expect_column_values_to_be_between
+    kwargs: {column: sample_count, min_value: 2}
+    severity: critical
+"""
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> MemoryDeployment:
+    made = make_landed_deployment(tmp_path, stream_yaml=LONG, partitions=1).deployment
+    assert isinstance(made, MemoryDeployment)
+    return made
+
+
+def send(deployment: MemoryDeployment, name: str, *values: bytes, count: int) -> None:
+    for seq, value in enumerate(values):
+        one = letter(name, seq, value, meta=metadata(T, sample_count=None), count=count)
+        deployment.memory.append(0, T, one.key, one.headers, one.value)
+
+
+def states(deployment: MemoryDeployment) -> set[str]:
+    found = select_held(deployment.tables(STREAM), deployment.stream(STREAM), Selection())
+    return {state.value for one in found for state in one.states}
+
+
+def test_every_stage_leaves_what_it_names_and_nothing_else(
+    deployment: MemoryDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observer = Observer(lambda: look(deployment, STREAM, tmp_path, group=deployment.memory.group))
+    observer.watch(monkeypatch)
+    for name in ("w", "x"):
+        send(deployment, name, b"\x01\x00", b"\x02\x00", count=2)
+    send(deployment, "short", b"\x01\x00", count=1)  # fails its expectation: its file is written anew without it
+    send(deployment, "open", b"\x01\x00", count=2)
+    observer.begin()
+    run_landed_batch(deployment)
+    observer.end()
+    assert observer.order == ["commit head", "show head", "keep plan", *(s.name for s in BATCH)]
+    send(deployment, "v", b"\x01\x00", b"\x02\x00", count=2)
+    run_landed_batch(deployment)
+    observer.end()
+    assert observer.order[-len(BATCH) - 2 :] == ["record history", "keep plan", *(s.name for s in BATCH)]
+    assert {s.name: sorted(left) for s, left in observer.left.items()} == {
+        s.name: sorted(s.effects) for s in (*PLANNING, *BATCH)
+    }
+    assert observer.beside == set()
+
+
+def test_rewinds_and_decisions_leave_no_more_than_they_name(
+    deployment: MemoryDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(deployment, "w", b"\x01\x00", b"\x02\x00", count=2)
+    send(deployment, "open", b"\x01\x00", count=2)
+    run_landed_batch(deployment)
+    observer = Observer(lambda: look(deployment, STREAM, tmp_path, group=deployment.memory.group))
+    observer.watch(monkeypatch)
+    edges = landed_edges(deployment)
+    observer.begin()
+    found = plan_rewind(edges.stream, Target("earliest"), log=edges.log, tables=edges.tables, who="o", why="y")
+    observer.end()
+    apply_rewind(edges.stream, found, accept_skip=False, log=edges.log, tables=edges.tables)
+    observer.end()
+    assert observer.order == [s.name for s in found.stages]
+    observer.begin()
+    decided = plan_held(edges, HeldAction.DISCARD, Selection(ids=("open",)), who="o", why="y")
+    observer.end()
+    carry_out(edges, decided.plan)
+    observer.end()
+    assert observer.order == [s.name for s in decided.stages] == ["keep plan", *(s.name for s in HELD)]
+    assert observer.beside == set()
+    for stage, left in observer.left.items():
+        assert left <= stage.effects, f"{stage.name}: names {sorted(stage.effects)}, left {sorted(left)}"
+
+
+def test_a_discard_is_undone_from_the_command_line(
+    deployment: MemoryDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(deployment, "open", b"\x01\x00", count=2)
+    run_landed_batch(deployment)
+    edges = landed_edges(deployment)
+    before = states(deployment)
+    carry_out(edges, plan_held(edges, HeldAction.DISCARD, Selection(ids=("open",)), who="o", why="y").plan)
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+
+    assert states(deployment) == {"discarded"}
+    shown = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right"], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    assert "restore: 1 waveforms" in shown.output
+    assert "undone by: `held discard` of 1 waveforms" in " ".join(shown.output.split())
+    assert states(deployment) == {"discarded"}
+    done = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right", "--apply"])
+    assert done.exit_code == 0, done.output
+    assert states(deployment) == before != {"discarded"}
