@@ -112,7 +112,7 @@ def records_of(batch: RawBatch, slice_: OffsetRange, start: int) -> Iterator[Raw
     except Uninflatable as error:
         for offset in range(reached, min(batch.end, slice_.end)):
             if offset >= start:
-                yield _unreadable(batch, offset, batch.max_timestamp, error.message, first)
+                yield _unreadable(batch, offset=offset, stamp=batch.max_timestamp, why=error.message, first=first)
             first = offset if first is None else first
 
 
@@ -129,14 +129,15 @@ def _record(batch: RawBatch, reader: Inflated, reached: int, first: int | None) 
     if length > MOST_RECORD_BYTES:
         reader.skip(length - (reader.passed - begin))
         allowed = f"a record of {length} bytes once it is inflated; allowed are {MOST_RECORD_BYTES}"
-        return _unreadable(batch, offset, stamp, allowed, first)
+        return _unreadable(batch, offset=offset, stamp=stamp, why=allowed, first=first)
     key, value = _bytes(reader), _bytes(reader)
     count = reader.varint()
     if not 0 <= count <= max(length, 0):
         raise Uninflatable(f"a record announces {count} headers")
     if count > MOST_HEADERS:
         reader.skip(length - (reader.passed - begin))
-        return _unreadable(batch, offset, stamp, f"a record of {count} headers; allowed are {MOST_HEADERS}", first)
+        why = f"a record of {count} headers; allowed are {MOST_HEADERS}"
+        return _unreadable(batch, offset=offset, stamp=stamp, why=why, first=first)
     headers = [(_bytes(reader) or b"", _bytes(reader)) for _ in range(count)]
     if reader.passed - begin != length:
         raise Uninflatable("a record is not as long as it says")
@@ -150,7 +151,7 @@ def _bytes(reader: Inflated) -> bytes | None:
     return reader.take(size) if size >= 0 else None
 
 
-def _unreadable(batch: RawBatch, offset: int, stamp: int, why: str, first: int | None) -> RawMessage:
+def _unreadable(batch: RawBatch, *, offset: int, stamp: int, why: str, first: int | None) -> RawMessage:
     kept = None
     if first is not None:
         what = f"the payload of offset {first}, where that is kept, is the raw record batch"

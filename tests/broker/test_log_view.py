@@ -18,11 +18,11 @@ from tests.broker.reading_rig import Sender, delete_before
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, PartitionEnds
 from wavestitch.contracts.position import Position, Tag, parse_tag
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Generation
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, run_kafka_tool
 
-TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", 3, 14).encode()
+TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", Generation(3), 14).encode()
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def throttled(rig: Rig, topic: str) -> None:
     with RawLog(rig.kafka, topic) as raw:
         while time.monotonic() < until:
             try:
-                raw._fetch(0, 0, 1 << 20, -1, until)
+                raw._fetch(0, 0, most_bytes=1 << 20, last_epoch=-1, until=until)
             except Throttled:
                 return
     raise AssertionError("never throttled")

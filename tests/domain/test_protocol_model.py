@@ -31,7 +31,7 @@ from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import GroupOffset, Position, Tag
 from wavestitch.contracts.position import Head as ProductHead
 from wavestitch.contracts.protocol import check_fence, may_project, reconcile
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Generation
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 
@@ -102,7 +102,7 @@ def _offset_of(small: Group) -> GroupOffset | None:
     if small.tag is None:
         return GroupOffset(small.offset, "")
     table, generation, sequence = small.tag
-    return GroupOffset(small.offset, Tag(f"{table}", generation, sequence).encode())
+    return GroupOffset(small.offset, Tag(f"{table}", Generation(generation), sequence).encode())
 
 
 def small_heads() -> list[Head]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.builders.heads import make_row
 from tests.builders.table_rows import (
     TOPIC_ID,
     all_held,
@@ -23,7 +24,6 @@ from tests.builders.table_rows import (
 )
 from tests.domain.table_races import race, stage_the_same_and_more
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Altered, Terminal
 from wavestitch.contracts.held import HeldLook, effective_held
 from wavestitch.contracts.ports import HeldRow
@@ -342,9 +342,7 @@ def branches(tables: StreamTables) -> list[str]:
 class TestHistory:
     def test_rows_come_back_newest_first_and_once(self, tables):
         rows = [
-            BatchRow(
-                "p", f"d{n}", n, 1, "ingest", "ecg", EpochMs(1_767_614_400_000 + n), [[0, 1, 2]], counts={"read": n}
-            )
+            make_row(decision=f"d{n}", sequence=n, committed_ms=n, ranges=[[0, 1, 2]], counts={"read": n})
             for n in range(4)
         ]
         tables.append_batches(rows[:2])

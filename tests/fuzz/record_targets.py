@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from spark_apps.outcome import read_outcomes
+from tests.builders.heads import make_head, make_row
 from tests.builders.plans import make_plan, make_slice
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, check_sentence
 from wavestitch.batch import results, work_folder
 from wavestitch.batch.work_folder import WorkFolder
-from wavestitch.contracts.batch_row import BATCH_ROWS, BatchRow
+from wavestitch.contracts.batch_row import BATCH_ROWS
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.compaction import (
     COMPACTION_JOBS,
@@ -30,7 +31,7 @@ from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PLANS, plan_from_json
-from wavestitch.contracts.position import Head, HeadKind, Position, Tag, head_from_properties, is_ours, parse_tag
+from wavestitch.contracts.position import HeadKind, Position, Tag, head_from_properties, is_ours, parse_tag
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import RECEIPTS, Receipt
 from wavestitch.contracts.stitch_job import (
@@ -53,15 +54,14 @@ _SAMPLES: tuple[tuple[Versioned[Any], Any], ...] = (
         STITCH_REPORTS,
         StitchReport("p", (StitchResult("a", f"stitched-0-{_D}.arrow", f"a-0-{_D}.parquet", 1, _D, 1, 0, 2, 3),)),
     ),
-    (BATCH_ROWS, BatchRow("p", "d", 1, 1, "ingest", "x", EpochMs(5), [[0, 1, 2]], partitions={"0": {"read": 1}})),
+    (BATCH_ROWS, make_row(ranges=[[0, 1, 2]], partitions={"0": {"read": 1}})),
     (READER_STOP, ReaderStop("p", "ingest", (OffsetRange(0, 1, 2),), 9, 0, 1, 2, 3, 4, {0: 5})),
     (COMPACTION_JOBS, CompactionJob("c", {"t": {"a": "b"}})),
     (COMPACTION_REPORTS, CompactionReport((Compacted("t", 1, 2, 3, 4),))),
     (work_folder._ABANDONED, work_folder.Abandoned("me", "because", EpochMs(1))),
 )
-_HEAD = Head(
+_HEAD = make_head(
     sequence=3,
-    generation=1,
     kind=HeadKind.INGEST,
     topic_id="T",
     positions={0: Position(5, EpochMs(7), 1), 1: Position(0)},

@@ -442,8 +442,8 @@ def a_lost_catalog_passes_for_a_new_stream(patch: Patch) -> None:
 def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> None:
     real = disagreement._doubt
 
-    def wrong(*args: Any) -> Any:
-        found = real(*args)
+    def wrong(head: Any, **about: Any) -> Any:
+        found = real(head, **about)
         return None if found is Doubt.RESTORED else found
 
     patch.setattr(disagreement, "_doubt", wrong)

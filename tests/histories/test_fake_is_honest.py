@@ -28,10 +28,10 @@ from tests.histories.scenes import (
 from tests.memory.memory_log import MemoryLog, Visibility, _Partition
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.position import GroupOffset, Position, Tag
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Generation
 from wavestitch.local.broker import Broker, run_kafka_tool
 
-TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", 3, 14).encode()
+TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", Generation(3), 14).encode()
 SETTLE_SECONDS = 10
 """A broker answers a moment later than it acts: so long a differing answer is asked for again."""
 

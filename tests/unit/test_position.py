@@ -23,11 +23,11 @@ from wavestitch.contracts.position import (
     is_ours,
     parse_tag,
 )
-from wavestitch.contracts.quantities import EpochMs, Milliseconds
+from wavestitch.contracts.quantities import EpochMs, Generation, Milliseconds
 
 HEAD = Head(
     sequence=7,
-    generation=2,
+    generation=Generation(2),
     kind=HeadKind.INGEST,
     topic_id="AAAA",
     positions={0: Position(12, EpochMs(99), 3), 11: Position(0)},
@@ -110,7 +110,7 @@ def test_the_next_head_keeps_positions_and_forgets_plan_and_decision() -> None:
 
 @given(st.uuids(), st.integers(0, 10**9), st.integers(0, 10**9))
 def test_our_tag_is_recognised_and_short(table: UUID, generation: int, sequence: int) -> None:
-    text = Tag(str(table), generation, sequence).encode()
+    text = Tag(str(table), Generation(generation), sequence).encode()
     assert parse_tag(text) == (str(table), generation, sequence)
     assert is_ours(text)
     assert len(text.encode()) <= 80

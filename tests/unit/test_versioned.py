@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.heads import make_row
 from tests.builders.plans import make_plan, make_receipt, make_slice
 from tests.domain.effort import effort
 from tests.hostile.refusing import value_or_refusal
 from tests.unit.test_position import HEAD
 from wavestitch.batch.results import Finished, Published, Read, Reassembled, result_from_json, result_to_json
-from wavestitch.contracts.batch_row import BATCH_ROWS, BatchRow
+from wavestitch.contracts.batch_row import BATCH_ROWS
 from wavestitch.contracts.compaction import (
     COMPACTION_JOBS,
     COMPACTION_REPORTS,
@@ -27,7 +28,6 @@ from wavestitch.contracts.compaction import (
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.plan import PLANS
 from wavestitch.contracts.position import HEADS
-from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import RECEIPTS
 from wavestitch.contracts.stitch_job import STITCH_JOBS, STITCH_REPORTS, StitchJob, StitchReport
 from wavestitch.contracts.verdict import CLOSED_GATES, VERDICTS, ClosedGate, Verdict
@@ -43,7 +43,7 @@ KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "stitch report": (STITCH_REPORTS, StitchReport("p", ())),
     "compaction job": (COMPACTION_JOBS, CompactionJob("c", {"t": {"a": "b"}})),
     "compaction report": (COMPACTION_REPORTS, CompactionReport((Compacted("t", 1, 2, 3, 4),))),
-    "row of the history": (BATCH_ROWS, BatchRow("p", "d", 1, 2, "ingest", "s", EpochMs(3), reading={"0": [1, 0.5]})),
+    "row of the history": (BATCH_ROWS, make_row(generation=2, reading={"0": [1, 0.5]})),
 }
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -56,10 +56,11 @@ def find_backlog(
         why[p] = f"the head's position ({starts[p]})" if known else "a new partition starts at 0"
     refuse_overtaken(stream, starts, ends)
     _refuse_cut(stream, starts, ends)
-    return [OffsetRange(p, start, _end(stream, request, p, start, ends[p])) for p, start in starts.items()], why
+    reach = {p: _end(stream, request, partition=p, start=start, here=ends[p]) for p, start in starts.items()}
+    return [OffsetRange(p, start, reach[p]) for p, start in starts.items()], why
 
 
-def _end(stream: Stream, request: PlanRequest, partition: int, start: int, here: PartitionEnds) -> int:
+def _end(stream: Stream, request: PlanRequest, *, partition: int, start: int, here: PartitionEnds) -> int:
     until = request.until.get(partition)
     if until is None:
         return max(start, here.stable_end)

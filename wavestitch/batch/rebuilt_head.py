@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, HeadKind, Position, Tag, parse_tag
-from wavestitch.contracts.quantities import BEGINNING
+from wavestitch.contracts.quantities import BEGINNING, NONE_YET, Generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ def _proven(tag: Tag, known_to: int, newest: int) -> bool:
     return tag.sequence <= known_to and tag.generation >= newest
 
 
-def _newest_generation(remains: Remains, history: Sequence[BatchRow]) -> int:
-    left = 0 if remains.left is None else remains.left.generation
+def _newest_generation(remains: Remains, history: Sequence[BatchRow]) -> Generation:
+    left = NONE_YET if remains.left is None else remains.left.generation
     return max([left, *(b.generation for b in history)])
 
 
@@ -95,14 +95,14 @@ def _known_to(history: Sequence[BatchRow]) -> int:
     return to
 
 
-def _generation(remains: Remains, tags: Mapping[int, Tag], history: Sequence[BatchRow]) -> int:
+def _generation(remains: Remains, tags: Mapping[int, Tag], history: Sequence[BatchRow]) -> Generation:
     """Newer than any that ever was: each head that left no trace may have been a rewind."""
     versions = [*((t.generation, t.sequence) for t in tags.values()), *((b.generation, b.sequence) for b in history)]
     if remains.left is not None:
         versions.append(remains.left.version)
     generation = max((g for g, _ in versions), default=0)
     untraced = max(0, remains.last_sequence - max((s for _, s in versions), default=0))
-    return generation + untraced + 1
+    return Generation(generation + untraced + 1)
 
 
 def _refuse_missing_rows(sight: Sight, remains: Remains, history: Sequence[BatchRow]) -> None:

@@ -16,6 +16,7 @@ from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
 from wavestitch.contracts.protocol import reconcile
+from wavestitch.contracts.quantities import FIRST_GENERATION
 from wavestitch.contracts.stages import CommitHead, ShowHead
 from wavestitch.contracts.stream import Stream
 
@@ -72,7 +73,7 @@ def _first_head(
         else:
             at, reason = ends[p].log_start, "first batch: the stream says start: earliest"
         positions[p], why[p] = Position(at), f"{reason} ({at})"
-    return Head(1, 1, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
+    return Head(1, FIRST_GENERATION, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
 
 
 def _refuse_skipped_start(stream: Stream, head: Head, ends: Mapping[int, PartitionEnds]) -> None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from wavestitch.contracts.decision import Decision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.quantities import BEGINNING, EpochMs
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.versioned import Versioned
 
@@ -26,7 +26,7 @@ class BatchRow:
     plan_id: str
     decision: str
     sequence: int
-    generation: int
+    generation: Generation
     kind: str
     stream: str
     committed_ms: EpochMs

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.position import GroupOffset, Head, Tag, is_ours, parse_tag
+from wavestitch.contracts.quantities import NONE_YET, Generation, following
 
 SETTLING = frozenset({"start-over", "group", "head", "rebuilt"})
 """Targets of a rewind that settle a disagreement; every other one is refused while it stands."""
@@ -48,13 +49,15 @@ def find_disagreement(
         if found is None or not is_ours(found.metadata):
             continue
         tag = parse_tag(found.metadata)
-        doubt = Doubt.UNREADABLE if tag is None else _doubt(head, p, found.offset, tag, table)
+        doubt = (
+            Doubt.UNREADABLE if tag is None else _doubt(head, partition=p, offset=found.offset, tag=tag, table=table)
+        )
         if doubt is not None:
             return Disagreement(doubt, p, found.offset, tag)
     return None
 
 
-def _doubt(head: Head | None, partition: int, offset: int, tag: Tag, table: str | None) -> Doubt | None:
+def _doubt(head: Head | None, *, partition: int, offset: int, tag: Tag, table: str | None) -> Doubt | None:
     if head is None:
         return Doubt.EXPIRED if tag.table == table else Doubt.LOST
     if tag.table != table:
@@ -69,11 +72,11 @@ def _doubt(head: Head | None, partition: int, offset: int, tag: Tag, table: str 
     return Doubt.FORKED if same or offset > position.next_offset else None
 
 
-def next_generation(head: Head | None, group: Mapping[int, GroupOffset | None], *, table: str | None) -> int:
+def next_generation(head: Head | None, group: Mapping[int, GroupOffset | None], *, table: str | None) -> Generation:
     """Beyond the head's and beyond every tag of this table, so that whatever a set back catalog once had is older."""
     tags = [parse_tag(found.metadata) for found in group.values() if found is not None]
     known = [t.generation for t in tags if t is not None and t.table == table]
-    return max([0 if head is None else head.generation, *known]) + 1
+    return following(max([NONE_YET if head is None else head.generation, *known]))
 
 
 def refuse_disagreement(found: Disagreement, *, stream: str, group: str, head: Head | None) -> Refused:

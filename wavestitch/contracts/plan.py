@@ -17,7 +17,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange, Unit
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Generation
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.versioned import Versioned
 
@@ -65,7 +65,7 @@ class Plan:
     units: tuple[Unit, ...]
     positions: dict[int, Position]
     ends: dict[int, Position]
-    generation: int
+    generation: Generation
     base_sequence: int
     base_snapshot: int
     held_snapshot: int | None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.quantities import BEGINNING, EpochMs, Milliseconds, before
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation, Milliseconds, before
 from wavestitch.contracts.versioned import Versioned
 
 HEAD_FORMAT = 1
@@ -64,7 +64,7 @@ class Head:
     """
 
     sequence: int
-    generation: int
+    generation: Generation
     kind: HeadKind
     topic_id: str
     positions: Mapping[int, Position]
@@ -91,7 +91,7 @@ class Head:
         return replace(self, **{**fresh, **changes})
 
     @property
-    def version(self) -> tuple[int, int]:
+    def version(self) -> tuple[Generation, int]:
         return self.generation, self.sequence
 
     def tag(self, table: str) -> Tag:
@@ -147,7 +147,7 @@ class Tag(NamedTuple):
     """What we write into a committed offset's metadata: which table's projection it is, and of which head."""
 
     table: str
-    generation: int
+    generation: Generation
     sequence: int
 
     def encode(self) -> str:
@@ -155,14 +155,14 @@ class Tag(NamedTuple):
         return f"{_TAG_WORD}{_TAG_FORMAT} {self.table} g{self.generation} s{self.sequence}"
 
     @property
-    def version(self) -> tuple[int, int]:
+    def version(self) -> tuple[Generation, int]:
         return self.generation, self.sequence
 
 
 def parse_tag(metadata: str | None) -> Tag | None:
     """Our own tag; None for an empty or foreign one, and for one of another version (see `is_ours`)."""
     found = _TAG.fullmatch(metadata or "")
-    return Tag(found[1], int(found[2]), int(found[3])) if found else None
+    return Tag(found[1], Generation(int(found[2])), int(found[3])) if found else None
 
 
 def is_ours(metadata: str | None) -> bool:

@@ -13,6 +13,7 @@ from wavestitch.contracts.disagreement import find_disagreement
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours, parse_tag
+from wavestitch.contracts.quantities import following
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def reconcile(
         return Reconciliation(None, project, why)
     adopted = head.next(
         kind=HeadKind.ADOPTED,
-        generation=head.generation + 1,
+        generation=following(head.generation),
         positions={**head.positions, **moved},
         note="adopted a reset of the consumer group",
     )

@@ -1,4 +1,4 @@
-"""Numbers that look alike and must not be mixed: lengths and points of time by their unit.
+"""Numbers that look alike and must not be mixed: lengths and points of time by their unit, generations.
 
 A checker of types refuses one where another is wanted; at run time they are whole numbers. Sums lose the type, so a
 point of time is moved by `before` and `after`, and only `milliseconds` and `epoch_ms` change a unit.
@@ -15,6 +15,9 @@ Milliseconds = NewType("Milliseconds", int)
 EpochMs = NewType("EpochMs", int)
 """A point of time: milliseconds since the epoch, UTC, as Kafka and Iceberg say it."""
 BEGINNING = EpochMs(0)
+Generation = NewType("Generation", int)
+"""Of a stream's heads, counted by rewinds; stands beside the number of the head everywhere, and is another one."""
+NONE_YET, FIRST_GENERATION = Generation(0), Generation(1)
 
 
 def milliseconds(length: Seconds) -> Milliseconds:
@@ -32,6 +35,10 @@ def after(at: EpochMs, length: Milliseconds) -> EpochMs:
 def epoch_ms(time_ns: int) -> EpochMs:
     """The millisecond in which a nanosecond since the epoch lies, as of `time.time_ns()` or a file's `st_mtime_ns`."""
     return EpochMs(time_ns // 1_000_000)
+
+
+def following(generation: Generation) -> Generation:
+    return Generation(generation + 1)
 
 
 def elapsed(*, since: EpochMs, until: EpochMs) -> Milliseconds:

@@ -96,7 +96,10 @@ class RawLog:
         found: Any
         while True:
             try:
-                found = self._patient(lambda: self._fetch(partition, offset, most_bytes, last_epoch, until), until)
+                found = self._patient(
+                    lambda: self._fetch(partition, offset, most_bytes=most_bytes, last_epoch=last_epoch, until=until),
+                    until,
+                )
             except Throttled as quota:
                 self._wait_out(quota, until, where)
                 continue
@@ -118,7 +121,7 @@ class RawLog:
         aborted = [AbortedTransaction(t.producer_id, t.first_offset) for t in found.aborted_transactions or ()]
         return Fetched(batches, aborted, found.last_stable_offset)
 
-    def _fetch(self, partition: int, offset: int, most_bytes: int, last_epoch: int, until: float) -> Any:
+    def _fetch(self, partition: int, offset: int, *, most_bytes: int, last_epoch: int, until: float) -> Any:
         part = consumer.FetchRequest.FetchTopic.FetchPartition(
             partition=partition,
             current_leader_epoch=-1,
