@@ -27,10 +27,10 @@ from airflow.sdk import (
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from wavestitch.batch.request import GATES, check_gate, earlier_plan, plan_request
+from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
-from wavestitch.contracts.stages import BATCH
 from wavestitch.contracts.stream import Stream, ingest_dag_id
 from wavestitch.modes import MASK
 from wavestitch.schedule import schedule_problem

@@ -16,7 +16,7 @@ from typing import Any
 from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, get_current_context, task
 
 from wavestitch.contracts.harmless import harmless
-from wavestitch.contracts.maintenance import STAGES
+from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.settings import load_settings, stream_names
 
 _STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in STAGES)

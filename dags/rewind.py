@@ -14,9 +14,10 @@ from airflow.sdk import DAG, Param, get_current_context, result, task
 
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
+from wavestitch.contracts.batch_stages import REWIND
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.plain_text import MAX_SAID, said_by_person
-from wavestitch.contracts.stages import REWIND, explain
+from wavestitch.contracts.stages import explain
 from wavestitch.settings import load_settings, stream_names
 
 _STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in REWIND)

@@ -38,7 +38,7 @@ from wavestitch.contracts.errors import (
     Transient,
     WavestitchError,
 )
-from wavestitch.contracts.maintenance import STAGES
+from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.settings import load_settings, stream_names
 

@@ -23,14 +23,15 @@ from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.console import show_stages
-from wavestitch.contracts import stages
+from wavestitch.contracts import batch_stages as stages
+from wavestitch.contracts.batch_stages import OfPlan
 from wavestitch.contracts.errors import BadInput, GateClosed, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.operations import stages_page
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import HeadKind
-from wavestitch.contracts.stages import DecideOn, Effect, OfPlan, Stage, Undo, Undoing, explain
+from wavestitch.contracts.stages import DecideOn, Effect, Stage, Undo, Undoing, explain, opposites
 from wavestitch.contracts.stream import Stream
 
 T = 1_767_614_400_000
@@ -350,7 +351,7 @@ def test_a_stage_that_is_added_to_the_list_is_in_preview_run_documentation_and_u
     (plan_id,) = world.bench.plans
     assert told == [plan_id]
     assert "| announce | tells somebody | Data Docs | undone by: telling them" in stages_page()
-    assert stages.opposites(committed_stages(world.edges()))[0] == DecideOn(HeldAction.DISCARD, (plan_id,))
+    assert opposites(committed_stages(world.edges()))[0] == DecideOn(HeldAction.DISCARD, (plan_id,))
 
 
 def test_a_stage_that_does_what_it_does_not_name_is_found_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ from tests.domain.observed_effects import Seen, effects, look
 from tests.domain.test_maintain_compaction import Replace
 from wavestitch.batch.landing_facts import closed_gates
 from wavestitch.contracts.compaction import Compacted, compacted_to_json, compaction_job_from_json
-from wavestitch.contracts.maintenance import STAGES, MaintenanceReport
+from wavestitch.contracts.maintenance import MaintenanceReport
+from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.position import GroupOffset, Tag
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason

@@ -15,8 +15,8 @@ from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.cli import app
+from wavestitch.contracts.batch_stages import BATCH, HELD, PLANNING
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.stages import BATCH, HELD, PLANNING
 
 T = 1_767_614_400_000
 LONG = """expectations:

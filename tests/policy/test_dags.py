@@ -14,7 +14,7 @@ import pytest
 
 from tests.stack.airflow_home import ROOT, load_dags, prepare_airflow, write_settings
 from wavestitch.contracts import errors
-from wavestitch.contracts.stages import BATCH
+from wavestitch.contracts.batch_stages import BATCH
 
 prepare_airflow()
 

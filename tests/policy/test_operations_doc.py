@@ -6,9 +6,10 @@ import pytest
 
 from tests.conftest import ROOT
 from wavestitch.batch import carry, walk
-from wavestitch.contracts.maintenance import STAGES
+from wavestitch.contracts.batch_stages import BATCH, HELD, PLANNING, REWIND
+from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.operations import operations, stages_page
-from wavestitch.contracts.stages import BATCH, HELD, PLANNING, REWIND, Effect, Stage
+from wavestitch.contracts.stages import Effect, Stage
 from wavestitch.maintain import stages as maintain
 
 TEXT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from wavestitch.batch.edges import Edges
 from wavestitch.batch.request import Gate
 from wavestitch.batch.results import Finished, Read, Reassembled, Result, Validated
 from wavestitch.batch.steps import step_commit_offsets, step_publish, step_read, step_reassemble, step_validate
-from wavestitch.contracts.stages import CommitOffsets, OfPlan, Publish, ReadUnits, Reassemble, Validate
+from wavestitch.contracts.batch_stages import CommitOffsets, OfPlan, Publish, ReadUnits, Reassemble, Validate
 
 R = TypeVar("R")
 NOTHING_READ = Read((), 0, 0, 0.0)

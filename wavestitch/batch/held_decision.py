@@ -17,13 +17,14 @@ from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
 from wavestitch.batch.results import Finished, Published
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.assembly import ChunkFacts, assemble_waveform
+from wavestitch.contracts.batch_stages import KeepPlan, kinds_of, stages_of
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, check_pick, digest_of, pick_copy, topics_at
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.stages import KeepPlan, Stage, kinds_of, stages_of
+from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
 MOST = 1000

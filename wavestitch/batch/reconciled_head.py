@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from wavestitch.batch.backlog import refuse_overtaken
 from wavestitch.batch.walk import Walk
+from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import PlanKind
@@ -17,7 +18,6 @@ from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Topic
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
 from wavestitch.contracts.protocol import reconcile
 from wavestitch.contracts.quantities import FIRST_GENERATION
-from wavestitch.contracts.stages import CommitHead, ShowHead
 from wavestitch.contracts.stream import Stream
 
 _ADOPT_TRIES = 5

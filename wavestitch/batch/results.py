@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 from wavestitch.batch.plan import NothingToDo
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_stages import stages_of
 from wavestitch.contracts.errors import BadInput, Fenced
 from wavestitch.contracts.held_quota import said_of_places
 from wavestitch.contracts.past_cost import Forecast
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.stages import Stage, Told, explain, stages_of
+from wavestitch.contracts.stages import Stage, Told, explain
 from wavestitch.contracts.versioned import Versioned
 
 R = TypeVar("R")

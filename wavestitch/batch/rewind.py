@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from wavestitch.batch.rebuilt_head import rebuild_head
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
 from wavestitch.batch.walk import Walk
+from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
-from wavestitch.contracts.stages import CommitHead, ShowHead, Stage
+from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
 __all__ = ["TARGETS", "Rewind", "Target", "apply_rewind", "plan_rewind"]

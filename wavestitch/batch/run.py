@@ -17,8 +17,8 @@ from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import Gate
 from wavestitch.batch.results import BatchDone, Finished, OffsetsCommitted, Planned, Published
 from wavestitch.batch.steps import step_plan, step_take_up
+from wavestitch.contracts.batch_stages import FINISHING, kinds_of
 from wavestitch.contracts.plan import PlanKind
-from wavestitch.contracts.stages import FINISHING, kinds_of
 
 __all__ = ["RunOptions", "Silent", "Watcher", "catch_up", "done_to_json", "planned_to_json", "run_batch"]
 

@@ -37,11 +37,12 @@ from wavestitch.batch.results import (
     needed,
 )
 from wavestitch.batch.walk import Walk
+from wavestitch.contracts.batch_stages import KeepPlan, RecordHistory
 from wavestitch.contracts.decision import Evidence
 from wavestitch.contracts.errors import GateClosed, WavestitchError
 from wavestitch.contracts.past_cost import forecast
 from wavestitch.contracts.plan import Plan, PlanKind
-from wavestitch.contracts.stages import KeepPlan, RecordHistory, explain
+from wavestitch.contracts.stages import explain
 from wavestitch.contracts.verdict import Verdict
 from wavestitch.write_once import disk_errors
 

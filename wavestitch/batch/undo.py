@@ -13,9 +13,10 @@ from wavestitch.batch.held_decision import HeldPreview, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.rewind import Rewind, Target, plan_rewind
 from wavestitch.batch.steps import finished
+from wavestitch.contracts.batch_stages import CommitHead, ShowHead, stages_of
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.position import HeadKind
-from wavestitch.contracts.stages import CommitHead, RewindTo, ShowHead, Stage, opposites, stages_of
+from wavestitch.contracts.stages import RewindTo, Stage, opposites
 
 
 def committed_stages(edges: Edges, plan_id: str = "") -> tuple[Stage, ...]:

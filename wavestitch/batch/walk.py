@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wavestitch.batch.commit_offsets import show_head
+from wavestitch.contracts.batch_stages import CommitHead, KeepPlan, RecordHistory, ShowHead
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log, Tables
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.stages import CommitHead, KeepPlan, RecordHistory, ShowHead, Stage
+from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
 

@@ -5,7 +5,8 @@ A batch leaves stages of its planning out that there is no need for; nothing els
 
 from __future__ import annotations
 
-from wavestitch.contracts import maintenance, stages
+from wavestitch.contracts import batch_stages as stages
+from wavestitch.contracts import maintenance_stages
 from wavestitch.contracts.stages import Stage
 
 
@@ -14,7 +15,7 @@ def operations() -> dict[str, tuple[type[Stage], ...]]:
         "**batch** (`run`, Airflow's `ingest_…`)": (*stages.PLANNING, *stages.BATCH),
         "**rewind** (`rewind`)": stages.REWIND,
         "**decision about what is held** (`held`)": (stages.KeepPlan, *stages.HELD),
-        "**maintenance** (`maintain`)": maintenance.STAGES,
+        "**maintenance** (`maintain`)": maintenance_stages.STAGES,
     }
 
 

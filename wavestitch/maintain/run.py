@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import Silent, Watcher
 from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal, Transient, WavestitchError
-from wavestitch.contracts.maintenance import STAGES, ActionReport, MaintenanceReport, StageFailure
+from wavestitch.contracts.maintenance import ActionReport, MaintenanceReport, StageFailure
+from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
 from wavestitch.contracts.stages import Undoing, explain
 from wavestitch.maintain.compaction import compact_locally

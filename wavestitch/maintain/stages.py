@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wavestitch.contracts.maintenance import (
+from wavestitch.contracts.maintenance import ActionReport
+from wavestitch.contracts.maintenance_stages import (
     STAGES,
-    ActionReport,
     ClearDocs,
     ClearLanding,
     ClearLeftovers,
