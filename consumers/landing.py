@@ -103,7 +103,7 @@ class LandingWriter:
     def _flush(self) -> DigestingFile:
         try:
             if self._file is None:
-                self._file = DigestingFile(self._folder)
+                self._file = DigestingFile(self._folder, large=True)
                 self._ipc = pa.ipc.new_file(self._file, LANDING)
             if len(self._pending):
                 batch = self._pending.to_batch()

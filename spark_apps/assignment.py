@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wavestitch.contracts.errors import Altered, BadInput
-from wavestitch.write_once import DigestingFile, write_digested
+from wavestitch.write_once import DigestingFile, read_proven, write_digested
 
 if TYPE_CHECKING:
     # Only for annotations: see `stitch_job`.
@@ -103,8 +103,8 @@ def write_assignment(folder: Path, assemblies: Sequence[Assembly]) -> str:
 def read_assignment(path: Path) -> Assignment:
     """Raises `Altered` where the file is gone or damaged, `BadInput` where its format is not this version's."""
     try:
-        table = pa.ipc.open_file(path.read_bytes()).read_all().combine_chunks()
-    except (FileNotFoundError, pa.ArrowException) as error:
+        table = pa.ipc.open_file(read_proven(path)).read_all().combine_chunks()
+    except pa.ArrowException as error:
         raise Altered(f"assignment {path} cannot be read ({error}); run the step again", file=str(path)) from error
     seen = (table.schema.metadata or {}).get(b"wavestitch.assignment-format")
     if seen != ASSIGNMENT_FORMAT or not table.schema.equals(ASSIGNMENT):

@@ -72,6 +72,7 @@ class _Task:
             output,
             lambda digest: f"{stem}-{digest}.parquet" if self.rows else None,
             lambda staged: self._write_groups(gatherer, staged),
+            large=True,
         )
         return (name, size, digest) if name is not None else (None, 0, "")
 

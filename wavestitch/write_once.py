@@ -1,5 +1,9 @@
 """Write-once files: digested as they are written, durable before they get their name, never replaced (I3, I6).
 
+What says what others are (receipts, jobs, assignments, rows for the gate) is proven by SHA-256: nobody makes another
+file for its name. What is large has a checksum, XXH3-128: proof against accidents. The figures behind that are in
+docs/decisions/0013-what-makes-two-chunks-the-same.md.
+
 Until it is whole a file has a hidden name that nobody reads; then it is linked to its final one, which fails where that
 exists. So a retried, a speculated and a stale writer are all harmless.
 """
@@ -8,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,25 +27,29 @@ from wavestitch.modes import make_folder, open_new
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _BLOCK = 1 << 20
+_DIGITS = 32
+"""Of a digest, in hexadecimal: all of XXH3-128, half of SHA-256."""
 _BEHIND_BYTES = 8 << 20
 """Of a large file, about so much is in memory at a time: what lies behind is handed to the disk and let go."""
 
 
 class DigestingFile:
-    """A file to be in `folder`; `size` in bytes, `hexdigest` XXH3-128 of all of them. What writers of files take; one
-    that writes to a path, because it would hand a file a copy of all it writes, takes `path`, and `follow` is called.
+    """A file to be in `folder`; `size` in bytes, `hexdigest` of all of them: SHA-256, of a `large` file XXH3-128. What
+    writers of files take; one that writes to a path, because it would hand a file a copy of all it writes, takes
+    `path`, and `follow` is called.
 
     A large file leaves the page cache while it grows: whoever reads it next is another process, later, and the memory
     for all of it would be taken from others (and, on a virtual machine, fetched anew from its host).
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, large: bool = False) -> None:
         self.size = 0
+        self._large = large
         self._behind = 0
         self._folder = folder
         self.path = folder / f".{uuid.uuid4().hex}.tmp"
         self.closed = False
-        self._hash = xxhash.xxh3_128()
+        self._hash = _begun(large=large)
         self._fd = open_new(self.path, os.O_RDWR | os.O_EXCL)
         _hold(self._fd)
 
@@ -72,7 +81,7 @@ class DigestingFile:
         return self.size
 
     def hexdigest(self) -> str:
-        return self._hash.hexdigest()
+        return _digits(self._hash)
 
     def _leave_behind(self) -> None:
         if self.size - self._behind >= _BEHIND_BYTES:
@@ -90,7 +99,7 @@ class DigestingFile:
         try:
             os.link(self.path, path)
         except FileExistsError:
-            _compare(path, self.size, self.hexdigest())
+            _compare(path, self.size, self.hexdigest(), large=self._large)
         except OSError as error:
             if error.errno in _NO_LINKS:
                 raise BadInput(
@@ -109,20 +118,29 @@ class DigestingFile:
             self.path.unlink(missing_ok=True)
 
 
-def _compare(path: Path, size: int, digest: str) -> None:
+def _begun(*, large: bool) -> Any:
+    return xxhash.xxh3_128() if large else hashlib.sha256()
+
+
+def _digits(seen: Any) -> str:
+    return str(seen.hexdigest()[:_DIGITS])
+
+
+def _compare(path: Path, size: int, digest: str, *, large: bool) -> None:
     # The name carries the digest, but it may have been altered since.
-    found = digest_file(path)
+    found = digest_file(path, large=large)
     if found != (size, digest):
         raise Altered(
-            f"{path} has {found[0]} bytes and XXH3-128 {found[1]}; written under this name were {size} bytes with "
+            f"{path} has {found[0]} bytes and digest {found[1]}; written under this name were {size} bytes with "
             f"{digest}: move it away and run the step again",
             file=str(path),
         )
 
 
-def digest_file(path: Path) -> tuple[int, str]:
-    """Bytes and XXH3-128 of a file. What was read of a large one leaves the page cache, as it did when written."""
-    seen, size, behind = xxhash.xxh3_128(), 0, 0
+def digest_file(path: Path, *, large: bool = False) -> tuple[int, str]:
+    """Bytes and digest of a file, as `DigestingFile` has it. What was read of a large one leaves the page cache, as it
+    did when written."""
+    seen, size, behind = _begun(large=large), 0, 0
     block = memoryview(bytearray(_BLOCK))
     with path.open("rb", buffering=0) as file:
         while count := file.readinto(block):
@@ -131,7 +149,23 @@ def digest_file(path: Path) -> tuple[int, str]:
             if size - behind >= _BEHIND_BYTES:
                 os.posix_fadvise(file.fileno(), behind, size - behind, os.POSIX_FADV_DONTNEED)
                 behind = size
-    return size, seen.hexdigest()
+    return size, _digits(seen)
+
+
+def digest_bytes(content: bytes) -> str:
+    """The digest of a small file that has this content."""
+    return _digits(hashlib.sha256(content))
+
+
+def read_proven(path: Path) -> bytes:
+    """A small file whose name ends with its digest. Raises `Altered` where it is gone or has other bytes."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise Altered(f"{path} is gone; run its step again", file=str(path)) from None
+    if digest_bytes(content) != path.stem.rpartition("-")[2]:
+        raise Altered(f"{path} is not as it was written; delete it and run its step again", file=str(path))
+    return content
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
@@ -144,7 +178,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def write_digested(
-    folder: Path, name: Callable[[str], str | None], fill: Callable[[DigestingFile], Any]
+    folder: Path, name: Callable[[str], str | None], fill: Callable[[DigestingFile], Any], *, large: bool = False
 ) -> tuple[str | None, int, str]:
     """Let `fill` write a new file, then give it the name that `name` makes of its digest: name, bytes and digest.
 
@@ -152,7 +186,7 @@ def write_digested(
     bytes; `OSError` as the file system gave it.
     """
     make_folder(folder)
-    file = DigestingFile(folder)
+    file = DigestingFile(folder, large=large)
     try:
         fill(file)
         digest = file.hexdigest()

@@ -79,7 +79,7 @@ def stage(folder: Path, name: str, rows: Sequence[dict[str, Any]], *, row_group_
     path = folder / f"{name}.parquet"
     table = pa.Table.from_pylist(list(rows), schema=PUBLISHED)
     pq.write_table(table, path, row_group_size=row_group_size, use_dictionary=["source", "channel", "units"])
-    return StagedFile(str(path), *digest_file(path), len(rows))
+    return StagedFile(str(path), *digest_file(path, large=True), len(rows))
 
 
 def first_head(**changes: Any) -> Head:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import zlib
+from pathlib import Path
 
 import pytest
 import xxhash
@@ -15,6 +16,9 @@ from tests.domain.forging import same_crc, same_crc_and_xxh3
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.contracts.errors import Altered
+from wavestitch.write_once import read_proven, write_digested
 
 CLOCK_MS = 1_767_614_400_000
 META = metadata(CLOCK_MS)
@@ -86,3 +90,20 @@ def test_over_two_batches_a_forged_copy_of_a_held_chunk_is_a_conflict(forge) -> 
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 3)
     assert bench.tables.rows == []
     assert {h.held.reason.value for h in bench.tables.held_rows()[1:]} == {"conflict"}
+
+
+def test_a_file_between_steps_that_was_forged_to_the_same_checksums_is_not_the_one_that_was_written(
+    tmp_path: Path,
+) -> None:
+    forged = forged_crc_and_xxh3()
+    assert xxhash.xxh3_128_digest(forged) == xxhash.xxh3_128_digest(TRUE)
+    folder = WorkFolder(tmp_path, "ecg", "0" * 32)
+    name, _, _ = write_digested(folder.path, lambda digest: f"stitched-0-{digest}.arrow", lambda file: file.write(TRUE))
+    path = folder.intact(str(name), kind="stitched")
+    assert read_proven(path) == TRUE
+    path.chmod(0o600)
+    path.write_bytes(forged)
+    with pytest.raises(Altered, match="not as it was written"):
+        folder.intact(str(name), kind="stitched")
+    with pytest.raises(Altered, match="not as it was written"):
+        read_proven(path)

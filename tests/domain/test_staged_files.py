@@ -89,7 +89,7 @@ def test_rewriting_again_takes_the_file_that_is_there(tmp_path):
     made = Path(first.path).stat()
     assert rewrite_without(Path(staged.path), ["a"], tmp_path) == first
     assert Path(first.path).stat().st_mtime_ns == made.st_mtime_ns
-    assert digest_file(Path(first.path)) == (first.bytes, first.digest)
+    assert digest_file(Path(first.path), large=True) == (first.bytes, first.digest)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted({Path(staged.path).name, Path(first.path).name})
 
 

@@ -158,11 +158,11 @@ def _work() -> WorkFolder:
     landing = Path(tempfile.mkdtemp(prefix="wavestitch-fuzz-"))
     folder = WorkFolder(landing, "x", "0" * 32)
     folder.path.mkdir(parents=True)
-    outside = landing / f"verdict-{_D[:16]}.json"
+    outside = landing / f"verdict-{_D}.json"
     outside.write_text("outside")
     folder.write_digested("verdict", "{}")
-    (folder.path / f"link-{_D[:16]}.json").symlink_to(outside)
-    (folder.path / f"zero-{_D[:16]}.json").symlink_to("/dev/zero")
+    (folder.path / f"link-{_D}.json").symlink_to(outside)
+    (folder.path / f"zero-{_D}.json").symlink_to("/dev/zero")
     (folder.path / f"held-{_D}.arrow").write_bytes(b"damaged")
     return folder
 
@@ -245,14 +245,14 @@ TARGETS = (
         lambda: [
             packed(0, "0" * 32) + f"{n}-{d}".encode()
             for n, d in (
-                ("link", f"{_D[:16]}.json"),
-                ("zero", f"{_D[:16]}.json"),
+                ("link", f"{_D}.json"),
+                ("zero", f"{_D}.json"),
                 ("held", f"{_D}.arrow"),
-                ("../../verdict", f"{_D[:16]}.json"),
-                ("verdict", "44136fa355b3678a.json"),
+                ("../../verdict", f"{_D}.json"),
+                ("verdict", "44136fa355b3678a1146ad16f7e8649e.json"),
             )
         ],
-        ("../", "/dev/zero", "verdict-44136fa355b3678a.json", "\n", "\0"),
+        ("../", "/dev/zero", "verdict-44136fa355b3678a1146ad16f7e8649e.json", "\n", "\0"),
         300,
     ),
     Target("task_outcome", task_outcome, _outcome_seeds, ("result", "error", "facts", "message", *_WORDS), 1000),

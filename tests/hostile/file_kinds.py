@@ -20,6 +20,7 @@ import xxhash
 from consumers.landed_file import besides_payload, open_landing
 from wavestitch.contracts.errors import Altered, BadInput, DataLost, WavestitchError
 from wavestitch.contracts.rows import LANDING
+from wavestitch.write_once import digest_bytes
 
 Json = dict[str, Any]
 
@@ -55,7 +56,7 @@ class Bed:
         self.put(json.dumps(found if changed is None else changed))
 
     def put(self, text: str) -> None:
-        name = f"receipt-u000-{xxhash.xxh3_128_hexdigest(text.encode())}.json"
+        name = f"receipt-u000-{digest_bytes(text.encode())}.json"
         (self.folder / name).write_bytes(text.encode())
         self.receipts[0] = name
 

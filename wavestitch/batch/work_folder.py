@@ -6,7 +6,6 @@ name carries the digest of its content, so that two executions of a step cannot 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import stat
 from contextlib import suppress
@@ -20,12 +19,11 @@ from wavestitch.contracts.plan import Plan, plan_from_json
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import make_folder
-from wavestitch.write_once import digest_file, write_first
+from wavestitch.write_once import digest_bytes, digest_file, write_first
 
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")
-_SHORT = 16
 _MOST_TEXT = 512 << 20
-_DIGESTED = re.compile(r"[a-z][a-z0-9-]*-([0-9a-f]{16}|[0-9a-f]{32})\.(json|arrow)")
+_DIGESTED = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{32}\.(json|arrow)")
 PAYLOAD = ("slice-*.arrow", "held-*.arrow")
 ABANDONED = "abandoned.json"
 
@@ -93,11 +91,10 @@ class WorkFolder:
         path = self.path / name
         try:
             _check_plain(path)
-            said = path.stem.rpartition("-")[2]
-            seen = _short_digest(plain_text(path).encode()) if len(said) == _SHORT else digest_file(path)[1]
+            seen = digest_file(path)[1]
         except FileNotFoundError:
             raise Altered(f"{path} is gone; run its step again", file=str(path)) from None
-        if seen != said:
+        if seen != path.stem.rpartition("-")[2]:
             raise Altered(f"{path} is not as it was written; delete it and run its step again", file=str(path))
         return path
 
@@ -114,7 +111,7 @@ class WorkFolder:
 
     def write_digested(self, stem: str, text: str) -> Path:
         """A write-once file whose name carries its content's digest."""
-        return self.write(f"{stem}-{_short_digest(text.encode())}.json", text)
+        return self.write(f"{stem}-{digest_bytes(text.encode())}.json", text)
 
     def keep(self, row: BatchRow) -> None:
         self.write_digested(f"decision-{row.decision}", row.to_json())
@@ -161,10 +158,6 @@ def _check_plain(path: Path) -> int:
     if not stat.S_ISREG(found.st_mode):
         raise Altered(f"{path} is no plain file; delete it and run its step again", file=str(path))
     return found.st_size
-
-
-def _short_digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:_SHORT]
 
 
 def kept_row(landing: Path, stream: str, decision: str) -> BatchRow | None:

@@ -90,7 +90,7 @@ def stitch_report_from_json(text: str) -> StitchReport:
 
 
 def assign_waveforms(assemblies: Sequence[Assembly], *, task_bytes: int, tasks_at_least: int) -> list[list[Assembly]]:
-    """DeploymentRig waveforms dealt out to tasks; each list is one task and becomes one output file.
+    """Whole waveforms dealt out to tasks; each list is one task and becomes one output file.
 
     A task's waveforms start on one UTC day. Tasks hold about equal bytes, about `task_bytes` at most (one larger
     waveform is a task of its own), and there are about `tasks_at_least` of them where there are as many waveforms.

@@ -37,7 +37,7 @@ def check_staged(path: Path, staged: StagedFile) -> None:
             f"staged file {path} has {size} bytes, {staged.bytes} were written; run the batch's reassemble step again",
             file=str(path),
         )
-    _, digest = digest_file(path)
+    _, digest = digest_file(path, large=True)
     if digest != staged.digest:
         raise Altered(
             f"staged file {path} has digest {digest}, {staged.digest} was written; run the batch's reassemble step "
@@ -67,7 +67,7 @@ def rewrite_without(path: Path, drop_ids: Collection[str], folder: Path) -> Stag
                         rows += kept.num_rows
         if not rows:
             raise BadInput(f"nothing is left of staged file {path} without {len(drop)} waveforms; leave the file out")
-        size, digest = digest_file(scratch)
+        size, digest = digest_file(scratch, large=True)
         target = folder / f"{path.stem}-{digest[:16]}.parquet"
         staged = StagedFile(str(target), size, digest, rows)
         if not place_once(scratch, target):
