@@ -19,7 +19,7 @@ from wavestitch.batch.results import Read, Reassembled, Validated
 from wavestitch.batch.steps import step_publish, step_read, step_reassemble, step_validate
 from wavestitch.contracts.errors import Altered, BadInput, WavestitchError
 
-PLAIN = "report-0123456789abcdef.json"
+PLAIN = "report-0123456789abcdef0123456789abcdef.json"
 NAMES = [
     "/dev/zero",
     "/etc/hostname",
@@ -27,10 +27,10 @@ NAMES = [
     "../" + PLAIN,
     "./" + PLAIN,
     "plan.json",
-    "verdict-0123456789abcdef.json",
-    "report-0123456789ABCDEF.json",
+    "verdict-0123456789abcdef0123456789abcdef.json",
+    "report-0123456789ABCDEF0123456789ABCDEF.json",
     PLAIN + "\n",
-    "report-0123456789abcdef.json/../plan.json",
+    "report-0123456789abcdef0123456789abcdef.json/../plan.json",
     "",
 ]
 
