@@ -14,6 +14,7 @@ from wavestitch.local.loopback_port import LOOPBACK
 # One user for each role, named after it.
 USERS = ("admin", "op", "user", "viewer")
 
+_LOCK_SECONDS = 120
 # Ours, or nobody's: what a person's shell says about another Airflow must not reach this one.
 _FOREIGN_PREFIX = "AIRFLOW_"
 # Where the first is set, every command of Airflow's takes two seconds longer. The others would change what is imported.
@@ -48,6 +49,9 @@ def airflow_environment(
         "PATH": f"{folders.commands}:{folders.environment_bin}:{inherited.get('PATH', '')}",
         "NO_COLOR": "1",
         "AIRFLOW_HOME": str(folders.home),
+        # All of Airflow's processes write to one SQLite file. On a busy machine one of them waits longer than the five
+        # seconds that are allowed by default, and the scheduler dies of it: whatever was queued stays so for ever.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folders.home / 'airflow.db'}?timeout={_LOCK_SECONDS}",
         "AIRFLOW__CORE__DAGS_FOLDER": str(folders.dags),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(folders.plugins),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",

@@ -46,3 +46,8 @@ def test_our_commands_come_first_on_path_and_bytecode_is_kept() -> None:
 
 def test_what_the_starter_gives_wins() -> None:
     assert environment({}, AIRFLOW__CORE__PARALLELISM="2")["AIRFLOW__CORE__PARALLELISM"] == "2"
+
+
+def test_whoever_waits_for_the_database_of_a_busy_machine_waits_for_minutes() -> None:
+    told = environment({"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql://theirs"})
+    assert told["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == "sqlite:////h/airflow.db?timeout=120"
