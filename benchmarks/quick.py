@@ -40,10 +40,17 @@ def main() -> int:
         print(f"nothing was measured: {type(error).__name__}: {error}")
         return 0
     now = headline({"side-by-side": found})["ratios"]
-    then = json.loads(RESULTS.read_text())["ratios"] if RESULTS.exists() else {}
+    committed = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    then = committed.get("ratios", {})
     lines = compare(now, then)
-    print(f"\n{_OPTIONS.mib} MiB, {_OPTIONS.rounds} rounds; committed: {RESULTS.name}")
+    print(
+        f"\n{_OPTIONS.mib} MiB, {_OPTIONS.rounds} rounds; committed: {RESULTS.name}, of {committed.get('mib')} MiB, "
+        "where what does not grow weighs less: to compare two trees, run both"
+    )
     print("\n".join(lines) if lines else f"{RESULTS.name} has none of these ratios; `make bench` writes it")
+    for name, value in now.items():
+        if value is not None and not then.get(name):
+            print(f"{name:44}{value:9.2f}  not committed yet")
     for layout in _OPTIONS.layouts:
         for name, why in found[layout].get("failed", {}).items():
             print(f"failed: {layout}, {name}: {why}")
