@@ -75,6 +75,7 @@ def rewind() -> dict[str, Any]:
         "generation": found.head.generation,
         "moves": {str(p): list(move) for p, move in found.moves.items()},
         "skipped": [list(r) for r in found.skipped],
+        "stages": [f"{told.stage}: {told.does}" for told in explain(found.stages)],
     }
 
 

@@ -43,6 +43,7 @@ def run_batch(edges: Edges, options: RunOptions, *, watcher: Watcher) -> BatchDo
         return planned
     options.after_step("plan")
     if isinstance(planned, Planned):
+        watcher.say(f"plan {planned.plan_id[:16]}: {planned.records} offsets in {len(planned.units)} units")
         for said in (*(f"{told.stage}: {told.does}" for told in planned.stages), *planned.remarks):
             watcher.say(said)
     done = carry_through(

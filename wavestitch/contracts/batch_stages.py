@@ -98,9 +98,6 @@ class KeepPlan(OfPlan):
     effects = frozenset({Effect.FOLDER})
     undo = Undo(Undoing.NOT_NEEDED, "`abandon` gives a plan up; its folder goes with maintenance")
 
-    def shows(self) -> str:
-        return f"keeps plan {self.plan.plan_id[:16]} in a folder of its own"
-
 
 class ReadUnits(OfPlan):
     name = "read"
