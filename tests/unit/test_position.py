@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -48,6 +49,12 @@ def test_a_head_survives_the_snapshot_summary() -> None:
 
 def test_a_snapshot_without_our_keys_is_no_head() -> None:
     assert head_from_properties({"added-records": "3"}, 42) is None
+
+
+def test_held_rows_of_a_newer_wavestitch_are_refused_with_a_sentence() -> None:
+    newer = replace(HEAD, held=replace(HEAD.held, format=2))
+    with pytest.raises(NewerFormat, match=r"what the head in snapshot 42 holds was written by a newer Wavestitch"):
+        head_from_properties(newer.to_properties(), 42)
 
 
 def test_a_newer_head_is_refused_with_a_sentence() -> None:

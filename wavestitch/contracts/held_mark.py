@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.reasons import OF_RECORDS
 
+HELD_FORMAT = 1
+"""Of held rows: their columns and what may stand in them. Whoever changes that counts it up and reads both."""
 JUNK = frozenset(r.value for r in OF_RECORDS)
 """Why records are held that are no chunks."""
 
@@ -31,7 +33,7 @@ class HeldFile(NamedTuple):
 class HeldMark:
     """`snapshot_id`: of the held table. `rows`, `bytes` and `digest`: of its live data files. `counts`: how many chunks
     are held, by reason; rows that were released or superseded are not among them, though the files still have them.
-    `junk_bytes`: of these files, those of records that are no chunks."""
+    `junk_bytes`: of these files, those of records that are no chunks. `format`: the newest of any of these rows."""
 
     snapshot_id: int
     rows: int
@@ -39,6 +41,7 @@ class HeldMark:
     digest: str
     counts: Mapping[str, int] = field(default_factory=dict)
     junk_bytes: int = 0
+    format: int = HELD_FORMAT
 
     @property
     def chunks(self) -> int:
@@ -64,7 +67,7 @@ def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, in
 
 def check_mark(mark: HeldMark, files: Iterable[HeldFile], *, table: str) -> None:
     """Raises `Altered` unless these are the files that the head vouches for."""
-    found = mark_of(mark.snapshot_id, files, mark.counts)
+    found = replace(mark_of(mark.snapshot_id, files, mark.counts), format=mark.format)
     if found != mark:
         raise Altered(
             f"snapshot {mark.snapshot_id} of table {table} has {found.rows} rows in {found.bytes} bytes (digest "

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.held_mark import HELD_FORMAT, HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation, Milliseconds, before
-from wavestitch.contracts.versioned import Versioned
+from wavestitch.contracts.versioned import Versioned, check_format
 
 HEAD_FORMAT = 1
 _PREFIX = "wavestitch."
@@ -132,7 +132,11 @@ def head_from_properties(
         return None
     content = {k: v if k in _TEXTS else _plain(v) for k, v in ours.items() if k not in _ICEBERGS}
     about = {"snapshot_id": snapshot_id, "committed_ms": committed_ms}
-    return HEADS.of({**content, **about}, what=f"the head in snapshot {snapshot_id}")
+    head = HEADS.of({**content, **about}, what=f"the head in snapshot {snapshot_id}")
+    if head.held is not None:
+        what = f"what the head in snapshot {snapshot_id} holds"
+        check_format(head.held.format, known=HELD_FORMAT, what=what, way_out=HEADS.way_out)
+    return head
 
 
 def _plain(text: str) -> Any:

@@ -89,15 +89,7 @@ class Versioned(Generic[R]):
         if not isinstance(found, dict):
             raise BadInput(f"{what} is no JSON object; {self.way_out}")
         fields = dict(found)
-        seen = fields.pop("format", None)
-        if not isinstance(seen, int) or isinstance(seen, bool) or seen < 1:
-            raise BadInput(f"{what} has format {ascii(seen)[:_SHOWN]}, which is none; {self.way_out}")
-        if seen > self.format:
-            raise NewerFormat(
-                f"{what} was written by a newer Wavestitch (format {ascii(seen)[:_SHOWN]}; this version reads up to "
-                f"{self.format}); use that version, or {self.way_out}",
-                format=seen if seen < 1 << 31 else -1,
-            )
+        seen = check_format(fields.pop("format", None), known=self.format, what=what, way_out=self.way_out)
         for older in range(seen, self.format):
             if older not in self.upgrades:
                 raise BadInput(
@@ -117,6 +109,19 @@ class Versioned(Generic[R]):
         # In a tuple, since a dataclass of the standard library takes no settings of its own, but those around it.
         config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
         return TypeAdapter(tuple[self.kind], config=config)  # type: ignore[name-defined]
+
+
+def check_format(seen: object, *, known: int, what: str, way_out: str) -> int:
+    """The format that a record, or a set of rows, says it has. Refused is one that is none, and a newer one."""
+    if not isinstance(seen, int) or isinstance(seen, bool) or seen < 1:
+        raise BadInput(f"{what} has format {ascii(seen)[:_SHOWN]}, which is none; {way_out}")
+    if seen > known:
+        raise NewerFormat(
+            f"{what} was written by a newer Wavestitch (format {ascii(seen)[:_SHOWN]}; this version reads up to "
+            f"{known}); use that version, or {way_out}",
+            format=seen if seen < 1 << 31 else -1,
+        )
+    return seen
 
 
 def _unsaid(given: Any, meant: Any) -> str | None:
