@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.builders.recordings import cut, recordings
+from tests.builders.records import letter
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, make_deployment_rig
 from wavestitch.batch.stream_state import load_state
-from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.reasons import Reason
 from wavestitch.local.broker import Broker
 
@@ -23,20 +23,17 @@ VALUE = b"\1\0" * 50
 
 def headers(**changes: bytes | None) -> list[tuple[str, bytes]]:
     """The headers of a valid chunk of `poison`, with some replaced (`ws_seq=b"9"`) or left out (None)."""
-    found = dict(encode_headers(waveform_id="poison", seq=0, count=2, meta=json.dumps(META), value=VALUE, digest=None))
+    found = dict(letter("poison", 0, VALUE, meta=json.dumps(META).encode(), count=2).headers)
     for name, value in changes.items():
-        found[name.replace("_", "-")] = value  # type: ignore[assignment]
+        found[name.replace("_", "-")] = value
     return [(k, v) for k, v in found.items() if v is not None]
 
 
 def sealed(waveform_id: str, *, value: bytes = VALUE, seq: int = 0, count: int | None = 1, **meta: object) -> dict:  # type: ignore[type-arg]
     """A record that proves itself, whatever its metadata say."""
     text = json.dumps({**META, "sample_count": len(value) // 2, **meta})
-    return {
-        "key": waveform_id.encode(),
-        "value": value,
-        "headers": encode_headers(waveform_id=waveform_id, seq=seq, count=count, meta=text, value=value, digest=None),
-    }
+    one = letter(waveform_id, seq, value, meta=text.encode(), count=count)
+    return {**one._asdict(), "headers": list(one.headers)}
 
 
 def poison(**record: object) -> dict:  # type: ignore[type-arg]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.records import letter, metadata
+from tests.builders.records import metadata
+from tests.builders.sending import send_chunk
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
 from wavestitch.batch.plan import PlanRequest
@@ -35,8 +36,9 @@ class World:
 
     def send(self, partition: int, wid: str, values: tuple[bytes, ...], *seqs: int) -> None:
         for seq in seqs or range(len(values)):
-            one = letter(wid, seq, values[seq], meta=META, count=len(values))
-            self.bench.log.append(partition, T, one.key, one.headers, one.value)
+            send_chunk(
+                self.bench.log, wid, seq, values[seq], at_ms=T, meta=META, count=len(values), partition=partition
+            )
 
     def ingest(self) -> Any:
         self.now_ms += 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.records import letter, metadata
+from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.memory_log import MemoryLog
@@ -44,8 +44,7 @@ def bench() -> Bench:
 
 
 def send(bench: Bench, waveform_id: str, partition: int = 0) -> None:
-    one = letter(waveform_id, 0, b"\1\0", meta=metadata(START_MS), count=1)
-    bench.log.append(partition, START_MS, one.key, one.headers, one.value)
+    send_chunk(bench.log, waveform_id, at_ms=START_MS, partition=partition)
 
 
 def ingest(bench: Bench, request: PlanRequest | None = None, stream: Stream = STREAM) -> Any:

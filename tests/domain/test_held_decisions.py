@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders.records import letter, metadata
+from tests.builders.records import metadata
+from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.guarantees import Balanced, Fenced, NoDuplicates, NoInvention, NoLoss
 from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
@@ -44,8 +45,7 @@ class World:
         self.guarantees = (NoLoss(), NoDuplicates(), NoInvention(), Fenced(), Balanced())
 
     def send(self, wid: str, seq: int, value: bytes, *, count: int = 2, at: int = T, meta: bytes | None = None) -> None:
-        one = letter(wid, seq, value, meta=meta or metadata(T), count=count)
-        self.bench.log.append(0, at, one.key, one.headers, one.value)
+        send_chunk(self.bench.log, wid, seq, value, at_ms=at, start_ms=T, count=count, meta=meta)
 
     def ingest(self, **how: Any) -> Any:
         self.now_ms += 1

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.builders.records import letter, metadata
+from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog
@@ -38,8 +38,7 @@ def bench() -> Bench:
 
 
 def send(bench: Bench, waveform_id: str, seq: int) -> None:
-    one = letter(waveform_id, seq, bytes([ord(waveform_id[0]), seq]), meta=metadata(START_MS), count=2)
-    bench.log.append(0, START_MS, one.key, one.headers, one.value)
+    send_chunk(bench.log, waveform_id, seq, bytes([ord(waveform_id[0]), seq]), at_ms=START_MS, count=2)
 
 
 def ingest(bench: Bench) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders.records import letter, metadata
+from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog, Visibility
@@ -38,8 +38,7 @@ def make_bench(partitions: int = 3) -> Bench:
 def send(bench: Bench, partition: int, count: int) -> None:
     for _ in range(count):
         name = f"w{partition}-{bench.log.partitions[partition].end}"
-        one = letter(name, 0, b"\1\0", meta=metadata(START_MS), count=1)
-        bench.log.append(partition, START_MS, one.key, one.headers, one.value)
+        send_chunk(bench.log, name, at_ms=START_MS, partition=partition)
 
 
 def ingest(bench: Bench, request: PlanRequest | None = None, stream: Stream = STREAM) -> object:
@@ -118,8 +117,7 @@ def test_until_an_offset_that_is_behind_or_not_there_is_refused(until: int) -> N
 
 def test_until_where_the_stream_stands_is_nothing_to_do_even_before_an_open_transaction() -> None:
     bench = make_bench(1)
-    one = letter("t", 0, b"\1\0", meta=metadata(START_MS), count=1)
-    bench.log.append(0, START_MS, one.key, one.headers, one.value, Visibility.OPEN)
+    send_chunk(bench.log, "t", at_ms=START_MS, seen=Visibility.OPEN)
     found = ingest(bench, PlanRequest(until={0: 20}))
     assert isinstance(found, NothingToDo)
     assert "what was named" in found.why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.records import letter, metadata
+from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, run_batch
 from tests.memory.memory_log import MemoryLog, Visibility
@@ -20,8 +20,7 @@ MINUTE = 60_000
 def send(
     bench: Bench, waveform_id: str, *, at_ms: int = 0, start_ms: int = 0, seen: Visibility = Visibility.COMMITTED
 ) -> None:
-    one = letter(waveform_id, 0, b"\1\0", meta=metadata(START_MS + start_ms), count=1)
-    bench.log.append(0, START_MS + at_ms, one.key, one.headers, one.value, seen)
+    send_chunk(bench.log, waveform_id, at_ms=START_MS + at_ms, start_ms=START_MS + start_ms, seen=seen)
 
 
 def published(bench: Bench) -> set[str]:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.builders.records import letter, metadata
+from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.memory.batch import Bench, Carrying, run_batch
 from tests.memory.memory_log import MemoryLog
@@ -36,8 +36,7 @@ def stream(size: int = LIMIT, records: int = 1_000_000) -> Stream:
 def bench() -> Bench:
     made = Bench(MemoryLog("waves", 1))
     for n in range(40):
-        one = letter(f"w{n}", 0, b"\1\0" * 100, meta=metadata(MS), count=1)
-        made.log.append(0, MS, one.key, one.headers, one.value)
+        send_chunk(made.log, f"w{n}", 0, b"\1\0" * 100, at_ms=MS)
     return made
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.records import letter, metadata
+from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.memory.memory_log import MemoryLog, stored_size
 from tests.memory.memory_tables import MemoryFiles, MemoryTables
@@ -118,8 +118,7 @@ def planned(log: MemoryLog, tables: MemoryTables, *, stops: list[ReaderStop] | N
 def filled(count: int, size: int) -> MemoryLog:
     log = MemoryLog("waves", 1)
     for n in range(count):
-        one = letter(f"w{n}", 0, b"\1\0" * (size // 2), meta=metadata(START_MS), count=1)
-        log.append(0, START_MS, one.key, one.headers, one.value)
+        send_chunk(log, f"w{n}", 0, b"\1\0" * (size // 2), at_ms=START_MS)
     return log
 
 

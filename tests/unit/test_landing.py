@@ -25,8 +25,9 @@ import xxhash
 from consumers.landed_file import open_landing, read_index
 from consumers.landing import LandingWriter
 from consumers.pending_rows import BATCH_BYTES
+from tests.builders.records import letter
 from wavestitch.batch.reassemble import index_facts
-from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
+from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.errors import Altered, Terminal, Transient
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.landed_payload import check_payloads, take_proven
@@ -43,8 +44,8 @@ META = (
 
 
 def chunk(seq: int, value: bytes, *, count: int | None = None, digest: str | None = None) -> Chunk:
-    headers = encode_headers(waveform_id="w", seq=seq, count=count, meta=META, value=value, digest=digest)
-    found = parse_chunk(b"w", headers, value)
+    one = letter("w", seq, value, meta=META.encode(), count=count, digest=digest)
+    found = parse_chunk(one.key, one.headers, value)
     assert isinstance(found, Chunk)
     return found
 
