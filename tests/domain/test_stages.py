@@ -307,6 +307,12 @@ class TestUndo:
         with pytest.raises(BadInput, match="wavestitch abandon ecg"):
             world.undo(found.plan_id)
 
+    def test_what_was_cleaned_away_is_said_so_with_the_way_to_do_it_by_hand(self, world: World) -> None:
+        world.send("w", ONE, TWO).ingest()
+        world.bench.plans.clear()
+        with pytest.raises(BadInput, match=r"not known any more; `wavestitch rewind ecg --to previous`"):
+            world.undo()
+
     def test_the_first_head_has_nothing_before_it(self, world: World) -> None:
         with pytest.raises(Refused, match="no head yet"):
             world.undo()

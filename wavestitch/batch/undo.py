@@ -27,19 +27,29 @@ def committed_stages(edges: Edges, plan_id: str = "") -> tuple[Stage, ...]:
                 f"batch {plan_id[:16]} of stream {edges.name} is not committed, so there is nothing to undo; "
                 f"`wavestitch abandon {edges.name} --plan {plan_id} --why …` gives it up"
             )
-        return stages_of(edges.plan(plan_id))
+        return _stages_of_plan(edges, plan_id)
     heads = edges.tables.heads()
     if not heads:
         raise Refused(f"stream {edges.name} has no head yet: there is nothing to undo")
     head = heads[0]
     if head.plan_id:
-        return stages_of(edges.plan(head.plan_id))
+        return _stages_of_plan(edges, head.plan_id)
     if head.kind is HeadKind.MAINTENANCE:
         raise Refused(
             f"the newest head of stream {edges.name} is maintenance's ({head.note}), which cannot be undone; name the "
             "batch that is meant with --plan"
         )
     return CommitHead(heads[1] if len(heads) > 1 else None, head), ShowHead(head, {})
+
+
+def _stages_of_plan(edges: Edges, plan_id: str) -> tuple[Stage, ...]:
+    try:
+        return stages_of(edges.plan(plan_id))
+    except BadInput as gone:
+        raise BadInput(
+            f"{gone.message}. What it did is not known any more; `wavestitch rewind {edges.name} --to previous` (or to "
+            f"an offset or a time) moves the positions, `wavestitch held {edges.name} restore` takes a discard back"
+        ) from None
 
 
 def plan_undo(edges: Edges, stages: Sequence[Stage], *, who: str, why: str) -> Rewind | HeldPreview:
