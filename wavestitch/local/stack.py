@@ -27,9 +27,15 @@ from wavestitch.local.java import find_java
 from wavestitch.modes import OWN_FOLDER, make_folder
 
 Say = Callable[[str], None]
+
+
+def state_folder(root: Path, *, started_in: Path) -> Path:
+    """In a checkout beside it; of an installed package, whose folder is Python's own, where it is started."""
+    return (root if (root / "pyproject.toml").exists() else started_in) / ".wavestitch"
+
+
 ROOT = Path(__file__).resolve().parents[2]
-# In a checkout beside it; of an installed package, whose folder is Python's own, where it is started.
-STATE = (ROOT if (ROOT / "pyproject.toml").exists() else Path.cwd()) / ".wavestitch"
+STATE = state_folder(ROOT, started_in=Path.cwd())
 CACHE = STATE / "cache"
 CONFIG = "wavestitch.toml"
 TOPIC_PARTITIONS = 3
