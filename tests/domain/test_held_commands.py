@@ -1,0 +1,221 @@
+"""`wavestitch held …` through the command line itself, over real tables: no Kafka is asked, and none is there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.builders.records import Letter, letter, metadata
+from tests.builders.table_rows import TOPIC_ID, held_row, stage_held
+from tests.domain.maintenance_rig import Rig
+from tests.memory.batch import facts_of
+from tests.memory.memory_log import Record
+from wavestitch.batch import held_decision
+from wavestitch.cli import main
+from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.rows import LANDING
+from wavestitch.tables.read_waveforms import read_waveforms
+
+T = EpochMs(1_767_614_400_000)
+ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
+HELD: list[tuple[str, int, bytes, Reason]] = [
+    ("conflicting", 0, ONE, Reason.CONFLICT),
+    ("conflicting", 1, TWO, Reason.CONFLICT),
+    ("conflicting", 1, OTHER, Reason.CONFLICT),
+    ("half", 0, ONE, Reason.OPEN),
+    ("parked", 0, ONE, Reason.PARKED),
+    ("parked", 1, TWO, Reason.PARKED),
+]
+
+
+class Shell:
+    """The command line, in this process. `said`: what the last command printed; `code`: its exit code."""
+
+    def __init__(self, rig: Rig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.rig, self.tables = rig, rig.tables
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+        self.said, self.code = "", 0
+
+    def __call__(self, *words: str) -> str:
+        self._monkeypatch.setattr(sys, "argv", ["wavestitch", "held", "ecg", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        self.code = int(ended.value.code or 0)
+        out, err = self._capsys.readouterr()
+        self.said = " ".join((out + err).split())
+        return self.said
+
+    def refused(self, *words: str) -> str:
+        self(*words)
+        assert self.code != 0, self.said
+        return self.said
+
+    def shown(self, *words: str) -> Any:
+        self(*words, "--json")
+        assert self.code == 0, self.said
+        return json.loads(self.said)
+
+    def states(self) -> dict[str, list[str]]:
+        return {w["waveform_id"]: w["states"] for w in self.shown()["waveforms"]}
+
+    def published(self) -> dict[str, bytes]:
+        rows = read_waveforms(self.tables, columns=["waveform_id", "samples"]).to_pylist()
+        return {r["waveform_id"]: r["samples"] for r in rows}
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    rig = Rig(tmp_path)
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+    monkeypatch.setenv("COLUMNS", "400")
+    base = rig.publish()
+    letters = [letter(i, seq, value, meta=metadata(T), count=2) for i, seq, value, _ in HELD]
+    landing = land(tmp_path / "l.arrow", letters)
+    rows = []
+    for n, (one, (_, _, _, reason)) in enumerate(zip(letters, HELD, strict=True)):
+        chunk = facts_of(record(n, one), 0, n)._replace(carried=True, topic_id=TOPIC_ID)
+        rows.append(held_row(chunk, landing=landing, row=n, reason=reason, decision="dh", sequence=base.sequence + 1))
+    mark = stage_held(rig.tables, base, rows)
+    rig.record(rig.tables.commit(base, base.next(held=mark, decision="dh", watermark_ms=T), []))
+    rig.tables.settle_held()
+    return Shell(rig, monkeypatch, capsys)
+
+
+def record(n: int, one: Letter) -> Record:
+    return Record(TOPIC_ID, 0, n, T + n, *one)
+
+
+def land(path: Path, letters: list[Letter]) -> Path:
+    """A landing file of valid chunks."""
+    rows = [
+        {**facts_of(record(n, one), 0, n)._asdict(), "payload": one.value, "meta_row": n}
+        for n, one in enumerate(letters)
+    ]
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, LANDING) as writer:
+        writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=LANDING))
+    return path
+
+
+class TestLooking:
+    def test_the_list_counts_chunks_and_names_waveforms(self, shell: Shell) -> None:
+        said = shell()
+        assert "held chunks: 3 conflict, 1 open, 2 parked" in said
+        assert all(i in said for i in ("conflicting", "half", "parked"))
+
+    def test_a_page_ends_with_the_command_for_the_next(self, shell: Shell) -> None:
+        assert "there are more: wavestitch held ecg --after conflicting" in shell("--most", "1")
+        assert shell.shown("list", "--after", "conflicting", "--most", "1")["after"] == "half"
+
+    @pytest.mark.parametrize(
+        ("words", "found"),
+        [
+            (["--reason", "parked"], ["parked"]),
+            (["--reason", "parked", "--reason", "open"], ["half", "parked"]),
+            (["--source", "nobody"], []),
+            (["--until", "2026-01-05T12:00:00Z"], []),
+            (["--since", "2026-01-05T12:00:00Z"], ["conflicting", "half", "parked"]),
+        ],
+    )
+    def test_options_say_which_are_meant(self, shell: Shell, words: list[str], found: list[str]) -> None:
+        assert [w["waveform_id"] for w in shell.shown("list", *words)["waveforms"]] == found
+
+    def test_one_waveform_is_shown_chunk_by_chunk_with_what_is_missing(self, shell: Shell) -> None:
+        said = shell("show", "half")
+        assert "half: 1 chunks, 2 bytes" in said
+        assert "chunk 0 of 2 at 0:3, 2 bytes, 2026-01-05T12:00:00.003000+00:00" in said
+        assert "1 of 2 chunks here; missing: 1" in said
+        (one,) = shell.shown("show", "conflicting")
+        assert [(c["seq"], c["offset"], c["held_for"]) for c in one["held"]] == [
+            (0, 0, "conflict"),
+            (1, 1, "conflict"),
+            (1, 2, "conflict"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            (["show"], "which waveform? `wavestitch held ecg show ID`"),
+            (["show", "nobody"], "nothing of 'nobody' is held"),
+            (["dismiss", "half"], "nothing is done by 'dismiss'; there are list, show"),
+            (["list", "--reason", "corrupt"], "--reason 'corrupt' is none of a waveform"),
+            (["list", "--since", "yesterday"], "yesterday"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused_with_what_would(self, shell: Shell, words: list[str], says: str) -> None:
+        assert says in shell.refused(*words)
+
+
+class TestDeciding:
+    def test_without_apply_it_is_a_preview_and_nothing_is_changed(self, shell: Shell) -> None:
+        before = shell.tables.head()
+        said = shell("discard", "conflicting", "half", "--why", "a test")
+        assert "discard: 2 waveforms, 4 chunks (3 conflict, 1 open), 8 bytes" in said
+        assert "nothing was changed; do it with --apply" in said
+        assert shell.tables.head() == before
+
+    def test_discard_and_its_opposite_are_carried_through_and_recorded(self, shell: Shell) -> None:
+        before = shell.states()
+        shell("discard", "half", "--why", "sent by mistake", "--apply")
+        assert shell.code == 0, shell.said
+        assert shell.states() == before | {"half": ["discarded"]}
+        head = shell.tables.head()
+        assert head is not None
+        assert (head.kind, head.note.endswith(": sent by mistake")) == ("held", True)
+        assert shell.tables.batches()[0].note == head.note
+        assert "is discarded; restore it first" in shell.refused("redrive", "half", "--why", "again")
+        shell("restore", "half", "--why", "it was right", "--apply")
+        assert shell.states() == before
+
+    def test_a_redrive_of_what_is_not_whole_leaves_it_held(self, shell: Shell) -> None:
+        before = shell.states()
+        assert "done: head 3, 0 waveforms published" in shell("redrive", "half", "--why", "to see", "--apply")
+        assert shell.states() == before
+
+    def test_a_decision_takes_so_many_unless_all_are_meant(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(held_decision, "MOST", 2)
+        said = shell("discard", "--why", "a clean table", "--apply")
+        assert "there are more than one decision takes; say --all" in said
+        assert list(shell.states().values()) == [["discarded"], ["discarded"], ["parked"]]
+        shell("discard", "--why", "a clean table", "--all", "--apply")
+        assert list(shell.states().values()) == [["discarded"]] * 3
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            (["discard", "half"], "say why this is decided (--why …)"),
+            (["discard", "half", "--why", "x", "--copy", "first"], "nothing else does"),
+            (["pick", "conflicting", "--why", "x"], "which copy is right?"),
+            (["pick", "conflicting", "--why", "x", "--copy", "left"], "allowed are first, last"),
+            (["pick", "conflicting", "--why", "x", "--copy", "0:9"], "has no chunk at 0:9"),
+            (["pick", "parked", "--why", "x", "--copy", "first"], "is no conflict"),
+            (["accept", "conflicting", "--why", "x"], "is conflict, which nobody can accept"),
+            (["accept", "half", "--why", "x"], "is open, which nobody can accept"),
+            (["restore", "parked", "--why", "x"], "is not discarded"),
+            (["discard", "nobody", "--why", "x"], "nothing that is held and meant can be changed by discard"),
+        ],
+    )
+    def test_what_cannot_be_decided_is_refused_and_nothing_changes(
+        self, shell: Shell, words: list[str], says: str
+    ) -> None:
+        before = shell.tables.head()
+        assert says in shell.refused(*words, "--apply")
+        assert shell.tables.head() == before
+
+    def test_an_error_is_json_where_json_is_wanted(self, shell: Shell) -> None:
+        shell("discard", "half", "--json")
+        assert '"error": "BadInput"' in shell.said
+
+    def test_what_is_redriven_and_picked_is_published_from_the_table(self, shell: Shell) -> None:
+        """By Spark, as every batch."""
+        said = shell("redrive", "parked", "--why", "the gate was wrong", "--apply")
+        assert "done: head 3, 1 waveforms published" in said, said
+        said = shell("pick", "conflicting", "--copy", "last", "--why", "the second is right", "--apply")
+        assert "done: head 4, 1 waveforms published" in said, said
+        assert shell.published() == {"parked": ONE + TWO, "conflicting": ONE + OTHER}
+        assert shell.states() == {"conflicting": ["discarded"], "half": ["open"]}
