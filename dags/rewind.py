@@ -64,8 +64,9 @@ def rewind() -> dict[str, Any]:
     for told in explain(found.stages):
         log.info("%s: %s", told.stage, told.does)
     if params["apply"]:
-        apply_rewind(stream, found, accept_skip=params["accept_skip"], log=deployment.log, tables=tables)
-    for remark in found.remarks:
+        accepted = {name: params[name] for name in ("accept_skip", "accept_missing")}
+        apply_rewind(stream, found, **accepted, log=deployment.log, tables=tables)
+    for remark in (*(f"missing: {m.said}" for m in found.missing), *found.remarks):
         log.info(remark)
     if found.settles:
         log.info("settles: %s", found.settles)
@@ -76,6 +77,7 @@ def rewind() -> dict[str, Any]:
         "moves": {str(p): list(move) for p, move in found.moves.items()},
         "skipped": [list(r) for r in found.skipped],
         "stages": [f"{told.stage}: {told.does}" for told in explain(found.stages)],
+        "missing": [m.what for m in found.missing],
     }
 
 
@@ -124,6 +126,13 @@ with DAG(
             type="boolean",
             title="Accept skip",
             description="Accept that the skipped offsets, which the dry run lists, are never read.",
+            section="Do it",
+        ),
+        "accept_missing": Param(
+            False,
+            type="boolean",
+            title="Accept missing",
+            description="Accept that the rows that somebody took out of the tables, which the dry run lists, are gone.",
             section="Do it",
         ),
         "why": Param(

@@ -6,7 +6,7 @@ the records that were produced, the heads, the tables' rows and the group. Tests
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,8 @@ FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "repo
 
 @dataclass(frozen=True)
 class HeldRow:
-    """A row of the held table. `valid`: the record is a chunk. `stored`: it has the payload, or an earlier row does."""
+    """A row of the held table. `valid`: the record is a chunk. `stored`: it has the payload, or an earlier row does.
+    `says`: of the whole, its count and digest."""
 
     coordinate: Coordinate
     id: str | None
@@ -32,11 +33,12 @@ class HeldRow:
     sequence: int
     payload: bytes | None
     stored: bool = True
+    says: tuple[int | None, str | None] = (None, None)
 
     @property
     def key(self) -> tuple[Any, ...]:
         """The place, and what lay there: a place that was used again has two."""
-        return self.coordinate, self.id, self.piece
+        return self.coordinate, self.id, self.piece, self.says
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ def furthest(heads: Iterable[Any], topic_id: str) -> dict[int, int]:
 
 
 class NoLoss:
-    """I1: each chunk that a head has passed is published, a repeat of what is, or held with its payload.
+    """I1: each chunk that a head has passed is published, a repeat of what is, or held with its payload; and what it
+    says of the whole is known as long as its waveform is held.
 
     What is no chunk is held, too: with its payload, until the stream keeps no more of them, then by what it was.
     """
@@ -108,6 +111,10 @@ class NoLoss:
             held_at.setdefault(r.coordinate, []).append(r)
         kept = {(r.id, *r.piece) for r in counted if r.valid}
         kept |= {(w.id, seq, length, piece) for w in sight.published for seq, (_, length, piece) in enumerate(w.chunks)}
+        published = {w.id for w in sight.published}
+        said: dict[str | None, set[object]] = defaultdict(set)
+        for r in counted:
+            said[r.id].update(r.says)
         gone = GivenUp(sight.heads)
         junk = sum(r.piece[1] for r in counted if not r.valid)
         far = {t: furthest(sight.heads, t) for t in {h.topic_id for h in sight.heads}}
@@ -129,6 +136,11 @@ class NoLoss:
             if piece.same not in kept:
                 raise AssertionError(
                     f"I1: chunk {piece.id}/{piece.seq} at {record.coordinate} is neither published nor held"
+                )
+            if piece.id not in published:
+                unsaid = {piece.count, piece.digest} - {None} - said[piece.id]
+                assert not unsaid, (
+                    f"I1: nothing that is held of {piece.id} says {unsaid}, as {record.coordinate} says of the whole"
                 )
 
 

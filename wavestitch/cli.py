@@ -240,6 +240,12 @@ def rewind(
     partitions: Partitions = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a dry run")] = False,
     accept_skip: Annotated[bool, typer.Option(help="Accept by name that the shown offsets are never read")] = False,
+    accept_missing: Annotated[
+        bool, typer.Option(help="Accept by name that the shown rows, which somebody took out of the tables, are gone")
+    ] = False,
+    held_snapshot: Annotated[
+        int | None, typer.Option("--held", help="rebuilt, start-over: this snapshot of the held table has what is held")
+    ] = None,
     why: Annotated[str, typer.Option(help="Recorded with the rewind")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -255,9 +261,17 @@ def rewind(
         tables=tables,
         who=getpass.getuser(),
         why=why,
+        held=held_snapshot,
     )
     if apply:
-        apply_rewind(definition, found, accept_skip=accept_skip, log=deployment.log, tables=tables)
+        apply_rewind(
+            definition,
+            found,
+            accept_skip=accept_skip,
+            accept_missing=accept_missing,
+            log=deployment.log,
+            tables=tables,
+        )
     _show(rewind_to_json(found, applied=apply), as_json, lambda: console.show_rewind(found, applied=apply))
 
 

@@ -49,6 +49,7 @@ def rewind_to_json(found: Rewind, *, applied: bool) -> Mapping[str, Any]:
         "skipped": [list(r) for r in found.skipped],
         "settles": found.settles,
         "remarks": list(found.remarks),
+        "missing": [m.said for m in found.missing],
         "stages": [asdict(told) for told in explain(found.stages)],
     }
 

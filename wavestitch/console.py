@@ -239,6 +239,8 @@ def show_rewind(rewind: Rewind, *, applied: bool) -> None:
     out.print(table)
     for r in rewind.skipped:
         out.print(Text.assemble(("skipped for good:", "red"), f" {r} ({r.size} offsets)"))
+    for gone in rewind.missing:
+        out.print(Text.assemble(("missing:", "red"), f" {gone.said}"))
     for remark in rewind.remarks:
         out.print(remark, highlight=False)
     if rewind.settles:

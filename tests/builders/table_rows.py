@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from tests.builders.heads import make_head
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
-from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.held_mark import HeldMark, held_bytes
 from wavestitch.contracts.ports import HeldRow, HeldStaging, StagedFile
 from wavestitch.contracts.position import Head, Position
 from wavestitch.contracts.quantities import EpochMs
@@ -161,7 +161,8 @@ def stage_held(tables: StreamTables, base: Head, rows: Sequence[HeldRow], *, clo
     decision = rows[0].held.decision
     counts = Counter(base.held.counts if base.held is not None else {})
     counts.update(r.held.reason.value for r in rows)
-    staging = HeldStaging("plan", decision, base.sequence + 1, dict(counts), EpochMs(clock_ms))
+    size = (base.held.chunk_bytes if base.held is not None else 0) + sum(held_bytes(r.held.chunk) for r in rows)
+    staging = HeldStaging("plan", decision, base.generation, base.sequence + 1, dict(counts), size, EpochMs(clock_ms))
     return tables.stage_held(base.held, rows, staging=staging)
 
 

@@ -98,7 +98,7 @@ def outcome(bench: Bench) -> tuple[dict[str, bytes], set[object], Counter[bytes 
         {row.id: row.samples for row in sight.published},
         {(row.id, *row.piece, row.reason) for row in counted if row.valid},
         Counter(
-            bench.tables.payload((row.coordinate, (row.id, row.piece[0], row.piece[2])))
+            bench.tables.payload((row.coordinate, (row.id, row.piece[0], row.piece[2], *row.says)))
             for row in counted
             if not row.valid
         ),

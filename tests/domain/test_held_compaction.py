@@ -17,7 +17,7 @@ from tests.builders.table_rows import TOPIC_ID, facts, held_row, payloads, write
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import HeldLook
-from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.held_mark import HeldMark, held_bytes
 from wavestitch.contracts.ports import HeldRow, HeldStaging
 from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.quantities import EpochMs
@@ -52,7 +52,8 @@ def hold_many(rig: Rig, rows: Sequence[HeldRow], *, decision: str, held: EpochMs
     for row in rows:
         reason = row.held.reason.value
         counts[reason] = counts.get(reason, 0) + 1
-    staging = HeldStaging("plan", decision, base.sequence + 1, counts, held)
+    size = (base.held.chunk_bytes if base.held is not None else 0) + sum(held_bytes(r.held.chunk) for r in rows)
+    staging = HeldStaging("plan", decision, base.generation, base.sequence + 1, counts, size, held)
 
     def encode() -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
         for start in range(0, len(rows), A_FILE):

@@ -109,7 +109,7 @@ def test_a_flood_over_many_batches_keeps_no_more_bytes_than_the_limit(world: Flo
 
 
 def test_what_a_flood_takes_is_not_taken_from_the_waveforms() -> None:
-    world = Flooded(max_held_rows=2, max_held_bytes=4)
+    world = Flooded(max_held_rows=2, max_held_bytes=2 * (len(ONE) + len(metadata(T))))
     world.misdirect(*[b"flood"] * 50)
     world.send("w", 0, ONE)
     world.send("v", 0, ONE)

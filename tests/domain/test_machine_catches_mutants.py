@@ -18,6 +18,7 @@ from tests.memory.memory_tables import MemoryTables, held_files
 from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps
 from wavestitch.contracts import assembly, decision, pending_decision, protocol
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held_mark import mark_of
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import HeadKind, Position
@@ -60,7 +61,7 @@ def held_rows_count_without_a_commit(patch: Patch) -> None:
     def wrong(self: Any, base: Any, rows: Any, *, staging: Any) -> Any:
         """On whatever was staged last, as a table that is simply appended to would be."""
         newest = max(self.held_snapshots, default=None)
-        on = base if newest is None else mark_of(newest, held_files(self.held_snapshots[newest]), {})
+        on = base if newest is None else mark_of(newest, held_files(self.held_snapshots[newest]), {}, 0)
         return real(self, on, rows, staging=staging)
 
     patch.setattr(MemoryTables, "stage_held", wrong)
@@ -120,6 +121,39 @@ def of_conflicting_chunks_the_first_is_taken(patch: Patch) -> None:
 @mutant
 def a_chunk_is_known_by_its_place_alone(patch: Patch) -> None:
     patch.setattr(ChunkFacts, "identity", property(lambda c: (c.seq, 0, c.length)))
+
+
+@mutant
+def a_repeat_that_says_more_adds_nothing(patch: Patch) -> None:
+    patch.setattr(assembly.Said, "learn", lambda *_: False)
+
+
+@mutant
+def settling_takes_away_what_was_staged_for_nothing_when_it_looked(patch: Patch) -> None:
+    def wrong(self: Any) -> None:
+        with self.act("tables.settle_held", error=Transient):
+            staged = {tip for tip, _ in self.branches.values()}
+        named = {h.held.snapshot_id for h in self.heads() if h.held is not None}
+        with self.act("tables.follow_held", error=Transient):
+            for lost in staged - {below for i in named for below in self._below(i)}:
+                self.held_snapshots.pop(lost, None)
+                self.branches = {name: found for name, found in self.branches.items() if found[0] != lost}
+
+    patch.setattr(MemoryTables, "settle_held", wrong)
+
+
+@mutant
+def a_row_is_stitched_of_other_copies_than_the_decision_publishes(patch: Patch) -> None:
+    real = reassemble.find_whole
+
+    def wrong(*args: Any) -> Any:
+        whole = real(*args)
+        for n, a in enumerate(whole):
+            other = {c.seq: c for c in a.repeats if not c.carried}
+            whole[n] = replace(a, pieces=tuple(other.get(c.seq, c) for c in a.pieces))
+        return whole
+
+    patch.setattr(reassemble, "find_whole", wrong)
 
 
 @mutant

@@ -12,7 +12,7 @@ from tests.builders.table_rows import first_head, published_row, stage
 from tests.domain.parquet_pages import page_sizes
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.commit.staged_files import check_staged, make_durable, rewrite_without
+from wavestitch.tables.commit.staged_files import check_staged, make_durable, read_rows, rewrite_without
 from wavestitch.tables.stream_tables import StreamTables
 from wavestitch.write_once import digest_file
 
@@ -107,3 +107,13 @@ def test_a_file_of_which_nothing_is_left_is_refused(tmp_path):
     with pytest.raises(BadInput, match="leave the file out"):
         rewrite_without(Path(staged.path), ["a"], tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["plan.parquet"]
+
+
+def test_the_rows_of_a_staged_file_are_read_with_the_pieces_that_they_are_made_of(tmp_path):
+    rows = [published_row(f"w{n}", chunks=n) for n in range(5)]
+    staged = stage(tmp_path, "plan-1", rows, row_group_size=2)
+    found = list(read_rows(Path(staged.path)))
+    assert [r.waveform_id for r in found] == [f"w{n}" for n in range(5)]
+    assert [list(r.pieces) for r in found] == [
+        [(c["partition"], c["offset"], c["length"], c["piece"]) for c in row["chunks"]] for row in rows
+    ]

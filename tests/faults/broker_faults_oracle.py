@@ -96,6 +96,7 @@ def _held(tables: Any, head: Any) -> list[HeldRow]:
             sequence=r["sequence"],
             payload=r["payload"],
             stored=r["stored"],
+            says=(r["count"], r["digest"]),
         )
         for r in rows
     ]

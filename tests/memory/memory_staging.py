@@ -10,6 +10,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import StagedFile
+from wavestitch.contracts.row_check import StagedRow
 
 
 class MemoryStaging(Edge):
@@ -32,6 +33,9 @@ class MemoryStaging(Edge):
             name = f"{self._plan_id}/staged-{'+'.join(publish)}"
             assert self._files.staged.setdefault(name, rows) == rows, "a staged file was written twice"
             return [StagedFile(name, sum(len(r.samples) for r in rows), "", len(rows))]
+
+    def rows_in(self, files: Sequence[StagedFile]) -> list[StagedRow]:
+        return [StagedRow(row.waveform_id, list(row.chunks)) for file in files for row in self._files.staged[file.path]]
 
     def landing_of(self, file: int) -> str:
         return self._landed[file]

@@ -8,12 +8,15 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tests.memory.faults import Edge
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedChunk, PublishedWaveform
+from wavestitch.contracts.held_left import HeldLeft, LeftSnapshot
 from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark, mark_of
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
 from wavestitch.contracts.position import Head, head_from_properties
@@ -40,6 +43,18 @@ class StoredHeld:
     stored: bool
 
 
+_LOOKS = 3
+
+
+class Staged(NamedTuple):
+    """What a held snapshot says of itself. `parent`: that it stands on."""
+
+    decision: str
+    generation: int
+    sequence: int
+    parent: int | None
+
+
 class MemoryFiles:
     """Write-once files by name: landings (payload by row) and staged rows."""
 
@@ -64,8 +79,10 @@ class MemoryTables(Edge):
         self.headless = 0
         """The snapshot that another engine put in place of all of ours; 0 where there is none."""
         self._snapshot_ids = itertools.count(1000)
+        self._held_ids = itertools.count(5000)
         self.rows: list[tuple[int, PublishedRow]] = []
         self.held_snapshots: dict[int, tuple[StoredHeld, ...]] = {}
+        self.held_of: dict[int, Staged] = {}
         self.branches: dict[tuple[str, int | None], tuple[int, int]] = {}
         """By decision and base: the snapshot, and the number of the head that it was staged for."""
         self.held_main: int | None = None
@@ -86,12 +103,38 @@ class MemoryTables(Edge):
         with self.act("tables.remains", error=Transient):
             if not self.snapshots or not self.headless:
                 return None
-            mark = None
-            if self.held_main is not None:
-                rows = self.held_snapshots[self.held_main]
-                mark = mark_of(self.held_main, held_files(rows), Counter(r.held.reason.value for r in rows))
-            last = self.headless - 999
-            return Remains(self.uuid, self.headless, last, len(self.rows), None, mark, not self.branches)
+            return Remains(self.uuid, self.headless, self.headless - 999, len(self.rows), None)
+
+    def held_left(self) -> HeldLeft:
+        with self.act("tables.held_left", error=Transient):
+            main = self._below(self.held_main)
+            beside = {i for tip, _ in self.branches.values() for i in self._below(tip)} - set(main)
+            return HeldLeft(*(tuple(map(self._left, some)) for some in (main, sorted(beside), self.held_of)))
+
+    def _below(self, tip: int | None) -> list[int]:
+        """The snapshot and those that it stands on, newest first."""
+        found = []
+        while tip is not None and tip in self.held_of:
+            found.append(tip)
+            tip = self.held_of[tip].parent
+        return found
+
+    def _left(self, snapshot_id: int) -> LeftSnapshot:
+        said, rows = self.held_of[snapshot_id], len(self.held_snapshots[snapshot_id])
+        return LeftSnapshot(snapshot_id, said.decision, said.generation, said.sequence, rows)
+
+    def held_at(self, snapshot_id: int) -> HeldMark | None:
+        with self.act("tables.held_at", error=Transient):
+            rows = self.held_snapshots.get(snapshot_id)
+            if rows is None:
+                raise Altered(f"held snapshot {snapshot_id} is not there")
+            counts = Counter(r.held.reason.value for r in rows)
+            return mark_of(snapshot_id, held_files(rows), counts, 0) if rows else None
+
+    def published_by_plan(self) -> dict[str, int]:
+        with self.act("tables.published_by_plan", error=Transient):
+            plans = {h.sequence: h.plan_id for h in self.snapshots}
+            return dict(Counter(plans[sequence] for sequence, _ in self.rows))
 
     def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
         with self.act("tables.commit_rebuilt", error=StateUnknown, conflict=lambda: CommitConflict("a lost race")):
@@ -116,8 +159,8 @@ class MemoryTables(Edge):
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
         with self.act("tables.held", error=Transient):
             rows = [row.held for row in self._vouched_for(mark)]
-            if look.everything:
-                return rows
+            if look.everything or look.chunks:
+                return [r for r in rows if look.everything or r.chunk.reason is None]
             ids = set(look.ids)
             if look.open_since is not None:
                 ids |= {
@@ -145,20 +188,40 @@ class MemoryTables(Edge):
     def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
         with self.act("tables.stage_held", error=Transient):
             if not rows:
-                return None if base is None else replace(base, counts=staging.counts)
+                return staging.on(base)
             on = None if base is None else base.snapshot_id
             found = self.branches.get((staging.decision, on))
             if found is None:
                 found = self._stage(on, rows, staging), staging.sequence
                 self.branches[staging.decision, on] = found
-            return mark_of(found[0], held_files(self.held_snapshots[found[0]]), staging.counts)
+            return staging.mark(found[0], held_files(self.held_snapshots[found[0]]))
 
     def settle_held(self) -> None:
-        with self.act("tables.settle_held", error=Transient):
-            head = self.snapshots[-1] if self.snapshots else None
-            if head is not None and not self.headless:
-                self.held_main = head.held.snapshot_id if head.held is not None else None
-                self.branches = {k: found for k, found in self.branches.items() if found[1] > head.sequence}
+        """As the product does it: look at the table, then at the heads, then change it if it is as it was."""
+        for look in range(_LOOKS):
+            with self.act("tables.settle_held", error=Transient):
+                seen, there = self.held_main, set(self.held_snapshots)
+            heads = self.heads()
+            if not heads:
+                return
+            target = heads[0].held.snapshot_id if heads[0].held is not None else None
+            if target is None or target in there or look == _LOOKS - 1:
+                self._vouched_for(heads[0].held)
+                self._follow(seen, target, heads)
+                return
+
+    def _follow(self, seen: int | None, target: int | None, heads: Sequence[Head]) -> None:
+        named = {h.held.snapshot_id for h in heads if h.held is not None}
+        with suppress(Transient), self.act("tables.follow_held", error=Transient):
+            ahead = max((self._left(i).version for i in self._below(seen)), default=(0, 0)) > heads[0].version
+            if self.held_main == seen:  # otherwise somebody was faster
+                self.held_main = seen if ahead else target
+                on_main = set() if ahead else set(self._below(target))
+                self.branches = {
+                    name: (tip, sequence)
+                    for name, (tip, sequence) in self.branches.items()
+                    if self._left(tip).version > heads[0].version or (tip in named and tip not in on_main)
+                }
 
     def _stage(self, base: int | None, rows: Sequence[HeldRow], staging: HeldStaging) -> int:
         kept = list(self.held_snapshots[base]) if base is not None else []
@@ -168,8 +231,9 @@ class MemoryTables(Edge):
             stored = StoredHeld(staging.plan_id, replace(row.held, chunk=clean), payload, row.landing is not None)
             kept.append(stored)
             self.tell("held", row=stored)
-        number = 5000 + len(self.held_snapshots)
+        number = next(self._held_ids)
         self.held_snapshots[number] = tuple(kept)
+        self.held_of[number] = Staged(staging.decision, staging.generation, staging.sequence, base)
         return number
 
     def _vouched_for(self, mark: HeldMark | None) -> Sequence[StoredHeld]:

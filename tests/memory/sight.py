@@ -37,6 +37,7 @@ def look_around(bench: Bench, *, allowed_lateness_ms: int, junk_bytes: int | Non
                 sequence=row.held.sequence,
                 payload=row.payload,
                 stored=row.stored,
+                says=(c.count, c.digest),
             )
             for row in tables.held_rows()
         ],

@@ -90,7 +90,8 @@ def test_only_a_person_moves_offsets_and_only_by_saying_so(dags: dict[str, Any])
     rewind = dags["rewind"]
     assert not rewind.timetable.can_be_scheduled, "DAG rewind: it must not have a schedule"
     assert rewind.params["apply"] is False, "DAG rewind, param apply: must be a dry run by default"
-    assert rewind.params["accept_skip"] is False, "DAG rewind, param accept_skip: must be off by default"
+    for name in ("accept_skip", "accept_missing"):
+        assert rewind.params[name] is False, f"DAG rewind, param {name}: must be off by default"
     assert all(t.retries == 0 for t in rewind.tasks), "DAG rewind: it must not be tried again by itself"
 
 

@@ -1,30 +1,40 @@
 """While a batch stands at a closed gate, no ingest of its stream goes past it: diluted, what was stopped would pass.
 
-A batch stands there until it is committed (accepted, or parked), abandoned, or fenced because the stream stands
+So does an operator's decision whose rows closed the gate, and no other decision takes up what it is about. A batch
+stands there until it is committed (accepted, or parked), abandoned, or fenced because the stream stands
 elsewhere now (a rewind). That its base has left the table's history settles nothing: then it cannot be published any
 more, and goes on standing there until it is abandoned. Decides that, and nothing about the gate itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.history import History, find_committed, history_of
 from wavestitch.contracts.errors import Fenced, Refused
-from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.protocol import check_fence, is_in_history
 
 
-def refuse_past_closed_gate(edges: Edges, *, own: str = "") -> None:
+def stands_at_its_gate(plan: Plan) -> bool:
+    """Whether a plan of this kind bars ingests where its gate closes. A backfill does not: what it would publish it
+    reads by itself, and leaves where it is."""
+    return plan.moves_positions or plan.kind is PlanKind.HELD
+
+
+def refuse_past_closed_gate(edges: Edges, *, own: str = "", ids: Collection[str] | None = None) -> None:
     """Raises `Refused` where another batch stands at a closed gate. `own`: the plan that asks; one whose gate closed
-    too was accepted or parked by somebody, and goes on."""
+    too was accepted or parked by somebody, and goes on. `ids`: asked for a decision about these waveforms, which only
+    one about some of them bars."""
     closed = edges.closed_gates()
     if not closed or own in {p.plan_id for p in closed}:
         return
     heads = edges.tables.heads()
     standing = _standing(closed, heads, history_of(edges))
+    if ids is not None:
+        standing = [p for p in standing if p.choice is not None and not set(p.choice.ids).isdisjoint(ids)]
     if not standing:
         return
     plan = standing[0]
@@ -33,11 +43,21 @@ def refuse_past_closed_gate(edges: Edges, *, own: str = "") -> None:
     run = f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate"
     raise Refused(
         f"stream {edges.name}: batch {plan.plan_id[:16]} stands at a closed gate (look at "
-        f"{edges.findings(plan.plan_id)}), and no ingest goes past it: publish it nevertheless with {run} accept "
+        f"{edges.findings(plan.plan_id)}), and {_barred(ids)} goes past it: publish it nevertheless with {run} accept "
         f"--why …`, hold it all with {run} park --why …`, or give it up with `wavestitch abandon {edges.name} --plan "
-        f"{plan.plan_id} --why …`, after which its offsets are read together with what has come since",
+        f"{plan.plan_id} --why …`, {_afterwards(plan)}",
         plan_id=plan.plan_id,
     )
+
+
+def _barred(ids: Collection[str] | None) -> str:
+    return "no ingest" if ids is None else "no other decision about its waveforms"
+
+
+def _afterwards(plan: Plan) -> str:
+    if plan.choice is not None:
+        return "after which what it is about stays held as it was"
+    return "after which its offsets are read together with what has come since"
 
 
 def _base_gone(edges: Edges, plan: Plan) -> Refused:
@@ -45,16 +65,16 @@ def _base_gone(edges: Edges, plan: Plan) -> Refused:
         f"stream {edges.name}: batch {plan.plan_id[:16]} stands at a closed gate (look at "
         f"{edges.findings(plan.plan_id)}), and no ingest goes past it. The head it was planned on has left the table's "
         f"history, so that it can be neither published nor held: give it up with `wavestitch abandon {edges.name} "
-        f"--plan {plan.plan_id} --why …`, after which its offsets are read together with what has come since",
+        f"--plan {plan.plan_id} --why …`, {_afterwards(plan)}",
         plan_id=plan.plan_id,
     )
 
 
 def _standing(closed: Sequence[Plan], heads: Sequence[Head], history: History) -> list[Plan]:
-    """Those that move positions and that the stream has not gone on without, by the very rule that would fence them."""
+    """Those that bar others and that the stream has not gone on without, by the very rule that would fence them."""
     found = []
     for plan in closed:
-        if not plan.moves_positions or not heads:
+        if not stands_at_its_gate(plan) or not heads:
             continue
         try:
             check_fence(plan, heads[0], base_in_ancestry=True)

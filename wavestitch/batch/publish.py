@@ -6,7 +6,7 @@ plan that was committed is finished, a stale one is fenced, a conflict means dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
 from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.row_check import StagedRow, check_rows
 
 _TRIES = 10
 
@@ -30,6 +31,9 @@ class Staging(Protocol):
 
     def files_for(self, publish: Sequence[str]) -> list[StagedFile]:
         """Durable, checked files that hold exactly these waveforms."""
+
+    def rows_in(self, files: Sequence[StagedFile]) -> Iterable[StagedRow]:
+        """The rows of these files, bytes aside."""
 
     def landing_of(self, file: int) -> str:
         """The path of landing file number `file`."""
@@ -83,7 +87,16 @@ def publish_batch(
             without_bytes=places_of(bare),
         )
         files = staging.files_for(decision.publish)
-        staged = HeldStaging(plan.plan_id, decision.digest, decision.head.sequence, decision.held_counts, plan.clock_ms)
+        check_rows(decision, staging.rows_in(files))
+        staged = HeldStaging(
+            plan.plan_id,
+            decision.digest,
+            decision.head.generation,
+            decision.head.sequence,
+            decision.held_counts,
+            decision.held_bytes,
+            plan.clock_ms,
+        )
         mark = tables.stage_held(now.head.held, _held_rows(plan, decision, staging, bare), staging=staged)
         staging.keep(row)
         try:

@@ -1,17 +1,18 @@
 """A head in place of one that somebody else's tool expired: what it can be made from, and what nobody knows any more.
 
-The group's tag proves which positions a head of this table had. Main of the held table, which follows the head, has
-what was held, unless something is staged beside it. The history proves that the decisions up to it are known, and that
-nobody rewound since. Where any of these is missing, a partition begins again at the log's start: reading again loses
-nothing, since what is published is recognised; what retention took before that may never have been read, and is named.
-Never takes a position that was not proven. Keeps I1, I2 and I7.
+The group's tag proves which positions a head of this table had. What was held is found in the held table (`find_held`).
+The history proves that the decisions up to it are known, and that nobody rewound since. Where any of these is missing,
+a partition begins again at the log's start: reading again loses nothing, since what is published is recognised; what
+retention took before that may never have been read, and is named. So is what somebody took out of the tables. Never
+takes a position that was not proven. Keeps I1, I2 and I7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from wavestitch.batch.found_held import FoundHeld, Missing
 from wavestitch.batch.rewind_target import Sight
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
@@ -20,27 +21,40 @@ from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, HeadKind, Position, Tag, parse_tag
 from wavestitch.contracts.quantities import BEGINNING, NONE_YET, Generation
 
+_SHOWN = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """`skipped`: below the log's start, and perhaps never read. `remarks`: a sentence each, for people."""
+    """`skipped`: below the log's start, and perhaps never read. `missing`: of the tables, to be accepted by name.
+    `remarks`: a sentence each, for people."""
 
     head: Head
     skipped: tuple[OffsetRange, ...]
+    missing: tuple[Missing, ...]
     remarks: tuple[str, ...]
 
 
-def rebuild_head(sight: Sight, remains: Remains, history: Sequence[BatchRow], *, note: str) -> Rebuilt:
-    """`history`: newest first. Raises `Refused` where nothing ever was, or where published rows are missing."""
+def rebuild_head(
+    sight: Sight,
+    remains: Remains,
+    history: Sequence[BatchRow],
+    *,
+    held: FoundHeld,
+    by_plan: Callable[[], Mapping[str, int]],
+    note: str,
+) -> Rebuilt:
+    """`history`: newest first. `by_plan`: asked how many published rows each plan has, where some are missing. Raises
+    `Refused` where nothing ever was."""
     tags = {p: tag for p in sight.topic.partitions if (tag := _tag(sight, remains, p)) is not None}
     if remains.last_sequence == 0 and not tags and not history:
         raise Refused(f"stream {sight.stream.name} never had a head; there is nothing to rebuild")
-    _refuse_missing_rows(sight, remains, history)
+    missing = missing_published(remains, history, by_plan) + held.missing
     left = remains.left if remains.left is not None and remains.left.topic_id == sight.topic.topic_id else None
     known_to = _known_to(history)
     # Where something is staged that a lost head may have named, what is held is not known: all is read again.
     newest = _newest_generation(remains, history)
-    proven = {p for p, tag in tags.items() if _proven(tag, known_to, newest) and remains.held_settled}
+    proven = {p for p, tag in tags.items() if _proven(tag, known_to, newest) and held.settled}
     shown = {p: found.offset for p, found in sight.group.items() if p in proven and found is not None}
     positions = {p: _position(sight, p, shown) for p in sight.topic.partitions}
     skipped = tuple(
@@ -48,19 +62,25 @@ def rebuild_head(sight: Sight, remains: Remains, history: Sequence[BatchRow], *,
         for p, at in sorted(sight.ends.items())
         if p in positions and shown.get(p, 0) < at.log_start
     )
-    sequences = [remains.last_sequence, *(t.sequence for t in tags.values()), *(b.sequence for b in history)]
+    known = [*(t.sequence for t in tags.values()), *(b.sequence for b in history)]
     head = Head(
-        sequence=max(sequences) + 1,
+        sequence=max(remains.last_sequence, held.last_sequence, *known) + 1,
         generation=_generation(remains, tags, history),
         kind=HeadKind.REBUILT,
         topic_id=sight.topic.topic_id,
         positions=positions,
         skipped=(left.skipped if left is not None else ()) + skipped,
         watermark_ms=left.watermark_ms if left is not None else BEGINNING,
-        note=note,
-        held=remains.held,
+        note=with_missing(note, missing),
+        held=held.mark,
     )
-    return Rebuilt(head, skipped, _remarks(sight, remains, tags, shown, known_to=known_to, left=left))
+    remarks = _remarks(sight, remains, tags, shown, known_to=known_to, left=left, settled=held.settled)
+    return Rebuilt(head, skipped, missing, remarks + held.remarks)
+
+
+def with_missing(note: str, missing: Sequence[Missing]) -> str:
+    """The note of a head under which somebody accepts what is missing."""
+    return f"{note}; accepted as missing: {', '.join(m.what for m in missing)}" if missing else note
 
 
 def _tag(sight: Sight, remains: Remains, partition: int) -> Tag | None:
@@ -105,20 +125,36 @@ def _generation(remains: Remains, tags: Mapping[int, Tag], history: Sequence[Bat
     return Generation(generation + untraced + 1)
 
 
-def _refuse_missing_rows(sight: Sight, remains: Remains, history: Sequence[BatchRow]) -> None:
+def missing_published(
+    remains: Remains, history: Sequence[BatchRow], by_plan: Callable[[], Mapping[str, int]]
+) -> tuple[Missing, ...]:
+    """Rows that the history counts and the table has not: deleted on purpose, rolled back, or lost."""
     recorded = sum(b.waveforms.get("published", 0) for b in history)
-    if remains.rows < recorded:
-        raise Refused(
-            f"stream {sight.stream.name}: the history says that {recorded} waveforms were published, the table has "
-            f"{remains.rows}: it was rolled back or rewritten by another tool, so no position can be believed. Put the "
-            "table back (an older metadata file), or begin anew: drop this table, then `wavestitch rewind "
-            f"{sight.stream.name} --to start-over --apply`",
-            recorded=recorded,
-            rows=remains.rows,
-        )
+    if remains.rows >= recorded:
+        return ()
+    there = by_plan()
+    batches = [(b, b.waveforms.get("published", 0), there.get(b.plan_id, 0)) for b in history if b.plan_id]
+    short = [(b, said, has) for b, said, has in batches if has < said]
+    where = "; ".join(_of_batch(*one) for one in short[:_SHOWN])
+    more = f"; and {len(short) - _SHOWN} batches more" if len(short) > _SHOWN else ""
+    where = f" ({where}{more})" if where else ""
+    n = recorded - remains.rows
+    said = (
+        f"{n} published waveforms: the history counts {recorded}, the table has {remains.rows}{where}. If the "
+        "table was rolled back, put it back (an older metadata file); what was taken out on purpose stays away unless "
+        "its offsets are read again"
+    )
+    return (Missing(f"{n} published waveforms", said),)
 
 
-def _doubted(tag: Tag, known_to: int) -> str:
+def _of_batch(row: BatchRow, said: int, has: int) -> str:
+    ranges = ", ".join(str(OffsetRange(*r)) for r in row.ranges) or "no offsets are known"
+    return f"batch {row.plan_id[:16]}: {has} of {said}, {ranges}"
+
+
+def _doubted(tag: Tag, known_to: int, *, settled: bool) -> str:
+    if not settled:
+        return f"the tag shows head {tag.sequence}, and a head may have named what is staged in the held table"
     if tag.sequence <= known_to:
         return f"the tag shows head {tag.sequence} of generation {tag.generation}, and the stream was rewound since"
     return (
@@ -135,13 +171,14 @@ def _remarks(
     *,
     known_to: int,
     left: Head | None,
+    settled: bool,
 ) -> tuple[str, ...]:
     said = [f"table {remains.table} has {remains.rows} published waveforms and no head; it is made anew from:"]
     for p in sight.topic.partitions:
         if p in shown:
             said.append(f"partition {p}: the group's tag (head {tags[p].sequence}, generation {tags[p].generation})")
         elif p in tags:
-            said.append(f"partition {p}: the log's start; {_doubted(tags[p], known_to)}")
+            said.append(f"partition {p}: the log's start; {_doubted(tags[p], known_to, settled=settled)}")
         else:
             said.append(f"partition {p}: the log's start; the group has no tag of this table")
     if left is None:

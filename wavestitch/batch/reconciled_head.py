@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wavestitch.batch.backlog import refuse_overtaken
+from wavestitch.batch.found_held import refuse_left_over
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
@@ -39,6 +40,7 @@ def reconcile_head(stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Wa
                     continue  # a batch was committed and shown in the group between our two looks
                 raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
             if head is None:
+                refuse_left_over(stream.name, tables)
                 head, why = _first_head(stream, topic, log, group)
                 return _committed(walk, CommitHead(None, head), ShowHead(head, group)), why
             found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wavestitch.batch.rebuilt_head import rebuild_head
+from wavestitch.batch.found_held import FoundHeld, Missing, find_held
+from wavestitch.batch.rebuilt_head import rebuild_head, with_missing
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
-from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
+from wavestitch.contracts.errors import Altered, BadInput, Refused, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
@@ -29,9 +30,9 @@ __all__ = ["TARGETS", "Rewind", "Target", "apply_rewind", "plan_rewind"]
 @dataclass(frozen=True, slots=True)
 class Rewind:
     """A rewind as it would be. `moves` per partition that was named (from, to); `skipped` what nobody would read any
-    more; `settles`: the sentence of a disagreement of group and catalog that it ends. `base` None: a first head, or
-    with `remains` one in place of a head that was expired. `remarks`: what it is made from, and what is not known.
-    `group`: what it showed when this was worked out."""
+    more; `missing`: what somebody took out of the tables; `settles`: the sentence of a disagreement of group and
+    catalog that it ends. `base` None: a first head, or with `remains` one in place of a head that was expired.
+    `remarks`: what it is made from, and what is not known. `group`: what it showed when this was worked out."""
 
     base: Head | None
     head: Head
@@ -41,6 +42,7 @@ class Rewind:
     settles: str = ""
     remains: Remains | None = None
     remarks: tuple[str, ...] = ()
+    missing: tuple[Missing, ...] = ()
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -48,20 +50,27 @@ class Rewind:
         return CommitHead(self.base, self.head, self.remains), shown
 
 
-def plan_rewind(stream: Stream, target: Target, *, log: Log, tables: Tables, who: str, why: str) -> Rewind:
-    """What the rewind would do; touches nothing."""
+def plan_rewind(
+    stream: Stream, target: Target, *, log: Log, tables: Tables, who: str, why: str, held: int | None = None
+) -> Rewind:
+    """What the rewind would do; touches nothing. `held`: of a head that is made anew, the snapshot of the held table
+    that it is to name."""
     reason = said_by_person(why, "the reason (why)") or "-"
     if target.word in WHOLE and target.only is not None:
         raise BadInput(f"--to {target.word} is about the whole stream; leave the partitions out")
     if target.word == REBUILT:
-        return _plan_rebuilt(stream, log=log, tables=tables, note=f"head rebuilt by {name_of_person(who)}: {reason}")
+        note = f"head rebuilt by {name_of_person(who)}: {reason}"
+        return _plan_rebuilt(stream, log=log, tables=tables, note=note, wanted=held)
     head, table = tables.head(), tables.table_uuid()
     topic = log.topic(stream.topic)
     ends = log.ends(topic.name, topic.partitions)
     group = log.group_offsets(stream.group, topic.name, topic.partitions)
     sight = Sight(stream, head, topic, ends, group, table)
+    if held is not None and head is not None:
+        raise BadInput("--held is for a head that is made anew; this one names what is held by itself")
     settles = _settled(sight, target)
-    if head is None and not settles:
+    left = find_held(tables, tables.batches(), last=None, wanted=held) if head is None else None
+    if head is None and not settles and (left is None or left.mark is None):
         raise Refused(f"stream {stream.name} has no head yet: nothing was read, so there is nothing to rewind")
     if head is not None and topic.topic_id != head.topic_id and not target.afresh:
         raise Refused(
@@ -70,11 +79,22 @@ def plan_rewind(stream: Stream, target: Target, *, log: Log, tables: Tables, who
         )
     moves, skipped = _moves(sight, target, wanted_offsets(target, sight, log=log, tables=tables))
     note = f"rewind to {target} by {name_of_person(who)}: {reason}"
-    return Rewind(head, _head_after(sight, target, moves, skipped, note), moves, skipped, group, settles)
+    missing = left.missing if left is not None else ()
+    after = _head_after(sight, target, moves, skipped, with_missing(note, missing), left)
+    remarks = left.remarks if left is not None else ()
+    return Rewind(head, after, moves, skipped, group, settles, remarks=remarks, missing=missing)
 
 
-def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log, tables: Tables) -> Head:
-    """Commit the new head, then project it. Refuses to skip anything that was not accepted by name."""
+def apply_rewind(
+    stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log, tables: Tables, accept_missing: bool = False
+) -> Head:
+    """Commit the new head, then project it. Refuses to skip or give up anything that was not accepted by name."""
+    if rewind.missing and not accept_missing:
+        gone = "; ".join(m.said for m in rewind.missing)
+        raise Refused(
+            f"stream {stream.name}: missing: {gone}. Put it back, or say --accept-missing: it is kept with the head, "
+            "with your name and --why"
+        )
     if rewind.skipped and not accept_skip:
         gone = ", ".join(str(r) for r in rewind.skipped)
         raise Refused(f"stream {stream.name}: this would skip {gone}; nobody would read it any more. Say --accept-skip")
@@ -103,17 +123,48 @@ def apply_rewind(stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log,
     return walk.head
 
 
-def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str) -> Rewind:
+def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str, wanted: int | None) -> Rewind:
     remains = tables.remains()
     if remains is None:
-        raise Refused(f"stream {stream.name}: its head is there, or it never had one; there is nothing to rebuild")
+        return _plan_held_anew(stream, log=log, tables=tables, note=note, wanted=wanted)
     topic = log.topic(stream.topic)
     ends = log.ends(topic.name, topic.partitions)
     group = log.group_offsets(stream.group, topic.name, topic.partitions)
     sight = Sight(stream, None, topic, ends, group, remains.table)
-    found = rebuild_head(sight, remains, tables.batches(), note=note)
+    history = tables.batches()
+    held = find_held(tables, history, last=remains.left, wanted=wanted)
+    found = rebuild_head(sight, remains, history, held=held, by_plan=tables.published_by_plan, note=note)
     moves: dict[int, tuple[int | None, int]] = {p: (None, at.next_offset) for p, at in found.head.positions.items()}
-    return Rewind(None, found.head, moves, found.skipped, group, remains=remains, remarks=found.remarks)
+    new, skipped = found.head, found.skipped
+    return Rewind(None, new, moves, skipped, group, remains=remains, remarks=found.remarks, missing=found.missing)
+
+
+def _plan_held_anew(stream: Stream, *, log: Log, tables: Tables, note: str, wanted: int | None) -> Rewind:
+    """The head is there, and what it names of the held table is not, or not as it vouches for: positions stay."""
+    head = tables.head()
+    if head is None or _is_intact(tables, head):
+        raise Refused(f"stream {stream.name}: its head is there, or it never had one; there is nothing to rebuild")
+    held = find_held(tables, tables.batches(), last=head, wanted=wanted)
+    group = log.group_offsets(stream.group, stream.topic, sorted(head.positions))
+    doubt = find_disagreement(head, group, table=tables.table_uuid())
+    if doubt is not None:
+        raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
+    new = head.next(
+        kind=HeadKind.REBUILT,
+        sequence=max(head.sequence, held.last_sequence) + 1,
+        generation=next_generation(head, group, table=tables.table_uuid()),
+        note=with_missing(note, held.missing),
+        held=held.mark,
+    )
+    return Rewind(head, new, {}, (), group, remarks=held.remarks, missing=held.missing)
+
+
+def _is_intact(tables: Tables, head: Head) -> bool:
+    try:
+        tables.held_files(head.held)
+    except Altered:
+        return False
+    return True
 
 
 def _settled(sight: Sight, target: Target) -> str:
@@ -160,12 +211,17 @@ def _head_after(
     moves: Mapping[int, tuple[int | None, int]],
     skipped: tuple[OffsetRange, ...],
     note: str,
+    left: FoundHeld | None,
 ) -> Head:
     head = sight.head
     generation = next_generation(head, sight.group, table=sight.table)
     fresh = {p: Position(to) for p, (was, to) in moves.items() if was != to}
     if head is None:
-        return Head(1, generation, HeadKind.FIRST, sight.topic.topic_id, fresh, skipped=skipped, note=note)
+        held = left.mark if left is not None else None
+        # Decisions that are held already are older than any of this table.
+        number = 1 + (left.last_sequence if left is not None else 0)
+        topic_id = sight.topic.topic_id
+        return Head(number, generation, HeadKind.FIRST, topic_id, fresh, skipped=skipped, note=note, held=held)
     same_topic = head.topic_id == sight.topic.topic_id
     return head.next(
         kind=HeadKind.REWIND,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,8 +12,9 @@ import pyarrow as pa
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.ports import StagedFile
+from wavestitch.contracts.row_check import StagedRow
 from wavestitch.contracts.stitch_job import StitchReport
-from wavestitch.tables.commit.staged_files import check_staged, make_durable, rewrite_without
+from wavestitch.tables.commit.staged_files import check_staged, make_durable, read_rows, rewrite_without
 
 _CHECKED_AT_ONCE = 4
 
@@ -64,6 +65,10 @@ class DiskStaging:
         ]
         make_durable([Path(f.path) for f in files])
         return files
+
+    def rows_in(self, files: Sequence[StagedFile]) -> Iterator[StagedRow]:
+        for file in files:
+            yield from read_rows(Path(file.path))
 
     def landing_of(self, file: int) -> str:
         return str(self._folder.path / self._landing[file])

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
-from wavestitch.batch.closed_gate import refuse_past_closed_gate
+from wavestitch.batch.closed_gate import refuse_past_closed_gate, stands_at_its_gate
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.edges import Edges, Progress, Say
 from wavestitch.batch.history import find_committed, history_of, missing_rows
@@ -189,7 +189,7 @@ def step_validate(
             f"batch {plan.plan_id[:16]} of stream {edges.name}: {'; '.join(verdict.closed)}. Nothing was published. "
             f"Look at {edges.findings(plan.plan_id)}; then carry the same plan through with "
             f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate accept --why …`, or `--gate park` to hold it "
-            "all. Until then no ingest of the stream goes past it",
+            f"all{'. Until then no ingest of the stream goes past it' if stands_at_its_gate(plan) else ''}",
             plan_id=plan.plan_id,
         )
     return Validated(

@@ -19,9 +19,9 @@ from wavestitch.contracts.stream import Limits
 
 Coordinate = tuple[str, int, int]
 """Topic id, partition and offset."""
-ChunkKey = tuple[Coordinate, tuple[str | None, int | None, bytes]]
-"""A place in the log, and what lay there (waveform, sequence number, digest of the piece): after an unclean election
-another record can have the same coordinate."""
+ChunkKey = tuple[Coordinate, tuple[str | None, int | None, bytes, int | None, str | None]]
+"""A place in the log, and what lay there (waveform, sequence number, digest of the piece, and what it says of the
+whole: count and digest): after an unclean election another record can have the same coordinate."""
 
 
 class ChunkFacts(NamedTuple):
@@ -56,7 +56,7 @@ class ChunkFacts(NamedTuple):
 
     @property
     def key(self) -> ChunkKey:
-        return self.coordinate, (self.waveform_id, self.seq, self.piece)
+        return self.coordinate, (self.waveform_id, self.seq, self.piece, self.count, self.digest)
 
     @property
     def place(self) -> str:
@@ -71,14 +71,44 @@ class ChunkFacts(NamedTuple):
         """
         return self.seq, self.piece
 
+    def agrees_with(self, other: ChunkFacts) -> bool:
+        """Of two copies of one piece: whether they do not say different things of the whole."""
+        return _same_or_silent(self.count, other.count) and _same_or_silent(self.digest, other.digest)
+
+
+def _same_or_silent(a: object, b: object) -> bool:
+    return a is None or b is None or a == b
+
+
+class Said:
+    """What the copies of a waveform that are kept say of the whole: its count, its digest, and by a record time that
+    its start time is plausible. A repeat that says no more than that adds nothing; one that does is kept, too."""
+
+    def __init__(self, kept: Iterable[ChunkFacts], limits: Limits) -> None:
+        self._counts: set[int | None] = {None}
+        self._digests: set[str | None] = {None}
+        self._skew = milliseconds(limits.max_clock_skew)
+        self._timely = False
+        for c in kept:
+            self.learn(c)
+
+    def learn(self, c: ChunkFacts) -> bool:
+        """Whether this copy says what none before it said; from now on it is known."""
+        timely = not self._timely and _from_start(c) <= self._skew
+        new = timely or c.count not in self._counts or c.digest not in self._digests
+        self._counts.add(c.count)
+        self._digests.add(c.digest)
+        self._timely = self._timely or timely
+        return new
+
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
     """All valid chunks of one waveform.
 
     `pieces`: one copy per sequence number, in order (every distinct copy where they conflict); `repeats`: further
-    copies of those. `lessons` are the repeats that say something of the whole (its count, its digest) that no piece
-    and no lesson before says: where the pieces are kept, they are kept beside them. `reason` None: whole, ready to be
+    copies of those. `lessons` are the repeats that say something of the whole (`Said`) that no piece and no lesson
+    before says: where the pieces are kept, they are kept beside them. `reason` None: whole, ready to be
     stitched. `metadata` is of the first piece. `accepted`: see `assemble_waveform`.
     """
 
@@ -134,7 +164,7 @@ def assemble_waveform(
     if isinstance(metadata, str):
         raise ValueError(f"the chunk at {first.place} was taken for valid, but {metadata}")
     reason, evidence = _judge(pieces, ordered, metadata, limits, accepted=accepted)
-    lessons = _lessons(pieces, repeats)
+    lessons = _lessons(pieces, repeats, limits)
     return Assembly(waveform_id, tuple(pieces), tuple(repeats), lessons, reason, evidence, metadata, accepted)
 
 
@@ -158,17 +188,13 @@ def _from_start(c: ChunkFacts) -> Milliseconds:
     return apart(epoch_ms(found.start_time_ns), c.timestamp_ms) if isinstance(found, Metadata) else Milliseconds(0)
 
 
-def _lessons(pieces: Sequence[ChunkFacts], repeats: Sequence[ChunkFacts]) -> tuple[ChunkFacts, ...]:
-    counts: set[int | None] = {None, *(c.count for c in pieces)}
-    digests: set[str | None] = {None, *(c.digest for c in pieces)}
-    found: list[ChunkFacts] = []
+def _lessons(pieces: Sequence[ChunkFacts], repeats: Sequence[ChunkFacts], limits: Limits) -> tuple[ChunkFacts, ...]:
+    if not repeats:
+        return ()
+    said = Said(pieces, limits)
     # One that is kept already stays: it would have to be judged anew by each batch.
-    for c in sorted(repeats, key=lambda c: not c.carried):
-        if c.carried or c.count not in counts or c.digest not in digests:
-            counts.add(c.count)
-            digests.add(c.digest)
-            found.append(c)
-    return tuple(found)
+    ordered = sorted(repeats, key=lambda c: not c.carried)
+    return tuple([c for c in ordered if said.learn(c) or c.carried])
 
 
 def _judge(

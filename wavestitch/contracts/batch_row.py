@@ -21,7 +21,8 @@ class BatchRow:
     that were planned and hold no record, explained). `reasons`: chunks per reason. `waveforms`: published, open,
     quarantined. `seconds` and `bytes`: per step. `reading`: payload bytes and seconds per partition. `without_bytes`:
     of records that are no chunks and were held without their bytes, per partition how many, the first offset and the
-    one after the last. Times in ms since the epoch."""
+    one after the last. `held`: how many chunks are held after it, by reason; None where nobody wrote it down. Times in
+    ms since the epoch."""
 
     plan_id: str
     decision: str
@@ -41,6 +42,7 @@ class BatchRow:
     reading: dict[str, list[float]] = field(default_factory=dict)
     without_bytes: dict[str, list[int]] = field(default_factory=dict)
     note: str = ""
+    held: dict[str, int] | None = None
 
     @property
     def identity_balances(self) -> bool:
@@ -113,6 +115,7 @@ def describe_batch(
         reading={str(p): [size, spent] for p, (size, spent) in sorted(reading.items())},
         without_bytes=dict(without_bytes),
         note=decision.head.note,
+        held=dict(decision.held_counts),
     )
 
 
@@ -127,4 +130,5 @@ def describe_head(head: Head, *, stream: str) -> BatchRow:
         stream=stream,
         committed_ms=head.committed_ms or BEGINNING,
         note=head.note,
+        held=dict(head.held.counts) if head.held is not None else {},
     )

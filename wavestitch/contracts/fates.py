@@ -56,7 +56,8 @@ class Evidence:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`digest` names the decision. `carried_in`: held chunks that it had to take up, per partition, counted from what
-    is held and not from the fates. `held_counts`: how many chunks are held after it, by reason."""
+    is held and not from the fates. `held_counts`: how many chunks are held after it, by reason; `held_bytes`: what
+    those that are chunks count for."""
 
     digest: str
     plan_id: str
@@ -66,6 +67,7 @@ class Decision:
     head: Head
     carried_in: Mapping[int, int]
     held_counts: Mapping[str, int]
+    held_bytes: int
 
     def counts(self) -> dict[Fate, int]:
         """Chunks per fate; every fate is there."""

@@ -1,8 +1,8 @@
 """What is held: rows of the held table, and which of them count.
 
-Only rows of the snapshot that the head names are ever looked at. Of those about one coordinate and piece the newest
-decision wins; a row is released when the waveform was published with the same piece. All derived, never rewritten
-(docs/design.md). Keeps I1.
+Only rows of the snapshot that the head names are ever looked at. Of those about one coordinate and what lay there the
+newest decision wins; a row is released when the waveform was published with the same piece. All derived, never
+rewritten (docs/design.md). Keeps I1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from wavestitch.contracts.assembly import ChunkFacts, ChunkKey, Coordinate
+from wavestitch.contracts.assembly import Assembly, ChunkFacts, ChunkKey, Coordinate
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, after
 from wavestitch.contracts.reasons import Reason
 
@@ -66,18 +66,26 @@ class PublishedWaveform:
         return piece.piece == chunk.piece and chunk.count in (None, len(self.chunks))
 
 
+def pieces_of(made: Assembly) -> PublishedWaveform:
+    """As the published table will keep it."""
+    chunks = tuple(PublishedChunk(c.partition, c.offset, c.length, c.piece) for c in made.pieces)
+    return PublishedWaveform(made.waveform_id, chunks)
+
+
 @dataclass(frozen=True, slots=True)
 class HeldLook:
     """Which held rows somebody needs; rows that are no chunks come with their coordinates only.
 
     `open_since`: all open waveforms with a chunk whose record time is not before this; None: no open ones beside
     those asked for. `ids`: all valid chunks of these waveforms. `coordinates`: whatever is held from these places.
-    `everything`: all rows, for whoever proves the table as a whole; never a batch.
+    `chunks`: all that are chunks. `everything`: all rows, for whoever proves the table as a whole; neither is a
+    batch's.
     """
 
     open_since: EpochMs | None = None
     ids: frozenset[str] = frozenset()
     coordinates: frozenset[Coordinate] = frozenset()
+    chunks: bool = False
     everything: bool = False
 
 
@@ -91,11 +99,11 @@ def effective_held(rows: Iterable[HeldChunk], *, published: Mapping[str, Publish
         known = newest.get(row.key)
         discards = known is not None and row.reason is Reason.DISCARDED
         newest[row.key] = replace(row, before=known.before or known.reason) if known and discards else row
-    kept = [h for h in newest.values() if not _released(h.chunk, published)]
+    kept = [h for h in newest.values() if not is_released(h.chunk, published)]
     return sorted(kept, key=lambda h: (h.chunk.coordinate, repr(h.key)))
 
 
-def _released(chunk: ChunkFacts, published: Mapping[str, PublishedWaveform]) -> bool:
+def is_released(chunk: ChunkFacts, published: Mapping[str, PublishedWaveform]) -> bool:
     waveform = published.get(chunk.waveform_id or "")
     return chunk.reason is None and waveform is not None and waveform.has(chunk)
 

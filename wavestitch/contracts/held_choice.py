@@ -72,8 +72,8 @@ def _is_at(c: ChunkFacts, place: tuple[str, int, int]) -> bool:
 
 
 def digest_of(chunks: Iterable[ChunkFacts]) -> str:
-    """Names the copies that a pick chooses among, by coordinate and piece."""
-    return hashlib.sha256(repr(sorted((c.coordinate, c.piece) for c in chunks)).encode()).hexdigest()
+    """Names the copies that a pick chooses among, by coordinate and what lies there."""
+    return hashlib.sha256("\n".join(sorted(repr(c.key) for c in chunks)).encode()).hexdigest()
 
 
 def pick_copy(chunks: Iterable[ChunkFacts], pick: str) -> tuple[list[ChunkFacts], list[ChunkFacts]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.reasons import OF_RECORDS
 
@@ -32,14 +33,16 @@ class HeldFile(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class HeldMark:
     """`snapshot_id`: of the held table. `rows`, `bytes` and `digest`: of its live data files. `counts`: how many chunks
-    are held, by reason; rows that were released or superseded are not among them, though the files still have them.
-    `junk_bytes`: of these files, those of records that are no chunks. `format`: the newest of any of these rows."""
+    are held, by reason, and `chunk_bytes` the bytes and metadata of those that are chunks; rows that were released or
+    superseded are not among them, though the files still have them. `junk_bytes`: of these files, those of records that
+    are no chunks. `format`: the newest of any of these rows."""
 
     snapshot_id: int
     rows: int
     bytes: int
     digest: str
     counts: Mapping[str, int] = field(default_factory=dict)
+    chunk_bytes: int = 0
     junk_bytes: int = 0
     format: int = HELD_FORMAT
 
@@ -53,7 +56,12 @@ class HeldMark:
         return sum(n for reason, n in self.counts.items() if reason not in JUNK)
 
 
-def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, int]) -> HeldMark:
+def held_bytes(c: ChunkFacts) -> int:
+    """What a held chunk counts for: its bytes and metadata."""
+    return c.length + len(c.meta or "")
+
+
+def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, int], chunk_bytes: int) -> HeldMark:
     """The mark of a snapshot with these live files."""
     ordered = sorted(files)
     seal = hashlib.sha256()
@@ -62,16 +70,17 @@ def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, in
     kept = {reason: n for reason, n in sorted(counts.items()) if n}
     junk = sum(f.bytes for f in ordered if f.reason in JUNK)
     rows, size = sum(f.rows for f in ordered), sum(f.bytes for f in ordered)
-    return HeldMark(snapshot_id, rows, size, seal.hexdigest(), kept, junk)
+    return HeldMark(snapshot_id, rows, size, seal.hexdigest(), kept, chunk_bytes, junk)
 
 
 def check_mark(mark: HeldMark, files: Iterable[HeldFile], *, table: str) -> None:
     """Raises `Altered` unless these are the files that the head vouches for."""
-    found = replace(mark_of(mark.snapshot_id, files, mark.counts), format=mark.format)
+    found = replace(mark_of(mark.snapshot_id, files, mark.counts, mark.chunk_bytes), format=mark.format)
     if found != mark:
         raise Altered(
             f"snapshot {mark.snapshot_id} of table {table} has {found.rows} rows in {found.bytes} bytes (digest "
             f"{found.digest[:16]}), the head vouches for {mark.rows} rows in {mark.bytes} bytes ({mark.digest[:16]}); "
-            "restore the table's files as they were",
+            "restore the table's files as they were, or look at what is left with `wavestitch rewind "
+            f"{table.split('.', maxsplit=1)[0]} --to rebuilt`",
             table=table,
         )

@@ -15,7 +15,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.fates import Decision, Hold
 from wavestitch.contracts.held import HeldKey
-from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.held_mark import HeldMark, held_bytes
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.stream import Stream
 
@@ -48,7 +48,7 @@ def _refuse_beyond(plan: Plan, fresh: Sequence[Hold], held: HeldMark | None) -> 
     limits = plan.stream.limits
     # Of what is really held: rows of what was released since lie in the table until maintenance.
     rows = (held.waveform_rows if held is not None else 0) + len(fresh)
-    size = (held.bytes - held.junk_bytes if held is not None else 0) + sum(h.chunk.length for h in fresh)
+    size = (held.chunk_bytes if held is not None else 0) + sum(held_bytes(h.chunk) for h in fresh)
     if rows <= limits.max_held_rows and size <= limits.max_held_bytes:
         return
     worst, count = Counter(h.chunk.partition for h in fresh).most_common(1)[0]

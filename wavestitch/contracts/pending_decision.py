@@ -11,16 +11,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
+from wavestitch.contracts.assembly import Assembly, ChunkFacts, Said, assemble_waveform
 from wavestitch.contracts.batch_size import METADATA_WEIGHT, RECORD_HEADERS
 from wavestitch.contracts.errors import Terminal, Unbalanced
 from wavestitch.contracts.fates import ChunkFate, Decision, Evidence, Hold
-from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform, open_deadlines
+from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform, is_released, open_deadlines, pieces_of
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, digest_of, pick_copy
+from wavestitch.contracts.held_mark import held_bytes
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
 from wavestitch.contracts.quantities import after, milliseconds
 from wavestitch.contracts.reasons import Fate, Reason
+from wavestitch.contracts.tombstones import Tombstones
 
 _BLOCKED = {
     Reason.CONFLICT: "its waveform is held as a conflict, until an operator decides",
@@ -43,7 +45,7 @@ class PendingDecision:
         self._deadlines = open_deadlines(held, allowed_lateness=self._lateness)
         self._fates: list[ChunkFate] = []
         self._holds: list[Hold] = []
-        self._publish: list[str] = []
+        self._publish: dict[str, Assembly] = {}
 
     def waiting(self) -> set[str]:
         """The open waveforms that an ingest takes up even where it reads none of their chunks."""
@@ -58,10 +60,12 @@ class PendingDecision:
     ) -> None:
         """The first published stays: its own pieces are replays, everything else contradicts it."""
         why = "its waveform is published with other bytes at this place"
-        discarded = _discarded(mine)
+        tombstones = Tombstones(mine, self._plan.stream.limits)
         for c in read:
-            if known.has(c) or c.identity in discarded:
+            if known.has(c):
                 self._judge(c, Fate.REPLAY)
+            elif tombstones.cover(c):
+                self._bury(c, tombstones)
             else:
                 self.set_aside(c, Reason.CONFLICT, why)
         for c in _open_chunks(mine):
@@ -69,28 +73,37 @@ class PendingDecision:
 
     def keep_blocked(self, reason: Reason, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> None:
         """What waits for somebody's decision is not decided by a chunk that happens to come again."""
-        # Of a conflict every copy is kept, since one of them will be picked; of the others a repeat adds nothing.
+        # Of a conflict every copy is kept, since one of them will be picked; of the others those that say more.
         known = set() if reason is Reason.CONFLICT else {h.chunk.identity for h in mine}
+        said = Said([h.chunk for h in mine], self._plan.stream.limits)
         for c in read:
-            if c.identity in known and c.key not in self._held_at:
-                self._judge(c, Fate.DUPLICATE)
-            else:
+            adds = c.identity not in known or c.key in self._held_at
+            if said.learn(c) or adds:
                 self.set_aside(c, reason, _BLOCKED[reason])
+            else:
+                self._judge(c, Fate.DUPLICATE)
         for c in _open_chunks(mine):
             self.set_aside(c, reason, _BLOCKED[reason])
 
     def assemble(self, waveform_id: str, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> None:
         """Decide afresh on all that is held and read of a waveform."""
-        pool = [h.chunk for h in mine if h.reason is not Reason.DISCARDED]
-        known = {(c.coordinate, c.identity) for c in pool}
-        discarded = _discarded(mine)
-        for c in read:
-            if mine and ((c.coordinate, c.identity) in known or c.identity in discarded):
-                self._judge(c, Fate.REPLAY)
-            else:
-                pool.append(c)
+        pool = self._beside_held(read, mine) if mine else list(read)
         if pool:
             self._settle(assemble_waveform(waveform_id, pool, self._plan.stream.limits, accepted=self._plan.accepts))
+
+    def _beside_held(self, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> list[ChunkFacts]:
+        """What is held and not discarded, and what is read and no repeat of either."""
+        pool = [h.chunk for h in mine if h.reason is not Reason.DISCARDED]
+        known = {c.key for c in pool}
+        tombstones = Tombstones(mine, self._plan.stream.limits)
+        for c in read:
+            if c.key in known:
+                self._judge(c, Fate.REPLAY)
+            elif tombstones.cover(c):
+                self._bury(c, tombstones)
+            else:
+                pool.append(c)
+        return pool
 
     def choose(
         self, choice: HeldChoice, waveform_id: str, mine: Sequence[HeldChunk], known: PublishedWaveform | None
@@ -98,9 +111,12 @@ class PendingDecision:
         """Carry an operator's decision out on what is held of a waveform now."""
         standing = [h.chunk for h in mine if h.reason is not Reason.DISCARDED]
         if choice.action is HeldAction.RESTORE:
+            # What came while the waveform was discarded is held as its neighbours were before.
+            before = {h.before for h in mine if h.reason is Reason.DISCARDED and h.before is not None}
+            unsaid = next(iter(before)) if len(before) == 1 else Reason.CONFLICT
             for h in mine:
                 if h.reason is Reason.DISCARDED:
-                    self._restore(h, choice.note)
+                    self._restore(h, h.before or unsaid, choice.note)
         elif choice.action is HeldAction.DISCARD:
             for c in standing:
                 self.set_aside(c, Reason.DISCARDED, choice.note)
@@ -111,7 +127,7 @@ class PendingDecision:
             self._decide_again(choice, waveform_id, standing)
 
     def _decide_again(self, choice: HeldChoice, waveform_id: str, standing: Sequence[ChunkFacts]) -> None:
-        kept = list(standing)
+        kept, dropped = list(standing), list[ChunkFacts]()
         if choice.action is HeldAction.PICK:
             # With every topic named, as whoever picked saw them.
             seen = {c._replace(topic_id=c.topic_id or self._plan.topic_id): c for c in standing}
@@ -124,13 +140,17 @@ class PendingDecision:
                 )
             picked, others = pick_copy(seen, choice.pick)
             kept, dropped = [seen[c] for c in picked], [seen[c] for c in others]
-            if not kept:
-                self._leave_all(dropped)
+        if not kept:
+            self._leave_all(dropped)
+            return
+        self._settle(assemble_waveform(waveform_id, kept, self._plan.stream.limits, accepted=self._plan.accepts))
+        made = pieces_of(self._publish[waveform_id]) if waveform_id in self._publish else None
+        for c in dropped:
+            if made is not None and made.has(c):
+                # The very bytes that are published, with another word about the whole.
+                self._judge(c, Fate.REPLAY)
             else:
-                for c in dropped:
-                    self.set_aside(c, Reason.DISCARDED, choice.note)
-        if kept:
-            self._settle(assemble_waveform(waveform_id, kept, self._plan.stream.limits, accepted=self._plan.accepts))
+                self.set_aside(c, Reason.DISCARDED, choice.note)
 
     def _leave_all(self, chunks: Iterable[ChunkFacts]) -> None:
         for c in chunks:
@@ -142,10 +162,12 @@ class PendingDecision:
             # It would wait until its own time comes, and never expire.
             reason, why = Reason.IMPLAUSIBLE_TIME, f"{why}; a record time lies beyond what max_clock_skew allows"
         kept = () if reason is None else found.lessons
-        for c in set(found.repeats).difference(kept):
-            self._judge(c, Fate.DUPLICATE)
+        lessons = set(kept)
+        for c in found.repeats:  # in their order: the decision's digest follows from it
+            if c not in lessons:
+                self._judge(c, Fate.DUPLICATE)
         if reason is None:
-            self._publish.append(found.waveform_id)
+            self._publish[found.waveform_id] = found
             self._fates += [ChunkFate(c, Fate.PUBLISHED) for c in found.pieces]
         elif reason is Reason.OPEN:
             self._keep_open(found, why)
@@ -153,8 +175,14 @@ class PendingDecision:
             for c in (*found.pieces, *kept):
                 self.set_aside(c, reason, why)
 
-    def _restore(self, h: HeldChunk, note: str) -> None:
-        reason = h.before or Reason.CONFLICT
+    def _bury(self, c: ChunkFacts, tombstones: Tombstones) -> None:
+        """A repeat of what was discarded stays away; one that says more of the whole is kept for a restore."""
+        if tombstones.learn(c):
+            self.set_aside(c, Reason.DISCARDED, _BLOCKED[Reason.DISCARDED])
+        else:
+            self._judge(c, Fate.REPLAY)
+
+    def _restore(self, h: HeldChunk, reason: Reason, note: str) -> None:
         if reason is Reason.OPEN and self._after.watermark_ms <= after(h.chunk.timestamp_ms, self._lateness):
             self._judge(h.chunk, Fate.CARRIED_OUT, reason, note)
         else:
@@ -190,19 +218,25 @@ class PendingDecision:
                 "though they were not to be decided on; nothing was published",
                 plan_id=self._plan.plan_id,
             )
-        return replace(decided, carried_in=dict(carried_in), held_counts=self._held_after(set(publish)))
+        counts, size = self._held_after()
+        return replace(decided, carried_in=dict(carried_in), held_counts=counts, held_bytes=size)
 
-    def _held_after(self, published: set[str]) -> dict[str, int]:
-        """How many chunks are held by reason: those before, less what is released or held for another reason now."""
-        counts = Counter(self._before.held.counts if self._before.held is not None else {})
-        for f in self._fates:
-            if f.chunk.carried and f.fate in (Fate.PUBLISHED, Fate.DUPLICATE) and f.chunk.waveform_id in published:
-                counts[self._held_at[f.chunk.key].reason.value] -= 1
-        for h in self._holds:
-            counts[h.reason.value] += 1
-            if h.chunk.carried:
-                counts[self._held_at[h.chunk.key].reason.value] -= 1
-        return {reason: n for reason, n in sorted(counts.items()) if n}
+    def _held_after(self) -> tuple[dict[str, int], int]:
+        """How many chunks are held by reason, and what they count for: those before, less what is released or held for
+        another reason now, by the very rule by which whoever looks next counts them."""
+        before = self._before.held
+        counts, size = Counter(before.counts if before is not None else {}), before.chunk_bytes if before else 0
+        now = {h.chunk.key: (h.chunk, h.reason) for h in self._holds}
+        ids = {c.waveform_id for c in (*(h.chunk for h in self._held_at.values()), *(c for c, _ in now.values()))}
+        made = {i: pieces_of(self._publish[i]) for i in ids & self._publish.keys() if i is not None}
+        for key, h in self._held_at.items():
+            counts[h.reason.value] -= 1
+            size -= held_bytes(h.chunk) if h.chunk.reason is None else 0
+            now.setdefault(key, (h.chunk, h.reason))
+        stay = [(c, reason) for c, reason in now.values() if not is_released(c, made)]
+        counts.update(reason.value for _, reason in stay)
+        size += sum(held_bytes(c) for c, _ in stay if c.reason is None)
+        return {reason: n for reason, n in sorted(counts.items()) if n}, size
 
     def _keep_open(self, found: Assembly, why: str) -> None:
         """Incomplete: carried out until the watermark has passed what its newest piece may wait for."""
@@ -248,10 +282,6 @@ def blocked_by(mine: Sequence[HeldChunk]) -> Reason | None:
             return reason
     # Of a picked waveform the other copies are tombstones, and the rest may go on.
     return Reason.DISCARDED if reasons == {Reason.DISCARDED} else None
-
-
-def _discarded(mine: Iterable[HeldChunk]) -> set[tuple[int | None, bytes]]:
-    return {h.chunk.identity for h in mine if h.reason is Reason.DISCARDED}
 
 
 def _open_chunks(mine: Iterable[HeldChunk]) -> list[ChunkFacts]:
@@ -317,8 +347,9 @@ def _sealed(
     seal = hashlib.sha256(f"{plan.plan_id} {head.sequence} {head.generation}\n".encode())
     for c, fate, reason, _ in ordered:
         where = f"{c.carried} {c.topic_id!r} {c.partition} {c.offset}"
-        seal.update(f"{where} {c.piece.hex()} {c.count} {c.waveform_id!r} {c.seq} {fate} {reason}\n".encode())
+        what = f"{c.piece.hex()} {c.count} {c.digest} {c.waveform_id!r} {c.seq}"
+        seal.update(f"{where} {what} {fate} {reason}\n".encode())
     for h in held:
-        seal.update(f"hold {h.chunk.carried} {h.chunk.coordinate} {h.reason}\n".encode())
+        seal.update(f"hold {h.chunk.carried} {h.chunk.coordinate} {h.chunk.piece.hex()} {h.reason}\n".encode())
     digest = seal.hexdigest()[:32]
-    return Decision(digest, plan.plan_id, publish, ordered, held, replace(head, decision=digest), {}, {})
+    return Decision(digest, plan.plan_id, publish, ordered, held, replace(head, decision=digest), {}, {}, 0)

@@ -7,13 +7,14 @@ in-memory log and table, where every interleaving and every crash can be played.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
-from wavestitch.contracts.held_mark import HeldFile, HeldMark
+from wavestitch.contracts.held_left import HeldLeft
+from wavestitch.contracts.held_mark import HeldFile, HeldMark, mark_of
 from wavestitch.contracts.position import GroupOffset, Head, Position
 from wavestitch.contracts.quantities import BEGINNING, EpochMs
 from wavestitch.contracts.reasons import Reason
@@ -107,8 +108,7 @@ class Remains:
 
     `snapshot_id`: main's newest; `last_sequence`: how many snapshots were ever committed, so that no head's number is
     beyond it; `rows`: published rows that are there; `left`: the newest head that is left anywhere in the metadata, out
-    of main's reach. `held`: what main of the held table shows, which follows the head; `held_settled`: nothing is
-    staged there beside it, so that it is what the last head named.
+    of main's reach.
     """
 
     table: str
@@ -116,19 +116,27 @@ class Remains:
     last_sequence: int
     rows: int
     left: Head | None
-    held: HeldMark | None = None
-    held_settled: bool = True
 
 
 class HeldStaging(NamedTuple):
-    """Of which decision held rows are staged. `sequence`: of the head that it is to become. `counts`: how many chunks
-    are held then, by reason. `clock_ms`: the plan's clock."""
+    """Of which decision held rows are staged. `generation`, `sequence`: of the head that it is to become. `counts`,
+    `chunk_bytes`: as the mark is to have them. `clock_ms`: the plan's clock."""
 
     plan_id: str
     decision: str
+    generation: int
     sequence: int
     counts: Mapping[str, int]
+    chunk_bytes: int
     clock_ms: EpochMs = BEGINNING
+
+    def mark(self, snapshot_id: int, files: Iterable[HeldFile]) -> HeldMark:
+        """Of the snapshot that was staged, with these live files."""
+        return mark_of(snapshot_id, files, self.counts, self.chunk_bytes)
+
+    def on(self, base: HeldMark | None) -> HeldMark | None:
+        """Of the base's own snapshot, where there is no row to add."""
+        return None if base is None else replace(base, counts=self.counts, chunk_bytes=self.chunk_bytes)
 
 
 class Tables(Protocol):
@@ -136,6 +144,16 @@ class Tables(Protocol):
 
     def remains(self) -> Remains | None:
         """What is left of a table without a head; None where its head is there, or where there is no table."""
+
+    def held_left(self) -> HeldLeft:
+        """The snapshots of the held table that are there, whether a head names them or not."""
+
+    def held_at(self, snapshot_id: int) -> HeldMark | None:
+        """The mark of a snapshot of the held table as it is, with all rows for counts; None where it has none. Raises
+        `Altered` where it is not there."""
+
+    def published_by_plan(self) -> dict[str, int]:
+        """How many rows the published table has of each plan: reads a column of all of it."""
 
     def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
         """One snapshot with `new` on top of what remains. Raises `CommitConflict` where it is not as it was."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from pyiceberg.table import Table
@@ -16,6 +15,7 @@ from pyiceberg.table import Table
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
+from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
 from wavestitch.contracts.position import Head, HeadKind
@@ -24,16 +24,17 @@ from wavestitch.modes import make_folder
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
+from wavestitch.tables.held.held_left import left_snapshots, mark_as_it_is
 from wavestitch.tables.held.held_look import ids_held, live_files, look_at_held
 from wavestitch.tables.held.held_payloads import write_payloads
 from wavestitch.tables.held.held_removal import rows_that_stay
 from wavestitch.tables.held.held_rows import held_groups
-from wavestitch.tables.held.held_staging import pin_replacement, projected_mark, settle, stage_rows
+from wavestitch.tables.held.held_staging import pin_replacement, settle, stage_rows
 from wavestitch.tables.history.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.history.heads import find_remains, newest_head, walk_heads
 from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.lookup.id_index import IdIndex
-from wavestitch.tables.lookup.published_lookup import find_published
+from wavestitch.tables.lookup.published_lookup import count_by_plan, find_published
 
 
 class StreamTables:
@@ -90,16 +91,23 @@ class StreamTables:
 
     def remains(self) -> Remains | None:
         table = self._waveforms.load()
-        found = None if table is None else find_remains(table)
-        if found is None:
-            return None
-        mark, settled = projected_mark(self._held)
-        return replace(found, held=mark, held_settled=settled)
+        return None if table is None else find_remains(table)
+
+    def held_left(self) -> HeldLeft:
+        return left_snapshots(self._held)
+
+    def held_at(self, snapshot_id: int) -> HeldMark | None:
+        return mark_as_it_is(self._held, snapshot_id)
+
+    def published_by_plan(self) -> dict[str, int]:
+        table = self._waveforms.load()
+        return {} if table is None else count_by_plan(table)
 
     def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
         table = self._waveforms.ensure()
         if self.remains() != remains:
             raise CommitConflict(f"table {self._waveforms.name} is not as it was looked at; nothing was written")
+        self.held_files(new.held)
         self._waveforms.commit_files(table, [], new.to_properties())
         found = newest_head(table)
         if found != new:
@@ -146,7 +154,7 @@ class StreamTables:
 
     def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
         if not rows:
-            return None if base is None else replace(base, counts=staging.counts)
+            return staging.on(base)
         return stage_rows(self._held, base, lambda: held_groups(rows, staging=staging), staging)
 
     def rewrite_held(
@@ -167,7 +175,7 @@ class StreamTables:
             self._held,
             base.held,
             lambda: rows_that_stay(table, partly, rows),
-            HeldStaging("", name, base.sequence + 1, counts),
+            HeldStaging("", name, base.generation, base.sequence + 1, counts, base.held.chunk_bytes),
             instead_of=[t.file for t in tasks],
         )
         head = self.commit(base, base.next(kind=HeadKind.MAINTENANCE, held=mark, note=note), [])

@@ -6,7 +6,7 @@ A staged file is never changed: what must not be published is left out in a new 
 from __future__ import annotations
 
 import stat
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.ports import StagedFile
+from wavestitch.contracts.row_check import StagedRow
 from wavestitch.contracts.rows import rows_a_page
 from wavestitch.write_once import digest_file, place_once, scratch_file, sync_file, sync_folder
 
@@ -79,6 +80,22 @@ def _largest(source: Any) -> int:
     """At most so many bytes of samples has a row; found without reading any."""
     counts = source.read(columns=["sample_count"])["sample_count"]
     return _MOST_SAMPLE_BYTES * (pc.max(counts).as_py() or 0)
+
+
+def read_rows(path: Path) -> Iterator[StagedRow]:
+    """The rows of a staged file, by its columns of ids and chunks alone."""
+    with pq.ParquetFile(path) as source:
+        for n in range(source.num_row_groups):
+            group = source.read_row_group(n, columns=["waveform_id", "chunks"]).combine_chunks()
+            lists = group["chunks"].combine_chunks()
+            flat = lists.flatten()
+            columns = (flat.field(name).to_pylist() for name in ("partition", "offset", "length", "piece"))
+            pieces = list(zip(*columns, strict=True))
+            start = 0
+            ids, sizes = group["waveform_id"].to_pylist(), pc.list_value_length(lists).to_pylist()
+            for waveform_id, size in zip(ids, sizes, strict=True):
+                yield StagedRow(waveform_id, pieces[start : start + size])
+                start += size
 
 
 def make_durable(paths: Iterable[Path]) -> None:

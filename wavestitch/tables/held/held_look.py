@@ -40,7 +40,8 @@ def _live(table: Table, snapshot_id: int) -> HeldFiles:
         name = ".".join(table.name())
         raise Altered(
             f"the head names snapshot {snapshot_id} of table {name}, which is not there (expired by somebody else, or "
-            "an older state of the table was restored): go back to a metadata file of the table that has it",
+            "an older state of the table was restored): go back to a metadata file of the table that has it, or look "
+            f"at what is left with `wavestitch rewind {table.name()[0]} --to rebuilt`",
             table=name,
         )
     return held_files_of(table, snapshot_id)
@@ -54,8 +55,8 @@ def look_at_held(table: Table, mark: HeldMark, look: HeldLook, *, index: IdIndex
     files = _live(table, mark.snapshot_id)
     check_mark(mark, files.held, table=".".join(table.name()))
     found: dict[tuple[HeldKey, int], HeldChunk] = {}
-    rows = _everything(table, files) if look.everything else _asked_for(table, mark, look, files, index)
-    for held in rows:
+    whole = look.everything or look.chunks
+    for held in _whole(table, look, files) if whole else _asked_for(table, mark, look, files, index):
         found[held.key, held.sequence] = held
     return list(found.values())
 
@@ -91,8 +92,8 @@ def near(coordinates: Collection[Coordinate]) -> BooleanExpression:
     )
 
 
-def _everything(table: Table, files: HeldFiles) -> Iterator[HeldChunk]:
-    for task in files.tasks(files.every()):
+def _whole(table: Table, look: HeldLook, files: HeldFiles) -> Iterator[HeldChunk]:
+    for task in files.tasks(files.every() if look.everything else files.of_chunks()):
         for batch in read_file(table, task, FACTS):
             yield from _chunks(batch)
 

@@ -25,7 +25,8 @@ from wavestitch.tables.lookup.file_scans import read_file
 from wavestitch.write_once import place_once, scratch_file
 
 _BATCH_BYTES = 16 << 20
-_KEYS = ("topic_id", "partition", "offset", "waveform_id", "seq", "piece", "stored", "sequence")
+_PLACE = ("topic_id", "partition", "offset")
+_LAY_THERE = ("waveform_id", "seq", "piece", "count", "digest")
 _HELD_NAMES = {"reason": "record_reason", "evidence": "evidence_of_record"}
 
 
@@ -95,11 +96,13 @@ def _find(table: Table, files: _Files, ordered: list[HeldKey]) -> dict[HeldKey, 
         if n == files.chunks and picks.keys() == wanted:
             break  # nobody asked for a record that is no chunk
         row = -1
-        for batch in read_file(table, task, _KEYS):
-            columns = [batch[name].to_pylist() for name in _KEYS]
-            for topic_id, partition, offset, waveform_id, seq, piece, stored, sequence in zip(*columns, strict=True):
+        for batch in read_file(table, task, (*_PLACE, *_LAY_THERE, "stored", "sequence")):
+            places = zip(*(batch[name].to_pylist() for name in _PLACE), strict=True)
+            lies = zip(*(batch[name].to_pylist() for name in _LAY_THERE), strict=True)
+            more = (batch[name].to_pylist() for name in ("stored", "sequence"))
+            for place, what, stored, sequence in zip(places, lies, *more, strict=True):
                 row += 1
-                key = (topic_id, partition, offset), (waveform_id, seq, piece)
+                key = place, what
                 if stored and key in wanted:
                     pick = _Pick(sequence, n, row)
                     picks[key] = min(pick, picks.get(key, pick))
@@ -174,5 +177,5 @@ def _check(path: Path, ordered: list[HeldKey]) -> None:
         for n in range(reader.num_record_batches):
             batch = reader.get_batch(n)
             found.extend(zip(*(batch[name].to_pylist() for name in ("partition", "offset", "piece")), strict=True))
-    if found != [(partition, offset, piece) for (_, partition, offset), (_, _, piece) in ordered]:
+    if found != [(partition, offset, piece) for (_, partition, offset), (_, _, piece, *_) in ordered]:
         raise Altered(f"{path} was there already and holds other chunks; remove it, or name another file")

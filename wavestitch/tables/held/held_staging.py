@@ -8,7 +8,6 @@ Keeps I1 and I6; decides nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 
@@ -34,7 +33,8 @@ _LOOKS = 3
 _BRANCH = "wavestitch-"
 _EMPTY = "wavestitch-empty"
 """A tag on the table's first snapshot, which has no rows: what is staged before anything was held stands on it."""
-_DECISION, _SEQUENCE, _PLAN = "wavestitch-staged.decision", "wavestitch-staged.sequence", "wavestitch-staged.plan"
+_SAID = "wavestitch-staged."
+_DECISION, _GENERATION, _SEQUENCE, _PLAN = (_SAID + w for w in ("decision", "generation", "sequence", "plan"))
 """Never a key of a head's: no snapshot of this table is one."""
 
 Encode = Callable[[], Iterable[tuple[str, Iterable[pa.RecordBatch]]]]
@@ -82,12 +82,14 @@ def pin_replacement(stored: StoredTable, base: Head) -> HeldMark | None:
         if table is None or base.held is None or current is None or current == base.held.snapshot_id:
             return None
         below = ancestry(table, current)
-        if base.held.snapshot_id not in below or _newest_sequence(table, below) > base.sequence:
+        if base.held.snapshot_id not in below or _newest_version(table, below) > base.version:
             return None
-        found = mark_of(current, live_files(table, current), base.held.counts)
+        found = mark_of(current, live_files(table, current), base.held.counts, base.held.chunk_bytes)
         if found.rows != base.held.rows:
             raise Altered(f"table {stored.name} has {found.rows} rows, the head vouches for {base.held.rows}")
-        staging = HeldStaging("", "adopted", base.sequence + 1, base.held.counts)
+        staging = HeldStaging(
+            "", "adopted", base.generation, base.sequence + 1, base.held.counts, base.held.chunk_bytes
+        )
         branch = f"{_BRANCH}{staging.decision}-{current}"
         there = table.metadata.refs.get(branch)
         if there is not None:
@@ -121,7 +123,8 @@ def settle(stored: StoredTable, heads: Callable[[], Sequence[Head]]) -> None:
 
 def _follow(name: str, table: Table, target: int, heads: Sequence[Head]) -> None:
     current = table.metadata.current_snapshot_id
-    ahead = current is not None and _newest_sequence(table, ancestry(table, current)) > heads[0].sequence
+    # Of an older generation: committed in a catalog that was set back since, and nobody's any more.
+    ahead = current is not None and _newest_version(table, ancestry(table, current)) > heads[0].version
     move = current != target and not ahead
     named = {h.held.snapshot_id for h in heads if h.held is not None}
     on_main = ancestry(table, target) if move or current == target else set[int]()
@@ -130,7 +133,7 @@ def _follow(name: str, table: Table, target: int, heads: Sequence[Head]) -> None
         for branch, ref in table.metadata.refs.items()
         if branch.startswith(_BRANCH)
         and branch != _EMPTY
-        and _sequence(table, ref.snapshot_id) <= heads[0].sequence
+        and _version(table, ref.snapshot_id) <= heads[0].version
         and (ref.snapshot_id in on_main or ref.snapshot_id not in named)
     )
     if not move and not dead:
@@ -155,21 +158,6 @@ def overtaken_snapshots(table: Table, named: Collection[int], *, made_before: Ep
     reached = {i for root in roots for i in ancestry(table, root)}
     old = {s.snapshot_id for s in table.metadata.snapshots if s.timestamp_ms < made_before}
     return sorted(old - reached)
-
-
-def projected_mark(stored: StoredTable) -> tuple[HeldMark | None, bool]:
-    """What main shows, for a head that is lost, and whether nothing is staged beside it. Its counts are of all rows:
-    those that were released since are among them."""
-    table = stored.load()
-    if table is None or table.metadata.current_snapshot_id is None:
-        return None, True
-    settled = not any(name.startswith(_BRANCH) and name != _EMPTY for name in table.metadata.refs)
-    current = table.metadata.current_snapshot_id
-    files = live_files(table, current)
-    counts = Counter[str]()
-    for file in files:
-        counts[file.reason] += file.rows
-    return (mark_of(current, files, counts) if files else None), settled
 
 
 def _with_root(stored: StoredTable) -> Table:
@@ -213,7 +201,12 @@ def _commit(
     change = OneCommit(table, branch=branch)
     with reading(stored.name):
         _point(change, branch, base_id)
-        summary = {_DECISION: staging.decision, _SEQUENCE: str(staging.sequence), _PLAN: staging.plan_id}
+        summary = {
+            _DECISION: staging.decision,
+            _GENERATION: str(staging.generation),
+            _SEQUENCE: str(staging.sequence),
+            _PLAN: staging.plan_id,
+        }
         how = change.update_snapshot(snapshot_properties=summary, branch=branch)
         with how.overwrite() if old else how.merge_append() as files:
             for file in old:
@@ -235,22 +228,30 @@ def _staged(table: Table, snapshot_id: int, base_id: int, staging: HeldStaging) 
             f"snapshot {snapshot_id} of table {'.'.join(table.name())} was staged on another one than the head names; "
             "somebody else writes to branches whose names begin with wavestitch-: stop that, then try again"
         )
-    return mark_of(snapshot_id, live_files(table, snapshot_id), staging.counts)
+    return staging.mark(snapshot_id, live_files(table, snapshot_id))
 
 
-def _sequence(table: Table, snapshot_id: int) -> int:
+def _version(table: Table, snapshot_id: int) -> tuple[int, int]:
     """Of the head that what is on this branch was to become; a branch that is not ours stays."""
-    return _said(table, snapshot_id, otherwise=1 << 62)
+    decision, *version = staged_for(table, snapshot_id)
+    return (version[0], version[1]) if decision else (1 << 62, 0)
 
 
-def _newest_sequence(table: Table, snapshots: Iterable[int]) -> int:
-    return max((_said(table, i, otherwise=0) for i in snapshots), default=0)
+def _newest_version(table: Table, snapshots: Iterable[int]) -> tuple[int, int]:
+    return max((staged_for(table, i)[1:] for i in snapshots), default=(0, 0))
 
 
-def _said(table: Table, snapshot_id: int, *, otherwise: int) -> int:
+def staged_for(table: Table, snapshot_id: int) -> tuple[str, int, int]:
+    """Decision, generation and sequence of the head that this was staged for; empty and 0 where it is not ours."""
     snapshot = table.metadata.snapshot_by_id(snapshot_id)
-    text = snapshot.summary.additional_properties.get(_SEQUENCE) if snapshot and snapshot.summary else None
-    return int(text) if text else otherwise
+    said = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary is not None else {}
+    return said.get(_DECISION, ""), int(said.get(_GENERATION, "0")), int(said.get(_SEQUENCE, "0"))
+
+
+def staged_branches(table: Table) -> dict[str, int]:
+    """The snapshots that are staged, by branch."""
+    refs = table.metadata.refs.items()
+    return {name: ref.snapshot_id for name, ref in refs if name.startswith(_BRANCH) and name != _EMPTY}
 
 
 def ancestry(table: Table, snapshot_id: int) -> set[int]:

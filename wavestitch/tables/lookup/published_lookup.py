@@ -6,6 +6,7 @@ its id column alone. Samples are never read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
@@ -42,6 +43,16 @@ def find_published(
             for row in batch.filter(pc.is_in(batch["waveform_id"], value_set=wanted)).to_pylist():
                 found[row["waveform_id"]] = _waveform(row["waveform_id"], row["chunks"])
     return found
+
+
+def count_by_plan(table: Table) -> dict[str, int]:
+    """How many rows there are of each plan."""
+    found = Counter[str]()
+    for task in files_to_read(table):
+        for batch in read_file(table, task, ["plan_id"]):
+            for one in pc.value_counts(batch["plan_id"]).to_pylist():
+                found[one["values"]] += one["counts"]
+    return dict(found)
 
 
 def _has_any(table: Table, task: FileScanTask, wanted: pa.Array) -> bool:

@@ -1,0 +1,122 @@
+"""What bounds decisions about what is held, and ingests beside them: quotas, and gates that a redrive closed.
+
+On the memory edges, by the product's own steps; all guarantees hold after every batch and decision.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders.records import metadata
+from tests.domain.test_held_decisions import ONE, TWO, T, World, parked
+from tests.memory.batch import Carrying, MemoryEdges, carry_through
+from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.rewind import apply_rewind, plan_rewind
+from wavestitch.batch.rewind_target import Target
+from wavestitch.batch.steps import step_plan
+from wavestitch.contracts.errors import GateClosed, Refused
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.stream import Limits
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+class TestQuotas:
+    def test_a_batch_that_would_hold_too_much_is_refused_with_the_place_and_a_way_out(self, world: World) -> None:
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=3)})
+        for n in range(3):
+            world.send(f"w{n}", 0, ONE)
+        world.ingest()
+        world.send("w0", 1, TWO)
+        world.send("x", 0, ONE)
+        with pytest.raises(Refused, match=r"4 rows in .* partition 0, offsets 4 to 4 \(1 open\).*rewind ecg --to 0:5"):
+            world.ingest()
+        assert world.published() == {}
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=4)})
+        world.ingest()
+        assert world.published() == {"w0": ONE + TWO}
+
+    def test_bytes_count_what_is_held_and_not_what_was_released_since(self, world: World) -> None:
+        """Each batch makes whole what waited, and leaves one open; rows lie in the table until maintenance."""
+        one = len(ONE) + len(metadata(T))
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_bytes=2 * one)})
+        world.send("w0", 0, ONE)
+        for n in range(1, 6):
+            world.ingest()
+            world.send(f"w{n - 1}", 1, TWO, at=T + n)
+            world.send(f"w{n}", 0, ONE, at=T + n)
+        world.send("x", 0, ONE)
+        world.send("y", 0, ONE)
+        with pytest.raises(Refused, match=rf"4 rows in {4 * one} bytes would be held"):
+            world.ingest()
+
+
+class TestClosedGate:
+    """A redrive whose rows close the gate stands there as a batch does."""
+
+    @pytest.fixture
+    def plan(self, world: World) -> Plan:
+        parked(world)
+        for n in range(9):
+            world.send(f"v{n}", 0, ONE, count=1)
+        edges = self.edges(world)
+        found = plan_held(edges, HeldAction.REDRIVE, Selection(ids=("w",)), who="ops", why="again").plan
+        with pytest.raises(GateClosed, match="Until then no ingest of the stream goes past it"):
+            carry_out(edges, found)
+        return found
+
+    def edges(self, world: World) -> MemoryEdges:
+        return MemoryEdges(world.bench, world.stream, world.now_ms + 1, Carrying(spoiled={"w"}))
+
+    def test_no_ingest_goes_past_it(self, world: World, plan: Plan) -> None:
+        with pytest.raises(Refused, match=rf"--plan {plan.plan_id} --gate accept.*stays held as it was"):
+            world.ingest()
+        assert world.published() == {}
+
+    def test_nor_one_that_was_planned_before(self, world: World) -> None:
+        parked(world)
+        world.send("v", 0, ONE, count=1)
+        edges = self.edges(world)
+        step_plan(edges, PlanRequest())
+        ingest = list(world.bench.plans.values())[-1]
+        redrive = plan_held(edges, HeldAction.REDRIVE, Selection(ids=("w",)), who="ops", why="again").plan
+        with pytest.raises(GateClosed):
+            carry_out(edges, redrive)
+        with pytest.raises(Refused, match="stands at a closed gate"):
+            carry_through(world.bench, ingest, Carrying())
+
+    def test_nor_another_redrive_among_more_that_are_good(self, world: World, plan: Plan) -> None:
+        with pytest.raises(Refused, match="no other decision about its waveforms goes past it"):
+            plan_held(self.edges(world), HeldAction.REDRIVE, Selection(), who="ops", why="diluted")
+
+    def test_accepted_it_is_published_and_the_stream_goes_on(self, world: World, plan: Plan) -> None:
+        carry_through(world.bench, plan, Carrying(spoiled={"w"}, gate="accept"))
+        world.ingest()
+        assert world.published().keys() == {"w", *(f"v{n}" for n in range(9))}
+
+    def test_parked_it_is_held_and_the_stream_goes_on(self, world: World, plan: Plan) -> None:
+        carry_through(world.bench, plan, Carrying(spoiled={"w"}, park=True))
+        world.ingest()
+        assert world.held() == {"w": {"parked"}}
+
+    def test_abandoned_it_is_held_as_it_was_and_the_stream_goes_on(self, world: World, plan: Plan) -> None:
+        world.bench.abandoned.add(plan.plan_id)
+        world.ingest()
+        assert world.held() == {"w": {"parked"}}
+
+    def test_what_is_at_it_can_be_discarded(self, world: World, plan: Plan) -> None:
+        world.decide(HeldAction.DISCARD, "w")
+        assert world.held() == {"w": {"discarded"}}
+
+    def test_a_rewind_ends_it(self, world: World, plan: Plan) -> None:
+        log, tables = world.bench.log, world.bench.tables
+        found = plan_rewind(world.stream, Target(word="earliest"), log=log, tables=tables, who="ops", why="anew")
+        apply_rewind(world.stream, found, accept_skip=False, log=log, tables=tables)
+        world.ingest()
+        assert world.published().keys() == {f"v{n}" for n in range(9)}

@@ -1,0 +1,148 @@
+"""What a repeat says of the whole (its count, its digest, a plausible time) is never lost while its waveform is held.
+
+On the memory edges, by the product's own steps; all guarantees hold after every batch and decision.
+"""
+
+from __future__ import annotations
+
+import pytest
+import xxhash
+
+from tests.builders.records import letter, metadata
+from tests.domain.test_held_decisions import ONE, OTHER, TWO, T, World
+from wavestitch.batch.rewind import apply_rewind, plan_rewind
+from wavestitch.batch.rewind_target import Target
+from wavestitch.contracts.held_choice import HeldAction
+
+WRONG = "0" * 32
+YEAR_MS = 400 * 86_400_000
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def send_saying(
+    world: World, seq: int, value: bytes, digest: str | None, *, at: int = T, count: int | None = 1
+) -> None:
+    one = letter("w", seq, value, meta=metadata(T), count=count, digest=digest)
+    world.bench.log.append(0, at, one.key, one.headers, one.value)
+
+
+def without_count(world: World) -> None:
+    world.send("w", 0, ONE, count=None)
+    world.send("w", 1, TWO, count=None)
+    world.ingest()
+
+
+def test_a_repeat_that_brings_the_count_is_kept_while_its_waveform_is_discarded(world: World) -> None:
+    without_count(world)
+    world.decide(HeldAction.DISCARD, "w")
+    for _ in range(3):
+        world.send("w", 1, TWO, count=2)
+        world.ingest()
+    assert len(world.bench.tables.held_rows()) == 5, "once is enough: two chunks, two tombstones, one repeat"
+    world.decide(HeldAction.RESTORE, "w")
+    assert world.held() == {"w": {"open"}}
+    world.decide(HeldAction.REDRIVE, "w")
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_a_repeat_that_brings_the_count_at_an_offset_that_is_used_again_is_kept(world: World) -> None:
+    without_count(world)
+    at = world.bench.log.partitions[0]
+    del at.records[1:], at.seen[1:], at.heads[1:]
+    world.send("w", 1, TWO, count=2)
+    log, tables = world.bench.log, world.bench.tables
+    found = plan_rewind(world.stream, Target(word="earliest"), log=log, tables=tables, who="ops", why="election")
+    apply_rewind(world.stream, found, accept_skip=False, log=log, tables=tables)
+    world.ingest()
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_of_what_is_parked_a_repeat_that_says_another_count_is_kept_and_is_a_conflict_when_it_is_redriven(
+    world: World,
+) -> None:
+    world.send("w", 0, ONE)
+    world.send("w", 1, TWO)
+    world.ingest(park=True)
+    world.send("w", 1, TWO, count=3)
+    world.ingest()
+    assert world.held() == {"w": {"parked"}}
+    world.decide(HeldAction.REDRIVE, "w")
+    assert world.held() == {"w": {"conflict"}}
+    assert world.published() == {}
+
+
+def test_of_what_is_parked_a_repeat_that_brings_a_digest_is_heeded_when_it_is_redriven(world: World) -> None:
+    send_saying(world, 0, ONE, None)
+    world.ingest(park=True)
+    send_saying(world, 0, ONE, WRONG)
+    world.ingest()
+    world.decide(HeldAction.REDRIVE, "w")
+    assert world.held() == {"w": {"digest_mismatch"}}
+
+
+def test_a_repeat_whose_record_time_makes_the_start_time_plausible_is_kept(world: World) -> None:
+    world.send("w", 0, ONE, at=T - YEAR_MS)
+    world.send("w", 0, ONE, at=T)
+    world.ingest()
+    assert world.held() == {"w": {"open"}}
+    world.send("w", 1, TWO, at=T - YEAR_MS)
+    world.ingest()
+    assert world.published() == {"w": ONE + TWO}
+
+
+class TestPickAmongEqualBytes:
+    """Two copies of the same bytes that say different digests of the whole."""
+
+    def test_the_head_counts_what_is_held_once_one_is_published(self, world: World) -> None:
+        send_saying(world, 0, ONE, xxhash.xxh3_128_hexdigest(ONE))
+        send_saying(world, 0, ONE, WRONG, at=T + 1)
+        world.ingest()
+        assert world.held() == {"w": {"conflict"}}
+        world.decide(HeldAction.PICK, "w", pick="first")
+        assert world.published() == {"w": ONE}
+        assert world.held() == {}
+
+    def test_the_wrong_one_can_be_undone(self, world: World) -> None:
+        send_saying(world, 0, ONE, xxhash.xxh3_128_hexdigest(ONE))
+        send_saying(world, 0, ONE, WRONG, at=T + 1)
+        world.ingest()
+        world.decide(HeldAction.PICK, "w", pick="last")
+        assert world.held() == {"w": {"digest_mismatch", "discarded"}}
+        world.decide(HeldAction.RESTORE, "w")
+        assert world.held() == {"w": {"digest_mismatch", "conflict"}}
+        world.decide(HeldAction.PICK, "w", pick="first")
+        assert world.published() == {"w": ONE}
+        assert world.held() == {}
+
+    def test_the_one_that_was_kept_learns_while_the_other_stays_away(self, world: World) -> None:
+        whole = xxhash.xxh3_128_hexdigest(ONE + TWO)
+        send_saying(world, 0, ONE, whole, count=None)
+        send_saying(world, 0, ONE, WRONG, count=None)
+        send_saying(world, 1, TWO, None, count=None)
+        world.ingest()
+        world.decide(HeldAction.PICK, "w", pick="first")
+        assert world.held() == {"w": {"open", "discarded"}}
+        send_saying(world, 0, ONE, WRONG, count=None, at=T + 2)
+        world.ingest()
+        assert world.held() == {"w": {"open", "discarded"}}
+        send_saying(world, 0, ONE, whole, count=2, at=T + 3)
+        world.ingest()
+        assert world.published() == {"w": ONE + TWO}
+        assert world.held() == {}
+
+
+def test_what_contradicts_a_published_waveform_and_was_discarded_stays_away_whatever_it_says(world: World) -> None:
+    world.send("w", 0, ONE)
+    world.send("w", 1, TWO)
+    world.ingest()
+    world.send("w", 1, OTHER)
+    world.ingest()
+    world.decide(HeldAction.DISCARD, "w")
+    world.send("w", 1, OTHER, count=3)
+    world.ingest()
+    assert world.held() == {"w": {"discarded"}}
+    assert world.published() == {"w": ONE + TWO}

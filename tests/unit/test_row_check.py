@@ -1,0 +1,69 @@
+"""The check before the commit: rows are made of the very chunks that the decision publishes, and of no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.test_decide_examples import held, made
+from wavestitch.contracts.decision import Decision
+from wavestitch.contracts.errors import Unbalanced
+from wavestitch.contracts.fates import ChunkFate
+from wavestitch.contracts.reasons import Fate, Reason
+from wavestitch.contracts.row_check import StagedRow, check_rows
+
+
+@pytest.fixture
+def decision() -> Decision:
+    """Of a one chunk is held and two are read, one of them again; b is read whole."""
+    return made(["a/1@5", "a/0@6", "b/1@7", "b/0@8"], [held("a/0@2", Reason.OPEN)])
+
+
+def rows(decision: Decision) -> list[StagedRow]:
+    found: dict[str, list[tuple[int, int, int, bytes]]] = {}
+    for f in sorted(decision.fates, key=lambda f: f.chunk.seq or 0):
+        if f.fate is Fate.PUBLISHED:
+            c = f.chunk
+            found.setdefault(c.waveform_id or "", []).append((c.partition, c.offset, c.length, c.piece))
+    return [StagedRow(i, pieces) for i, pieces in sorted(found.items())]
+
+
+def test_rows_of_the_very_chunks_pass_in_any_order_of_rows(decision: Decision) -> None:
+    assert decision.publish == ("a", "b")
+    check_rows(decision, rows(decision))
+    check_rows(decision, reversed(rows(decision)))
+
+
+def test_a_row_of_another_copy_of_the_same_bytes_is_found_out(decision: Decision) -> None:
+    a, b = rows(decision)
+    first = (a.pieces[0][0], 6, *a.pieces[0][2:])
+    with pytest.raises(Unbalanced, match=r"'a' was not stitched of .* partition 0 offset 2, partition 0 offset 6"):
+        check_rows(decision, [a._replace(pieces=[first, a.pieces[1]]), b])
+
+
+def test_a_row_with_a_chunk_less_or_in_another_order_is_found_out(decision: Decision) -> None:
+    a, b = rows(decision)
+    with pytest.raises(Unbalanced, match="1 in the row, 2 decided"):
+        check_rows(decision, [a._replace(pieces=a.pieces[:1]), b])
+    with pytest.raises(Unbalanced, match="they differ in their order"):
+        check_rows(decision, [a._replace(pieces=a.pieces[::-1]), b])
+
+
+def test_a_row_too_few_or_too_many_is_found_out(decision: Decision) -> None:
+    a, b = rows(decision)
+    with pytest.raises(Unbalanced, match="of waveform 'b' there are 0 staged rows and 2 chunks"):
+        check_rows(decision, [a])
+    with pytest.raises(Unbalanced, match="of waveform 'b' there are 2 staged rows"):
+        check_rows(decision, [a, b, b])
+    with pytest.raises(Unbalanced, match="waveform 'c' was not stitched"):
+        check_rows(decision, [a, b, b._replace(waveform_id="c")])
+
+
+def test_chunks_without_a_row_and_a_row_without_chunks_are_found_out(decision: Decision) -> None:
+    a, b = rows(decision)
+    more = made(["c/0@9"]).fates[0].chunk
+    with pytest.raises(Unbalanced, match="of waveform 'c' there are 0 staged rows and 1 chunks"):
+        check_rows(replace(decision, fates=(*decision.fates, ChunkFate(more, Fate.PUBLISHED))), [a, b])
+    with pytest.raises(Unbalanced, match="of waveform 'c' there are 1 staged rows and 0 chunks"):
+        check_rows(decision, [a, b, StagedRow("c", [])])
