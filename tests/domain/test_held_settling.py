@@ -12,7 +12,7 @@ import pytest
 from tests.builders.table_rows import all_held, held_rows, hold, stage_held, write_landing
 from tests.domain.maintenance_rig import Rig
 from wavestitch.contracts.ports import HeldRow
-from wavestitch.contracts.position import Head
+from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.commit.table_layout import HELD
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
@@ -157,3 +157,19 @@ def test_what_was_staged_for_nothing_goes_by_age_and_what_heads_name_stays(tmp_p
     assert lost.snapshot_id not in there()
     assert rig.tables.head().held.snapshot_id in there()
     assert len(all_held(rig.tables)) == 2
+
+
+def test_main_shows_no_decision_that_a_catalog_that_was_set_back_has_not(both, tmp_path):
+    """Its number is beyond the head's for long; that it is of an older generation says that nobody is faster."""
+    tables, _ = both
+    kept = hold(tables, some(tmp_path, "d1", 0))
+    for n in range(2, 4):
+        hold(tables, some(tmp_path, f"d{n}", 2 * n - 2), decision=f"d{n}")
+    tables.waveforms().manage_snapshots().rollback_to_snapshot(kept.snapshot_id).commit()
+    assert tables.head() == kept
+    tables.settle_held()
+    assert main(tables) != kept.held.snapshot_id, "as long as nobody has said which of the two is right"
+    tables.commit(kept, kept.next(kind=HeadKind.REWIND, generation=2), [])
+    tables.settle_held()
+    assert main(tables) == kept.held.snapshot_id
+    assert len(all_held(tables)) == 2

@@ -131,10 +131,10 @@ def a_repeat_that_says_more_adds_nothing(patch: Patch) -> None:
 @mutant
 def settling_takes_away_what_was_staged_for_nothing_when_it_looked(patch: Patch) -> None:
     def wrong(self: Any) -> None:
-        with self.act("tables.settle_held", error=Transient):
+        with self.act("tables.held_main", error=Transient):
             staged = {tip for tip, _ in self.branches.values()}
         named = {h.held.snapshot_id for h in self.heads() if h.held is not None}
-        with self.act("tables.follow_held", error=Transient):
+        with self.act("tables.settle_held", error=Transient):
             for lost in staged - {below for i in named for below in self._below(i)}:
                 self.held_snapshots.pop(lost, None)
                 self.branches = {name: found for name, found in self.branches.items() if found[0] != lost}

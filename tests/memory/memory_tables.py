@@ -199,7 +199,7 @@ class MemoryTables(Edge):
     def settle_held(self) -> None:
         """As the product does it: look at the table, then at the heads, then change it if it is as it was."""
         for look in range(_LOOKS):
-            with self.act("tables.settle_held", error=Transient):
+            with self.act("tables.held_main", error=Transient):
                 seen, there = self.held_main, set(self.held_snapshots)
             heads = self.heads()
             if not heads:
@@ -212,7 +212,7 @@ class MemoryTables(Edge):
 
     def _follow(self, seen: int | None, target: int | None, heads: Sequence[Head]) -> None:
         named = {h.held.snapshot_id for h in heads if h.held is not None}
-        with suppress(Transient), self.act("tables.follow_held", error=Transient):
+        with suppress(Transient), self.act("tables.settle_held", error=Transient):
             ahead = max((self._left(i).version for i in self._below(seen)), default=(0, 0)) > heads[0].version
             if self.held_main == seen:  # otherwise somebody was faster
                 self.held_main = seen if ahead else target
