@@ -49,6 +49,8 @@ class Faults:
     planned: list[tuple[str, int]] = field(default_factory=list)
     commits: int = 0
     silent: bool = False
+    config: dict[str, Any] = field(default_factory=dict)
+    """What the server says of itself."""
     ended: threading.Event = field(default_factory=threading.Event)
 
     def next(self) -> tuple[str, int]:
@@ -86,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         match self._path():
             case ["config"]:
-                self._answer(200, {"defaults": {}, "overrides": {}})
+                self._answer(200, {"defaults": {}, "overrides": {}, **self.faults.config})
             case ["namespaces", space]:
                 self._try(lambda: {"namespace": [space], "properties": self.catalog.load_namespace_properties(space)})
             case ["namespaces"]:

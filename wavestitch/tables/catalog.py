@@ -21,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 from wavestitch.contracts.errors import BadInput
 from wavestitch.modes import make_folder, open_new
 from wavestitch.tables.access.durable_file_io import DurableFileIO
+from wavestitch.tables.access.own_code import only_own_code
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.access.shared_history import share_history
 from wavestitch.tables.access.time_outs import DEFAULT_TIME_OUTS, TimeOuts, keeping
@@ -62,6 +63,7 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
         }
         if kind:
             properties[TYPE] = kind
+        only_own_code(properties[PY_IO_IMPL], kind=kind)
         with keeping(settings.time_outs, kind=kind):
             try:
                 return load_catalog(settings.name, **properties)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from pyiceberg.table import Table
 
-_OBEYED_BY_PYICEBERG = ("commit.", "write.", "read.", "schema.", "history.", "gc.", "format-version")
+_OBEYED_BY_PYICEBERG = ("commit.", "write.", "read.", "schema.", "history.", "gc.", "format-version", "py-io-impl")
 
 
 def with_own_properties(table: Table, own: Mapping[str, str]) -> Table:
