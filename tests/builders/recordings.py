@@ -48,3 +48,8 @@ def recordings(
 
 def cut(found: Sequence[Recording], chunk_bytes: int = 1024) -> list[ChunkRecord]:
     return [c for r in found for c in cut_recording(r, chunk_bytes)]
+
+
+def bare_record(waveform_id: str, size: int = 8, *, keyed: bool = True) -> ChunkRecord:
+    """A chunk to be sent, of which id, key and size alone count."""
+    return ChunkRecord(waveform_id, waveform_id.encode() if keyed else None, memoryview(bytes(size)), ())

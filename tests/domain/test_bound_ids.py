@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.recordings import bare_record
 from tests.builders.records import metadata
 from tests.builders.sending import send_chunk
 from tests.memory.batch import Bench, run_batch
@@ -19,7 +20,6 @@ from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding, IdPartitions
 from wavestitch.contracts.murmur2 import key_partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream, parse_stream
-from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.producers.partitioning import Strategy, choose_partitions
 
 T = 1_767_614_400_000
@@ -153,17 +153,13 @@ def test_a_binding_that_says_nothing_or_two_things_is_refused(declared: str) -> 
         parse_stream(f"topic: t\ngroup: g\nid_partitions: {declared}\n", name="s")
 
 
-def chunk(wid: str) -> ChunkRecord:
-    return ChunkRecord(wid, wid.encode(), memoryview(b"12345678"), ())
-
-
 def test_our_own_producer_sends_an_id_only_where_the_stream_lets_it_go() -> None:
     ids = IdBinding(IdPartitions.model_validate(WARDS))
     sent = ["ward-a/1", "ward-a/2", "ward-b/icu/1", "ward-b/icu/2", "ward-b/1"]
-    placed = choose_partitions(Strategy.WAVEFORM_STICKY, map(chunk, sent), partitions=2, ids=ids)
+    placed = choose_partitions(Strategy.WAVEFORM_STICKY, map(bare_record, sent), partitions=2, ids=ids)
     assert [p for _, p in placed] == [0, 0, 1, 1, 1]
     with pytest.raises(BadInput, match="let 'elsewhere' go to no partition"):
-        list(choose_partitions(Strategy.WAVEFORM_STICKY, [chunk("elsewhere")], partitions=2, ids=ids))
+        list(choose_partitions(Strategy.WAVEFORM_STICKY, [bare_record("elsewhere")], partitions=2, ids=ids))
     for strategy in set(Strategy) - {Strategy.WAVEFORM_STICKY}:
         with pytest.raises(BadInput, match="use waveform-sticky"):
-            choose_partitions(strategy, [chunk("ward-a/1")], partitions=2, ids=ids)
+            choose_partitions(strategy, [bare_record("ward-a/1")], partitions=2, ids=ids)

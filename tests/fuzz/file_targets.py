@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from consumers.landed_file import besides_payload, open_landing, read_index
-from consumers.landing import LandingWriter
+from tests.builders.landing import land_records
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, bounded_memory, check_sentence
 from tests.hostile.kind import chunked, sealed
-from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.landed_payload import take_proven
 from wavestitch.contracts.offset_range import OffsetRange
@@ -36,14 +35,8 @@ def _landing() -> tuple[Path, LandedSlice, bytes]:
     """A folder, and what a reader landed there of three chunks and a record that is none."""
     folder = Path(tempfile.mkdtemp(prefix="wavestitch-fuzz-"))
     records = [*chunked("w", _CHUNKS), sealed("", meta=b"{")]
-    with LandingWriter(folder, OffsetRange(0, 0, len(records))) as writer:
-        for n, r in enumerate(records):
-            found = parse_chunk(r.key, r.headers, r.value)
-            if isinstance(found, Chunk):
-                writer.add_chunk(n, 1000 + n, found, r.value or b"")
-            elif isinstance(found, Rejection):
-                writer.add_rejection(n, 1000, found, key=r.key, headers=list(r.headers), value=r.value)
-        written = writer.finish([])
+    everything = OffsetRange(0, 0, len(records))
+    written = land_records(folder, everything, ((n, 1000 + n, r) for n, r in enumerate(records)))
     return folder, written, (folder / str(written.file)).read_bytes()
 
 

@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from consumers.landing import LandingWriter
 from spark_apps.outcome import read_outcomes, run_task
+from tests.builders.landing import land_records
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.memory.memory_log import MemoryLog, Record
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.edges import Progress
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
-from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
@@ -94,18 +93,8 @@ def _land_unit(log: MemoryLog, plan: Plan, unit: int, folder: Path) -> Receipt:
 
 
 def _land_slice(records: Sequence[Record], wanted: OffsetRange, folder: Path) -> LandedSlice:
-    """As the slice reader does it, from the record's own bytes."""
-    with LandingWriter(folder, wanted) as writer:
-        for r in records:
-            if r.partition != wanted.partition or not wanted.start <= r.offset < wanted.end:
-                continue
-            found = parse_chunk(r.key, r.headers, r.value)
-            if isinstance(found, Chunk):
-                assert r.value is not None
-                writer.add_chunk(r.offset, r.timestamp_ms, found, r.value)
-            else:
-                writer.add_rejection(r.offset, r.timestamp_ms, found, key=r.key, headers=list(r.headers), value=r.value)
-        return writer.finish([])
+    mine = (r for r in records if r.partition == wanted.partition and wanted.start <= r.offset < wanted.end)
+    return land_records(folder, wanted, ((r.offset, r.timestamp_ms, r) for r in mine))
 
 
 def stitch_here(job_path: Path, result_path: Path) -> None:

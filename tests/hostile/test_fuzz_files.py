@@ -19,8 +19,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from consumers.landed_file import besides_payload, open_landing, read_index
-from consumers.landing import LandingWriter
 from spark_apps.outcome import read_outcomes, run_task
+from tests.builders.landing import land_records
 from tests.builders.plans import make_plan, make_receipt, make_slice
 from tests.domain.effort import FACTOR, effort
 from tests.domain.landed_corpus import random_waveform
@@ -29,7 +29,6 @@ from tests.hostile.kind import chunked, sealed
 from tests.hostile.refusing import value_or_refusal
 from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.errors import Altered, BadInput, DataLost, WavestitchError
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.landed_payload import check_payloads
@@ -59,14 +58,7 @@ def overwrite(path: Path, content: bytes) -> None:
 def land(folder: Path) -> LandedSlice:
     """Ten chunks and two records that are none, as the reader lands them."""
     records = [*chunked("w", 10), sealed("w", ws_crc=b"x"), sealed("", meta=b"{")]
-    with LandingWriter(folder, OffsetRange(0, 0, 12)) as writer:
-        for n, r in enumerate(records):
-            found = parse_chunk(r.key, r.headers, r.value)
-            if isinstance(found, Chunk):
-                writer.add_chunk(n, 1000 + n, found, r.value or b"")
-            elif isinstance(found, Rejection):
-                writer.add_rejection(n, 1000, found, key=r.key, headers=list(r.headers), value=r.value)
-        return writer.finish([])
+    return land_records(folder, OffsetRange(0, 0, 12), ((n, 1000 + n, r) for n, r in enumerate(records)))
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ import xxhash
 from consumers.landed_file import open_landing, read_index
 from consumers.landing import LandingWriter
 from consumers.pending_rows import BATCH_BYTES
+from tests.builders.landing import land_records
 from tests.builders.records import letter
 from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
@@ -51,10 +52,9 @@ def chunk(seq: int, value: bytes, *, count: int | None = None, digest: str | Non
 
 
 def land(folder: Path, values: list[bytes], slice_: OffsetRange = SLICE) -> LandedSlice:
-    with LandingWriter(folder, slice_) as writer:
-        for i, value in enumerate(values):
-            writer.add_chunk(slice_.start + i, 1000 + i, chunk(i, value), value)
-        return writer.finish([Hole(slice_.start + len(values), slice_.end, Proof.ABORTED)])
+    records = [letter("w", i, value, meta=META.encode(), count=None) for i, value in enumerate(values)]
+    holes = [Hole(slice_.start + len(values), slice_.end, Proof.ABORTED)]
+    return land_records(folder, slice_, ((slice_.start + i, 1000 + i, r) for i, r in enumerate(records)), holes=holes)
 
 
 @contextmanager

@@ -6,14 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.recordings import bare_record
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.murmur2 import key_partition, murmur2
 from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.producers.partitioning import Strategy, choose_partitions
-
-
-def chunk(waveform_id: str, size: int = 8, *, keyed: bool = True) -> ChunkRecord:
-    return ChunkRecord(waveform_id, waveform_id.encode() if keyed else None, memoryview(bytes(size)), ())
 
 
 def partitions_of(strategy: Strategy, chunks: list[ChunkRecord], partitions: int) -> list[int | None]:
@@ -48,16 +45,16 @@ def test_a_negative_hash_loses_its_sign_bit_and_is_not_negated(key: str, partiti
 
 
 def test_key_hash_sends_every_chunk_of_an_id_to_java_s_partition() -> None:
-    chunks = [chunk("foobar"), chunk("abc"), chunk("foobar")]
+    chunks = [bare_record("foobar"), bare_record("abc"), bare_record("foobar")]
     assert partitions_of(Strategy.KEY_HASH, chunks, 12) == [1357151166 % 12, 479470107 % 12, 1357151166 % 12]
 
 
 def test_round_robin_tears_a_waveform_over_all_partitions() -> None:
-    assert partitions_of(Strategy.ROUND_ROBIN, [chunk("a")] * 5, 3) == [0, 1, 2, 0, 1]
+    assert partitions_of(Strategy.ROUND_ROBIN, [bare_record("a")] * 5, 3) == [0, 1, 2, 0, 1]
 
 
 def test_null_key_sticky_leaves_the_choice_to_the_client() -> None:
-    assert partitions_of(Strategy.NULL_KEY_STICKY, [chunk("a", keyed=False)] * 3, 4) == [None, None, None]
+    assert partitions_of(Strategy.NULL_KEY_STICKY, [bare_record("a", keyed=False)] * 3, 4) == [None, None, None]
 
 
 @given(
@@ -68,7 +65,7 @@ def test_null_key_sticky_leaves_the_choice_to_the_client() -> None:
 def test_sticky_keeps_each_waveform_in_one_partition_and_balances_bytes(
     sizes: list[int], partitions: int, pieces: int
 ) -> None:
-    chunks = [chunk(f"w{i}", size) for i, size in enumerate(sizes) for _ in range(pieces)]
+    chunks = [bare_record(f"w{i}", size) for i, size in enumerate(sizes) for _ in range(pieces)]
     placed = list(choose_partitions(Strategy.WAVEFORM_STICKY, chunks, partitions=partitions))
     assert [c for c, _ in placed] == chunks
     where: dict[str, set[int | None]] = {}
@@ -83,12 +80,14 @@ def test_sticky_keeps_each_waveform_in_one_partition_and_balances_bytes(
 
 
 def test_sticky_producers_of_one_waveform_each_do_not_all_choose_the_same_partition() -> None:
-    first = {partitions_of(Strategy.WAVEFORM_STICKY, [chunk(f"sensor-{i}")], 4)[0] for i in range(50)}
+    first = {partitions_of(Strategy.WAVEFORM_STICKY, [bare_record(f"sensor-{i}")], 4)[0] for i in range(50)}
     assert first == {0, 1, 2, 3}
 
 
 def test_a_waveform_that_comes_back_later_goes_where_it_was() -> None:
-    found = partitions_of(Strategy.WAVEFORM_STICKY, [chunk("a", 100), chunk("b", 10), chunk("a", 100)], 2)
+    found = partitions_of(
+        Strategy.WAVEFORM_STICKY, [bare_record("a", 100), bare_record("b", 10), bare_record("a", 100)], 2
+    )
     assert found[0] == found[2] != found[1]
 
 
@@ -100,7 +99,7 @@ def test_a_topic_without_partitions_is_refused(strategy: Strategy) -> None:
 
 def test_a_key_that_does_not_fit_the_strategy_is_refused() -> None:
     with pytest.raises(BadInput, match="no key to hash"):
-        partitions_of(Strategy.KEY_HASH, [chunk("a", keyed=False)], 2)
+        partitions_of(Strategy.KEY_HASH, [bare_record("a", keyed=False)], 2)
     with pytest.raises(BadInput, match="would hash it"):
-        partitions_of(Strategy.NULL_KEY_STICKY, [chunk("a")], 2)
+        partitions_of(Strategy.NULL_KEY_STICKY, [bare_record("a")], 2)
     assert [s for s in Strategy if not s.keyed] == [Strategy.NULL_KEY_STICKY]
