@@ -40,6 +40,7 @@ from wavestitch.contracts.errors import (
 )
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.quantities import epoch_ms
+from wavestitch.contracts.stream import shared_groups
 from wavestitch.settings import load_settings, stream_names
 
 app = typer.Typer(
@@ -114,16 +115,18 @@ def check(as_json: AsJson = False) -> None:
 
     settings = load_settings()
     deployment = Deployment(settings)
-    problems = []
+    problems, streams = [], []
     for name in stream_names(settings):
         try:
             stream = deployment.stream(name)
+            streams.append(stream)
             found = check_expectations(stream.expectations)
             if stream.schedule is not None and (problem := schedule_problem(stream.schedule)):
                 found.append(problem)
             problems += [f"streams/{name}.yaml: {p}" for p in found]
         except BadInput as error:
             problems.append(error.message)
+    problems += shared_groups(streams)
     said = {"settings": settings.redacted(), "streams": stream_names(settings), "problems": problems}
     _show(said, as_json, lambda: console.show_check(said))
     if problems:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -218,6 +219,18 @@ class Stream(_Strict):
     def digest(self) -> str:
         """Digest of the whole definition, independent of the YAML's layout."""
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+
+
+def shared_groups(streams: Iterable[Stream]) -> list[str]:
+    """A sentence for each consumer group that several streams name: each would find the other's offsets in it."""
+    by_group: dict[str, list[str]] = {}
+    for stream in streams:
+        by_group.setdefault(stream.group, []).append(stream.name)
+    return [
+        f"streams {', '.join(names)} all name the consumer group {group}; give each one of its own"
+        for group, names in sorted(by_group.items())
+        if len(names) > 1
+    ]
 
 
 def ingest_dag_id(name: str) -> str:
