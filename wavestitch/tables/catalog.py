@@ -21,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 from wavestitch.contracts.errors import BadInput
 from wavestitch.modes import make_folder, open_new
 from wavestitch.tables.access.durable_file_io import DurableFileIO
+from wavestitch.tables.access.login_in_the_clear import refuse_login_in_the_clear
 from wavestitch.tables.access.own_code import only_own_code
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.access.shared_history import share_history
@@ -53,6 +54,8 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
         kind = settings.properties.get(TYPE, "" if PY_CATALOG_IMPL in settings.properties else "sql")
         if kind == "sql":
             sql_address(settings)
+        elif kind == "rest":
+            refuse_login_in_the_clear(settings.name, settings.uri, settings.properties)
         properties = {
             "uri": _patient_uri(settings.uri),
             "warehouse": settings.warehouse,
