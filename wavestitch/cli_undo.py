@@ -21,14 +21,18 @@ from wavestitch.contracts.stages import explain
 
 def undo(
     stream: Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")],
-    plan_id: Annotated[str, typer.Option("--plan", help="Of this batch; else what the newest head came from")] = "",
+    plan_id: Annotated[
+        str | None, typer.Option("--plan", help="Of this batch; else what the newest head came from")
+    ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a preview")] = False,
     accept_skip: Annotated[bool, typer.Option(help="Accept by name that the shown offsets are never read")] = False,
     why: Annotated[str, typer.Option(help="Recorded with it")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
 ) -> None:
     """Undo: a batch or a rewind by a rewind to where it began, a discard by a restore. Published stays published."""
-    edges = DeploymentEdges(Deployment(), stream)
+    deployment = Deployment()
+    deployment.stream(stream)  # only what is declared has tables
+    edges = DeploymentEdges(deployment, stream)
     found = plan_undo(edges, committed_stages(edges, plan_id), who=getpass.getuser(), why=why)
     if isinstance(found, HeldPreview):
         _show_decision(edges, found, apply=apply, as_json=as_json)

@@ -92,7 +92,7 @@ class World:
         found = plan_rewind(STREAM, target, **self.where, who="ops", why="so it is")
         self.done(found.stages, lambda: apply_rewind(STREAM, found, accept_skip=True, **self.where))
 
-    def undo(self, plan_id: str = "") -> None:
+    def undo(self, plan_id: str | None = None) -> None:
         self.forget()
         found = plan_undo(self.edges(), committed_stages(self.edges(), plan_id), who="ops", why="back")
         if isinstance(found, Rewind):

@@ -35,6 +35,8 @@ COMMANDS: list[tuple[str, Callable[[str], Sequence[str]]]] = [
     ("batches", lambda name: ["batches", "--", name]),
     ("held", lambda name: ["held", "--", name]),
     ("rewind", lambda name: ["rewind", "--to", "latest", "--", name]),
+    ("undo", lambda name: ["undo", "--", name]),
+    ("undo --plan", lambda name: ["undo", "--plan", name, "--", "ecg"]),
     ("produce", lambda name: ["produce", "--", name, "x.npz"]),
 ]
 

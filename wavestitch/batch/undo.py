@@ -19,9 +19,9 @@ from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.stages import RewindTo, Stage, opposites
 
 
-def committed_stages(edges: Edges, plan_id: str = "") -> tuple[Stage, ...]:
+def committed_stages(edges: Edges, plan_id: str | None = None) -> tuple[Stage, ...]:
     """What the operation did that this plan is of, or that the newest head came from."""
-    if plan_id:
+    if plan_id is not None:
         if finished(edges, plan_id) is None:
             raise BadInput(
                 f"batch {plan_id[:16]} of stream {edges.name} is not committed, so there is nothing to undo; "
