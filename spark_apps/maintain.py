@@ -8,7 +8,6 @@ RESULT, or its error in RESULT.error.json, and exit code 1.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from spark_apps.leave_error import leave_error
 from wavestitch.contracts.compaction import Compacted, compacted_to_json, compaction_job_from_json
 from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.write_once import write_first
@@ -61,26 +61,17 @@ def main(argv: Sequence[str]) -> int:
         write_first(options.result, compacted_to_json(done))
         spark.stop()
     except WavestitchError as error:
-        return _leave(options.result, error)
+        return leave_error(options.result, error)
     except (PySparkException, Py4JError, ConnectionError, EOFError, OSError) as error:
         lines = [x.strip() for x in str(error).splitlines() if x.strip()]
         said = f"{type(error).__name__}: {' … '.join(lines[:1] + [x for x in lines[1:] if 'Caused by' in x][:2])}"
-        return _leave(options.result, Transient(f"Spark gave the compaction up: {said[:_SHOWN]}"))
+        return leave_error(options.result, Transient(f"Spark gave the compaction up: {said[:_SHOWN]}"))
     return 0
 
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def _leave(result: Path, error: WavestitchError) -> int:
-    """Leave the error where whoever submitted the app looks for it, whole or not at all."""
-    scratch = result.with_name(f"{result.name}.error.tmp")
-    scratch.write_text(json.dumps(error.to_json()), encoding="utf-8")
-    scratch.replace(result.with_name(f"{result.name}.error.json"))
-    print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    return 1
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ the JVM. Leaves the report in RESULT, or its error in RESULT.error.json for the 
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from spark_apps.leave_error import leave_error
 from spark_apps.outcome import disk_trouble, read_outcomes, run_task
 from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json
@@ -53,25 +53,16 @@ def main(argv: Sequence[str]) -> int:
         write_first(options.result, stitch_on_spark(spark, job).to_json())
         spark.stop()
     except WavestitchError as error:
-        return _leave(options.result, error)
+        return leave_error(options.result, error)
     except (ConnectionError, EOFError, Py4JNetworkError) as error:
-        return _leave(
+        return leave_error(
             options.result, Transient(f"the Spark driver's JVM died, probably out of memory ({_brief(error)})")
         )
     except (PySparkException, Py4JError) as error:
-        return _leave(options.result, Transient(f"Spark gave the job up: {_brief(error)}"))
+        return leave_error(options.result, Transient(f"Spark gave the job up: {_brief(error)}"))
     except OSError as error:
-        return _leave(options.result, disk_trouble(error, "reassembling"))
+        return leave_error(options.result, disk_trouble(error, "reassembling"))
     return 0
-
-
-def _leave(result: Path, error: WavestitchError) -> int:
-    """Leave the error where the submitting step looks for it, whole or not at all."""
-    scratch = result.with_name(f"{result.name}.error.tmp")
-    scratch.write_text(json.dumps(error.to_json()), encoding="utf-8")
-    scratch.replace(result.with_name(f"{result.name}.error.json"))
-    print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    return 1
 
 
 def _brief(error: Exception) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from spark_apps.leave_error import error_file
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError, error_from_json
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
@@ -133,11 +134,6 @@ def submit_app(
         finally:
             _end(child)
     _conclude(code, result_path, log_path)
-
-
-def error_file(result_path: Path) -> Path:
-    """Where the app leaves its error."""
-    return result_path.with_name(f"{result_path.name}.error.json")
 
 
 def left_error(result_path: Path, *, patience_s: float = _PATIENCE_SECONDS / 2) -> WavestitchError | None:

@@ -6,11 +6,8 @@ import json
 import math
 import os
 import random
-import resource
 import struct
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +21,7 @@ from spark_apps.assignment import read_assignment
 from spark_apps.landed_payload import locate_pieces
 from spark_apps.outcome import read_outcomes, run_task
 from spark_apps.stitching import stitch_assignment
+from tests.builders.full_disk import largest_file
 from tests.domain.landed_corpus import LAYOUTS, LETTERS, NOON_NS, Sent, land, random_waveform
 from tests.domain.parquet_pages import page_sizes
 from tests.domain.stitch_rig import land_corpus, make_job, slim, staged
@@ -304,7 +302,7 @@ def test_a_hostile_id_becomes_no_path(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_transient_and_leaves_nothing_behind(tmp_path: Path) -> None:
     job = one(tmp_path, Sent("w", list(range(30_000)), [30_000]))
-    with _file_size_limit(20_000):
+    with largest_file(20_000):
         outcome = run_task(job, job.assignments[0])
     with pytest.raises(Transient, match="File too large"):
         read_outcomes([outcome])
@@ -322,13 +320,3 @@ def test_a_terminal_error_of_one_task_wins_over_the_transient_ones_of_others() -
 def test_an_outcome_that_no_task_says_is_one_sentence(outcome: str) -> None:
     with pytest.raises(BadInput, match="the stitch report"):
         read_outcomes([outcome])
-
-
-@contextmanager
-def _file_size_limit(size: int) -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -7,7 +7,6 @@ started, when one passes its deadline; a case that failed is kept with its seed 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import signal
@@ -22,6 +21,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
+from tests.code_digest import code_digest
 from tests.conftest import CACHE, ROOT
 from tests.faults.campaign_report import write_report
 from tests.faults.cluster import start_cluster
@@ -36,7 +36,7 @@ CASE_SECONDS = 240.0
 _START_SECONDS = 120.0
 _CODE = (
     *("wavestitch/batch", "wavestitch/contracts", "wavestitch/tables", "wavestitch/validation", "wavestitch/producers"),
-    *("wavestitch/local", "consumers", "spark_apps", "tests/faults"),
+    *("wavestitch/local", "consumers", "spark_apps", "tests/faults", "tests/builders"),
 )
 
 Run = dict[str, Any]
@@ -56,7 +56,7 @@ def all_classes() -> tuple[FaultClass, ...]:
 def past_runs() -> dict[tuple[str, int], Run]:
     """What this very code has run before; of a case that was run twice, the later run. Half a line is no run."""
     found: dict[tuple[str, int], Run] = {}
-    code = code_digest()
+    code = code_digest(_CODE)
     for line in RUNS.read_text().splitlines() if RUNS.exists() else ():
         try:
             run = json.loads(line)
@@ -71,16 +71,6 @@ def keep(run: Run, code: str) -> None:
     torn = RUNS.exists() and RUNS.stat().st_size > 0 and not RUNS.read_bytes().endswith(b"\n")
     with RUNS.open("a") as file:
         file.write(("\n" if torn else "") + json.dumps({**run, "code": code}) + "\n")
-
-
-def code_digest() -> str:
-    """Of every module that takes part: what was run with other code says nothing of this one."""
-    seal = hashlib.sha256()
-    for folder in _CODE:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not path.name.startswith("test_"):
-                seal.update(path.read_bytes())
-    return seal.hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -186,7 +176,7 @@ class Worker:
 
 def run_cases(classes: Sequence[FaultClass], *, until: float) -> bool:
     """Run what has not been run; False where the time was over first."""
-    done, code = past_runs(), code_digest()
+    done, code = past_runs(), code_digest(_CODE)
     for need in Need:
         left = [(c, s) for c in classes if c.need is need for s in range(c.cases) if (c.name, s) not in done]
         if not left:

@@ -11,7 +11,6 @@ that played it: a line of other code is kept and not counted. Ends with 1 where 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 import time
@@ -22,6 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from tests.code_digest import code_digest
 from tests.histories.checker import analyse
 from tests.histories.mutants import MUTANTS, hunt
 from tests.histories.random_histories import Summary, play_history, run_histories
@@ -29,17 +29,15 @@ from tests.histories.random_histories import Summary, play_history, run_historie
 ROOT = Path(__file__).resolve().parents[2]
 STATE = ROOT / ".wavestitch" / "faults" / "histories.jsonl"
 CHUNK = 100
-_CODE = ("wavestitch/batch", "wavestitch/contracts", "consumers", "tests/histories", "tests/memory", "tests/domain")
-
-
-def code_digest() -> str:
-    """Of every module that takes part; what was played by other code says nothing of this one."""
-    seal = hashlib.sha256()
-    for folder in _CODE:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not path.name.startswith("test_"):
-                seal.update(path.read_bytes())
-    return seal.hexdigest()[:16]
+_CODE = (
+    "wavestitch/batch",
+    "wavestitch/contracts",
+    "consumers",
+    "tests/histories",
+    "tests/memory",
+    "tests/domain",
+    "tests/builders",
+)
 
 
 def done_chunks(state: Path, code: str) -> dict[int, Summary]:
@@ -67,7 +65,7 @@ def keep(state: Path, code: str, first: int, count: int, found: Summary) -> None
 
 def campaign(histories: int, *, seconds: float, workers: int, state: Path = STATE) -> Summary:
     """All seeds below `histories` that are not done yet, chunk by chunk, within `seconds`."""
-    code = code_digest()
+    code = code_digest(_CODE)
     done = done_chunks(state, code)
     total = Summary()
     for summary in done.values():

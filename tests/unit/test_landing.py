@@ -7,14 +7,11 @@ import ctypes
 import json
 import mmap
 import os
-import resource
 import struct
 import subprocess
 import sys
 import textwrap
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +22,7 @@ import xxhash
 from consumers.landed_file import open_landing, read_index
 from consumers.landing import LandingWriter
 from consumers.pending_rows import BATCH_BYTES
+from tests.builders.full_disk import largest_file
 from tests.builders.landing import land_records
 from tests.builders.records import letter
 from wavestitch.batch.reassemble import index_facts
@@ -55,17 +53,6 @@ def land(folder: Path, values: list[bytes], slice_: OffsetRange = SLICE) -> Land
     records = [letter("w", i, value, meta=META.encode(), count=None) for i, value in enumerate(values)]
     holes = [Hole(slice_.start + len(values), slice_.end, Proof.ABORTED)]
     return land_records(folder, slice_, ((slice_.start + i, 1000 + i, r) for i, r in enumerate(records)), holes=holes)
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """As if the disk were full: the system refuses to let a file grow beyond this."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_chunks_come_back_as_they_were_landed(tmp_path: Path) -> None:
