@@ -18,7 +18,6 @@ from tests.memory.memory_tables import MemoryTables, held_files
 from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps
 from wavestitch.contracts import assembly, decision, pending_decision, protocol
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held_mark import mark_of
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import HeadKind, Position
@@ -126,20 +125,6 @@ def a_chunk_is_known_by_its_place_alone(patch: Patch) -> None:
 @mutant
 def a_repeat_that_says_more_adds_nothing(patch: Patch) -> None:
     patch.setattr(assembly.Said, "learn", lambda *_: False)
-
-
-@mutant
-def settling_takes_away_what_was_staged_for_nothing_when_it_looked(patch: Patch) -> None:
-    def wrong(self: Any) -> None:
-        with self.act("tables.held_main", error=Transient):
-            staged = {tip for tip, _ in self.branches.values()}
-        named = {h.held.snapshot_id for h in self.heads() if h.held is not None}
-        with self.act("tables.settle_held", error=Transient):
-            for lost in staged - {below for i in named for below in self._below(i)}:
-                self.held_snapshots.pop(lost, None)
-                self.branches = {name: found for name, found in self.branches.items() if found[0] != lost}
-
-    patch.setattr(MemoryTables, "settle_held", wrong)
 
 
 @mutant
