@@ -37,7 +37,7 @@ from tests.memory.way_out import way_out
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
-from wavestitch.contracts.errors import DataLost, Refused, StateUnknown, Terminal, Transient
+from wavestitch.contracts.errors import DataLost, Refused, StateUnknown, Terminal, Transient, WavestitchError
 from wavestitch.contracts.errors import Fenced as FencedRun
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.quantities import EpochMs
@@ -287,7 +287,7 @@ class ProtocolMachine(ProducingMachine):
             self.take_the_named_ways_out()
             for _ in range(2):
                 self.ingest_alone()
-        except LOUD as error:
+        except (*LOUD, WavestitchError) as error:
             raise AssertionError(f"live: an undisturbed ingest ended with {error!r}") from error
         head = tables.snapshots[-1]
         ends = {p: at.end for p, at in log.partitions.items()}
