@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ import pytest
 from tests.builders.records import Letter, letter, metadata
 from tests.builders.table_rows import TOPIC_ID, held_row, stage_held
 from tests.domain.maintenance_rig import Rig
+from tests.hostile.landed_deployment import stitch_here
 from tests.memory.batch import facts_of
 from tests.memory.memory_log import Record
+from wavestitch import cli_held
 from wavestitch.batch import held_decision
+from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.cli import main
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
@@ -211,8 +215,11 @@ class TestDeciding:
         shell("discard", "half", "--json")
         assert '"error": "BadInput"' in shell.said
 
-    def test_what_is_redriven_and_picked_is_published_from_the_table(self, shell: Shell) -> None:
-        """By Spark, as every batch."""
+    def test_what_is_redriven_and_picked_is_published_from_the_table(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Stitched in this process, by what Spark runs in its own."""
+        monkeypatch.setattr(cli_held, "DeploymentEdges", partial(DeploymentEdges, submit=stitch_here))
         said = shell("redrive", "parked", "--why", "the gate was wrong", "--apply")
         assert "done: head 3, 1 waveforms published" in said, said
         said = shell("pick", "conflicting", "--copy", "last", "--why", "the second is right", "--apply")
