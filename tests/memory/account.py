@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.memory.batch import MemoryEdges
-from tests.memory.faults import Edge
+from tests.memory.faults import Edge, Fault
 from tests.memory.memory_staging import MemoryStaging
 from wavestitch.batch import carry, walk
 from wavestitch.contracts.stages import Effect, Stage
@@ -116,9 +116,9 @@ def keep_account(patch: pytest.MonkeyPatch) -> Account:
     act = Edge.act
 
     @contextmanager
-    def watched(self: Edge, name: str, **more: Any) -> Iterator[None]:
-        with act(self, name, **more):
-            yield
+    def watched(self: Edge, name: str, **more: Any) -> Iterator[Fault | None]:
+        with act(self, name, **more) as fault:
+            yield fault
             # The effect is there, whatever becomes of its caller.
             if name in EFFECTS:
                 account.note(EFFECTS[name])

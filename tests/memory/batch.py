@@ -15,6 +15,7 @@ from typing import Any
 
 import xxhash
 
+from consumers.unit_reader import _newest_epoch, _start_epoch
 from tests.memory.faults import Edge
 from tests.memory.memory_log import MemoryLog, Record
 from tests.memory.memory_reader import read_slice, source_of
@@ -212,7 +213,8 @@ class MemoryEdges:
         return "memory"
 
     def _land(self, plan: Plan, wanted: OffsetRange) -> LandedSlice:
-        records, holes = read_slice(self.bench.log, source_of(plan), wanted)
+        epochs = {"start_epoch": _start_epoch(plan, wanted), "newest_epoch": _newest_epoch(plan, wanted)}
+        records, holes = read_slice(self.bench.log, source_of(plan), wanted, **epochs)
         name = landing_name(plan.plan_id, wanted, hashlib.sha256(repr(records).encode()).hexdigest()[:16])
         self.bench.files.landings.setdefault(name, tuple(r.value for r in records))
         self.bench.landed_records.setdefault(name, tuple(records))

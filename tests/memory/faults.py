@@ -23,6 +23,8 @@ class Fault(StrEnum):
     FAIL_BEFORE = "fail before"
     FAIL_AFTER = "fail after"
     CONFLICT = "conflict"
+    RESENT = "resent"
+    """A proxy sends a request twice: the first one took effect, the answer is the second one's."""
 
 
 class Killed(BaseException):
@@ -44,15 +46,16 @@ class Edge:
     @contextmanager
     def act(
         self, name: str, *, error: Callable[[str], Exception], conflict: Callable[[], Exception] | None = None
-    ) -> Iterator[None]:
-        """The effect of one call. `error` makes an injected failure, `conflict` the failure of a lost race."""
+    ) -> Iterator[Fault | None]:
+        """The effect of one call. `error` makes an injected failure, `conflict` the failure of a lost race. What a
+        request that was sent twice brings is the caller's to say."""
         steps: Steps | None = getattr(_ours, "steps", None)
         fault = steps.pause(name) if steps is not None else None
         if fault is Fault.CONFLICT and conflict is not None:
             raise conflict()
         if fault in (Fault.FAIL_BEFORE, Fault.CONFLICT):
             raise error(f"{name}: injected before the effect")
-        yield
+        yield fault
         if fault is Fault.KILL_AFTER:
             raise Killed(name)
         if fault is Fault.FAIL_AFTER:

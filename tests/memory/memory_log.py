@@ -1,7 +1,8 @@
 """Kafka in memory, as far as batches can tell: partitions of records, ends, transactions, retention and a group.
 
-Offsets never come again within one topic id; a transaction's marker takes an offset and holds no record, and what was
-aborted is there for nobody who reads committed. Other people's tools (resets, expiry, recreation) are methods, too.
+Within one topic id an offset comes again only where an unclean election cut the log off (`truncate`), in the leader
+epoch after that. A transaction's marker takes an offset and holds no record, and what was aborted is there for nobody
+who reads committed. Other people's tools (resets, expiry, recreation) are methods, too.
 `tests/histories/test_fake_is_honest.py` compares its answers with a real broker's; `memory_reader` is its consumer.
 """
 
@@ -66,7 +67,15 @@ class _Partition:
     seen: list[Visibility] = field(default_factory=list)
     heads: list[tuple[int, Control | None]] = field(default_factory=list)
     """Per offset the producer's id, -1 outside of transactions, and what a control batch says."""
+    open: set[int] = field(default_factory=set)
+    """Offsets of transactions that have not ended."""
     log_start: int = 0
+    epoch: int = 0
+    epochs: list[int] = field(default_factory=list)
+    """The leader epoch in which each record was written."""
+    cuts: list[tuple[int, int]] = field(default_factory=list)
+    """Epochs that ended by an unclean election, and where the log was cut off then."""
+    cut_off: list[tuple[Record, Visibility]] = field(default_factory=list)
 
     @property
     def end(self) -> int:
@@ -74,7 +83,11 @@ class _Partition:
 
     @property
     def stable_end(self) -> int:
-        return next((o for o in range(self.log_start, self.end) if self.seen[o] is Visibility.OPEN), self.end)
+        return min(self.open, default=self.end)
+
+    def end_of_epoch(self, epoch: int) -> int:
+        """Where what was written up to this epoch ends today."""
+        return min([self.end, *(at for cut, at in self.cuts if cut >= epoch)])
 
 
 PROBED = 5
@@ -118,7 +131,7 @@ class MemoryLog(Edge):
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
         with self.act("log.ends", error=Transient):
             found = {p: self._partition(topic, p) for p in partitions}
-            return {p: PartitionEnds(at.log_start, at.stable_end, at.end, 0) for p, at in found.items()}
+            return {p: PartitionEnds(at.log_start, at.stable_end, at.end, at.epoch) for p, at in found.items()}
 
     def offsets_at(self, topic: str, times: Mapping[int, int]) -> dict[int, int]:
         with self.act("log.offsets_at", error=Transient):
@@ -186,6 +199,15 @@ class MemoryLog(Edge):
         begun = [next(o for o in range(at.end) if at.heads[o][0] == producer) for producer in reached]
         return RawFetch(batches, [AbortedTransaction(at.heads[o][0], o) for o in begun])
 
+    def diverged(self, partition: int, start: int, epoch: int) -> bool:
+        """Whether what was read up to `start` in this leader epoch is not what lies there today."""
+        at = self.partitions.get(partition)
+        return at is not None and at.end_of_epoch(epoch) < start
+
+    def epoch_at(self, record: Record) -> int:
+        at = self.partitions.get(record.partition)
+        return at.epochs[record.offset] if at is not None and record.offset < at.end else 0
+
     def jump(self, partition: int, start: int) -> int:
         """Where a reader goes on that jumps at `start`: once a place, so that a second reading sees what is there."""
         at = self.partitions.get(partition)
@@ -217,6 +239,9 @@ class MemoryLog(Edge):
         record = Record(self.topic_id, partition, at.end, timestamp_ms, key, tuple(headers), value)
         at.records.append(record)
         at.seen.append(seen)
+        at.epochs.append(at.epoch)
+        if seen is Visibility.OPEN:
+            at.open.add(record.offset)
         if producer is None:
             producer = self.producer_id if seen in (Visibility.OPEN, Visibility.ABORTED, Visibility.MARKER) else -1
         if seen is Visibility.MARKER and control is None:
@@ -228,9 +253,11 @@ class MemoryLog(Edge):
     def end_transactions(self, outcome: Visibility, timestamp_ms: int) -> None:
         """Commit or abort what is open, in every partition that has any; each gets a marker."""
         for p, at in self.partitions.items():
-            if Visibility.OPEN in at.seen:
-                ended = [o for o, v in enumerate(at.seen) if v is Visibility.OPEN]
-                at.seen = [outcome if v is Visibility.OPEN else v for v in at.seen]
+            if at.open:
+                ended = sorted(at.open)
+                at.open.clear()
+                for o in ended:
+                    at.seen[o] = outcome
                 self.tell("settled", partition=p, offsets=ended, outcome=outcome.value)
                 self._mark(p, outcome, timestamp_ms, self.producer_id)
         self.producer_id += 1
@@ -265,7 +292,23 @@ class MemoryLog(Edge):
 
     def lose(self, partition: int, offset: int) -> None:
         """As a cleaner or a broken broker does: the offset is covered, and there is nothing at it."""
-        self.partitions[partition].seen[offset] = Visibility.GONE
+        at = self.partitions[partition]
+        at.seen[offset] = Visibility.GONE
+        at.open.discard(offset)
+        self.tell("lost", partition=partition, offset=offset)
+
+    def truncate(self, partition: int, offset: int) -> None:
+        """An unclean election: a replica leads that never had what lies from here on. Its offsets come again."""
+        at = self.partitions[partition]
+        cut = max(offset, at.log_start)
+        at.cut_off += zip(at.records[cut:], at.seen[cut:], strict=True)
+        for kept in (at.records, at.seen, at.heads, at.epochs):
+            del kept[cut:]  # type: ignore[attr-defined]
+        at.open = {o for o in at.open if o < cut}
+        at.cuts.append((at.epoch, cut))
+        at.epoch += 1
+        self._jumped = {place for place in self._jumped if place[:2] != (self.topic_id, partition) or place[2] < cut}
+        self.tell("truncated", partition=partition, end=cut)
 
     def reset_group(self, partition: int, offset: int) -> None:
         """As Kafka's own tools do it: an offset without metadata."""
@@ -280,12 +323,11 @@ class MemoryLog(Edge):
 
     def committed(self) -> list[Record]:
         """Every record that was ever there for readers of committed data, gone or not, all topics of this name."""
-        return [
-            r for _, _, at in self.ever for r, v in zip(at.records, at.seen, strict=True) if v is Visibility.COMMITTED
-        ]
+        ever = [pair for _, _, at in self.ever for pair in (*zip(at.records, at.seen, strict=True), *at.cut_off)]
+        return [record for record, seen in ever if seen is Visibility.COMMITTED]
 
     def open_offsets(self) -> bool:
-        return any(Visibility.OPEN in at.seen for at in self.partitions.values())
+        return any(at.open for at in self.partitions.values())
 
     def _partition(self, topic: str, partition: int) -> _Partition:
         if topic != self.name:

@@ -38,12 +38,19 @@ def source_of(plan: Plan) -> Source:
     return Source(stream.name, stream.topic, plan.topic_id, stream.group, stream.reading.idle_deadline, plan.kind)
 
 
-def read_slice(log: MemoryLog, source: Source, slice_: OffsetRange) -> tuple[list[Record], list[Hole]]:
+def read_slice(
+    log: MemoryLog,
+    source: Source,
+    slice_: OffsetRange,
+    *,
+    start_epoch: int | None = None,
+    newest_epoch: int | None = None,
+) -> tuple[list[Record], list[Hole]]:
     """The records of a slice and its proven holes; as `consumers.slice_reader.read_slice`, less the landing."""
     _LOGS[log.settings.bootstrap] = log
     found: list[Record] = []
     try:
-        holes = _scan(slice_, settings=log.settings, source=source, take=_taking(found))
+        holes = _scan(slice_, settings=log.settings, source=source, take=_taking(found), start_epoch=start_epoch)
         proven = prove_holes(
             holes,
             stream=source.stream,
@@ -55,6 +62,7 @@ def read_slice(log: MemoryLog, source: Source, slice_: OffsetRange) -> tuple[lis
     except ScanFailed as failed:
         raise explain_failure(log, source, slice_, failed) from failed
     check_topic(log, source)
+    slice_reader._check_epoch(source, slice_, seen=log.epoch_at(found[-1]) if found else None, newest=newest_epoch)
     return found, proven
 
 
@@ -114,6 +122,8 @@ class MemoryConsumer:
 
     def _poll(self, most: int) -> list[_Message]:
         p = self._at.partition
+        if self._at.leader_epoch is not None and self._log.diverged(p, self._at.offset, self._at.leader_epoch):
+            return [_Message(None, partition=p, offset=self._at.offset, code=KafkaError._LOG_TRUNCATION)]
         mood = self._log.moods.pop() if self._log.moods else None
         if mood is Mood.EMPTY:
             return []

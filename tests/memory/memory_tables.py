@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tests.memory.faults import Edge
+from tests.memory.faults import Edge, Fault
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedChunk, PublishedWaveform
@@ -87,6 +87,8 @@ class MemoryTables(Edge):
         """By decision and base: the snapshot, and the number of the head that it was staged for."""
         self.held_main: int | None = None
         self.history: list[BatchRow] = []
+        self.properties: dict[str, str] = {}
+        """Of the waveforms table, as somebody else may edit them; a commit asks none of them."""
 
     # the port
 
@@ -137,11 +139,12 @@ class MemoryTables(Edge):
             return dict(Counter(plans[sequence] for sequence, _ in self.rows))
 
     def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
-        with self.act("tables.commit_rebuilt", error=StateUnknown, conflict=lambda: CommitConflict("a lost race")):
+        lost = CommitConflict("a lost race")
+        with self.act("tables.commit_rebuilt", error=StateUnknown, conflict=lambda: lost) as fault:
             if remains.snapshot_id != self.headless:
                 raise CommitConflict("the table is not as it was looked at")
             self.headless = 0
-            return self._snapshot(new, [])
+            return self._answered(self._snapshot(new, []), fault)
 
     def heads(self) -> Sequence[Head]:
         with self.act("tables.heads", error=Transient):
@@ -158,23 +161,28 @@ class MemoryTables(Edge):
 
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
         with self.act("tables.held", error=Transient):
-            rows = [row.held for row in self._vouched_for(mark)]
-            if look.everything or look.chunks:
-                return [r for r in rows if look.everything or r.chunk.reason is None]
-            ids = set(look.ids)
-            if look.open_since is not None:
-                ids |= {
-                    r.chunk.waveform_id
-                    for r in rows
-                    if r.reason is Reason.OPEN
-                    and r.chunk.timestamp_ms >= look.open_since
-                    and r.chunk.waveform_id is not None
-                }
-            return [
-                r
+            found = self._found([row.held for row in self._vouched_for(mark)], look)
+            self.tell("loaded", strange=[h.chunk.coordinate for h in found if h.chunk.reason is not None])
+            return found
+
+    @staticmethod
+    def _found(rows: list[HeldChunk], look: HeldLook) -> list[HeldChunk]:
+        if look.everything or look.chunks:
+            return [r for r in rows if look.everything or r.chunk.reason is None]
+        ids = set(look.ids)
+        if look.open_since is not None:
+            ids |= {
+                r.chunk.waveform_id
                 for r in rows
-                if (r.chunk.reason is None and r.chunk.waveform_id in ids) or r.chunk.coordinate in look.coordinates
-            ]
+                if r.reason is Reason.OPEN
+                and r.chunk.timestamp_ms >= look.open_since
+                and r.chunk.waveform_id is not None
+            }
+        return [
+            r
+            for r in rows
+            if (r.chunk.reason is None and r.chunk.waveform_id in ids) or r.chunk.coordinate in look.coordinates
+        ]
 
     def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> list[str]:
         with self.act("tables.held_ids", error=Transient):
@@ -246,12 +254,22 @@ class MemoryTables(Edge):
         return rows
 
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
-        with self.act("tables.commit", error=StateUnknown, conflict=lambda: CommitConflict("a race that was lost")):
+        lost = CommitConflict("a race that was lost")
+        with self.act("tables.commit", error=StateUnknown, conflict=lambda: lost) as fault:
             newest = self.snapshots[-1] if self.snapshots else None
             self._refuse_headless()
             if (base and base.snapshot_id) != (newest and newest.snapshot_id):
                 raise CommitConflict("the newest head is another one")
-            return self._snapshot(new, [row for file in files for row in self.files.staged[file.path]])
+            made = self._snapshot(new, [row for file in files for row in self.files.staged[file.path]])
+            return self._answered(made, fault)
+
+    def _answered(self, made: Head, fault: Fault | None) -> Head:
+        """What a commit returns. Sent twice, it is told of a conflict with itself: it is there, and that is looked up
+        before anything is believed or deleted, as `OneCommit` does (tests/domain/test_one_commit.py)."""
+        return self._looked_up(made) if fault is Fault.RESENT else made
+
+    def _looked_up(self, made: Head) -> Head:
+        return next(h for h in self.snapshots if h.snapshot_id == made.snapshot_id)
 
     def _snapshot(self, new: Head, rows: list[PublishedRow]) -> Head:
         made = head_from_properties(new.to_properties(), next(self._snapshot_ids))
@@ -293,6 +311,12 @@ class MemoryTables(Edge):
             self.expired += 1
             self.tell("forgotten", head=oldest)
 
+    def lose_history(self, numbers: Collection[int]) -> None:
+        """Somebody deletes rows of the history (a filter too wide, a restored file)."""
+        gone = [b for b in self.history if b.sequence in numbers]
+        self.history = [b for b in self.history if b.sequence not in numbers]
+        self.tell("history lost", sequences=[b.sequence for b in gone])
+
     def expire_head(self) -> None:
         """As another engine does it: a snapshot of its own (a compaction) is newest, and all older ones go."""
         if self.snapshots:
@@ -304,7 +328,7 @@ class MemoryTables(Edge):
     def restore(self, sequence: int) -> None:
         """Put back a copy of the catalog from right after this head: what was committed since is in no table."""
         kept = [h for h in self.snapshots if h.sequence <= sequence]
-        self.snapshots, self.expired, self.headless = kept, min(self.expired, len(kept)), 0
+        self.snapshots, self.expired, self.headless = kept, max(0, min(self.expired, len(kept) - 1)), 0
         self.rows = [(s, row) for s, row in self.rows if s <= sequence]
         self.history = [b for b in self.history if b.sequence <= sequence]
         newest = kept[-1].held if kept else None
