@@ -16,9 +16,10 @@ from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
-from wavestitch.contracts.position import HeadKind, is_ours
+from wavestitch.contracts.position import GroupOffset, HeadKind, is_ours
 
 CLOCK_MS = 1_700_000_000_000
+ANOTHER_TABLE = "6d0f4f0e-0000-4000-8000-00000000beef"
 STREAM = make_stream("waves", group="waves-batches")
 TAKEN_OVER = {HeadKind.FIRST, HeadKind.ADOPTED, HeadKind.REWIND}
 
@@ -100,6 +101,18 @@ def test_a_reset_stays_until_a_later_head_takes_it_over(name: str) -> None:
         since = {h.kind for h in bench.tables.snapshots[heads:]}
         stays = not is_ours(bench.log.group[0].metadata)
         assert nobody_can or stays or since & TAKEN_OVER, f"written over at {run.trace}"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_another_deployment_wrote_stays_until_a_rewind_settles_it(name: str) -> None:
+    for bench, run in every_moment(name):
+        nobody_can = run.at == "log.commit_group" or (run.at == "log.topic" and run.trace[-2] == "log.group_offsets")
+        # To go on where the group stands, whoever wrote that, is what this one is asked for.
+        settles_it = "where somebody reset" in name and "log.group_offsets" not in run.trace[:-1]
+        theirs = GroupOffset(2, f"wavestitch/2 {ANOTHER_TABLE} g1 s1")
+        bench.log.group[0] = theirs
+        run.finish()
+        assert nobody_can or settles_it or bench.log.group[0] == theirs, f"written over at {run.trace}"
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -22,15 +22,9 @@ READING = (PlanKind.INGEST, PlanKind.BACKFILL, PlanKind.MANUAL)
 CLOCK_MS = 1_700_000_000_000
 
 
-def cut_to(log: MemoryLog, end: int) -> None:
-    """An unclean election, by which the log lost its end."""
-    at = log.partitions[1]
-    del at.records[end:], at.seen[end:], at.heads[end:]
-
-
 BREAKS: dict[str, tuple[Callable[[MemoryLog], object], ScanFailed]] = {
     "retention": (lambda log: log.retain_from(1, 5), ScanFailed(Why.LOG_ERROR, 2, None)),
-    "cut end": (lambda log: cut_to(log, 6), ScanFailed(Why.LOG_ERROR, 6, None)),
+    "cut end": (lambda log: log.truncate(1, 6), ScanFailed(Why.LOG_ERROR, 6, None)),
     "exchanged": (lambda log: None, ScanFailed(Why.LOG_ERROR, 2, KafkaError(KafkaError._LOG_TRUNCATION))),
     "recreated": (lambda log: log.recreate(2), ScanFailed(Why.LOG_ERROR, 2, None)),
 }

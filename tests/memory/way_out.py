@@ -1,25 +1,91 @@
-"""The rewind that a refusal names as its way out, read from its sentence as an operator reads it."""
+"""The ways out that a refusal names, read from its sentence as an operator reads it, in the order of the sentence."""
 
 from __future__ import annotations
 
 import re
+import shlex
+from dataclasses import dataclass
 
-from wavestitch.batch.request import rewind_target
+from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.batch.request import parse_partitions, parse_range, parse_until, rewind_target
 from wavestitch.batch.rewind import Target
+from wavestitch.contracts.plan import PlanKind
 
-_TARGET = re.compile(r"`wavestitch rewind \S+ --to (\S+?)(?: [^`]*)?`")
+_COMMAND = re.compile(r"`wavestitch (rewind|run|abandon) ([^`]*)`")
+_LIMIT = re.compile(r"(?:limits\.|or )(max_[a-z_]+)")
 _BEST = ("new-topic", "head", "rebuilt", "start-over")
 """What loses least comes first; whatever else is named comes after."""
 
 
+@dataclass(frozen=True, slots=True)
+class GoTo:
+    """A rewind."""
+
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """A batch of what is good."""
+
+    request: PlanRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Of a batch at a closed gate: `accept`, `park` or `abandon`."""
+
+    plan_id: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """A limit of the stream's definition."""
+
+    limit: str
+
+
+Way = GoTo | Take | Decide | Raise
+
+
+def ways_out(advice: str) -> list[Way]:
+    """Every way out that the sentence names; none where it names none."""
+    found = [way for name, rest in _COMMAND.findall(advice) for way in _command(name, rest)]
+    plans = [way.plan_id for way in found if isinstance(way, Decide) and way.how == "accept"]
+    found += [Decide(plan_id, "park") for plan_id in plans if "--gate park" in advice]
+    return found + [Raise(limit) for limit in _LIMIT.findall(advice) if "aise" in advice]
+
+
 def way_out(advice: str) -> Target | None:
-    """The named target that skips least; None where the sentence names no rewind."""
-    found = _TARGET.findall(advice)
-    if not found:
-        return None
-    return rewind_target(min(found, key=_rank))
+    """The rewind that skips least; None where the sentence names none."""
+    found = [way.target for way in ways_out(advice) if isinstance(way, GoTo)]
+    return min(found, key=_rank) if found else None
 
 
-def _rank(to: str) -> int:
-    word = to.rpartition(":")[2]
-    return _BEST.index(word) if word in _BEST else len(_BEST)
+def _command(name: str, rest: str) -> list[Way]:
+    said = _options(rest)
+    if name == "abandon":
+        return [Decide(said["--plan"], "abandon")] if "--plan" in said else []
+    if name == "rewind":
+        return [GoTo(rewind_target(said["--to"], said.get("--partitions")))] if "--to" in said else []
+    if "--plan" in said:
+        return [Decide(said["--plan"], said["--gate"])] if "--gate" in said else []
+    if "--offsets" in said:
+        ranges = tuple(parse_range(part) for part in said["--offsets"].split(","))
+        return [Take(PlanRequest(PlanKind.MANUAL, ranges=ranges))]
+    if "--until" in said or said.get("--partitions"):
+        only = parse_partitions(said.get("--partitions"))
+        return [Take(PlanRequest(only=only, until=parse_until(said.get("--until"))))]
+    return []
+
+
+def _options(rest: str) -> dict[str, str]:
+    words = shlex.split(rest.replace("…", ""))
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return {word: "" if after.startswith("--") else after for word, after in pairs if word.startswith("--")}
+
+
+def _rank(target: Target) -> int:
+    words = target.words
+    return min((_BEST.index(word) for word in words if word in _BEST), default=len(_BEST))

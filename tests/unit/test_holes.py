@@ -122,7 +122,7 @@ def test_what_is_gone_is_lost_by_name_and_nothing_else_is(
     with pytest.raises(DataLost) as lost:
         prove(finder.close(len(log.kinds)), log)
     assert lost.value.facts["offsets"] == [[first, first + count]]
-    assert f"`wavestitch run ecg --until 3:{first}`" in lost.value.message
+    assert f"`wavestitch run ecg --partitions 3 --until 3:{first}`" in lost.value.message
     assert f"`wavestitch rewind ecg --to 3:{first + count} --accept-skip --apply`" in lost.value.message
 
 

@@ -103,7 +103,8 @@ def _position(sight: Sight, partition: int, shown: Mapping[int, int]) -> Positio
     here = sight.ends[partition]
     at = shown.get(partition)
     # Beyond the log's end: it was cut back. Below its start: retention; then what is gone is named as skipped.
-    return Position(here.log_start if at is None or not here.log_start <= at <= here.high_watermark else at)
+    to = here.log_start if at is None or not here.log_start <= at <= here.high_watermark else at
+    return Position(to, leader_epoch=here.leader_epoch)
 
 
 def _known_to(history: Sequence[BatchRow]) -> int:

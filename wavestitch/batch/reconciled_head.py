@@ -7,6 +7,7 @@ stages of the walk, which a preview only notes. Keeps I1 and I7.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from wavestitch.batch.backlog import refuse_overtaken
 from wavestitch.batch.found_held import refuse_left_over
@@ -45,8 +46,10 @@ def reconcile_head(stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Wa
                 return _committed(walk, CommitHead(None, head), ShowHead(head, group)), why
             found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)
             if found.adopt is not None:
-                _refuse_skipped_start(stream, found.adopt, log.ends(topic.name, topic.partitions))
-                return _committed(walk, CommitHead(head, found.adopt), ShowHead(found.adopt, group)), found.why
+                ends = log.ends(topic.name, topic.partitions)
+                _refuse_skipped_start(stream, found.adopt, ends)
+                adopted = _with_epochs(found.adopt, ends)
+                return _committed(walk, CommitHead(head, adopted), ShowHead(adopted, group)), found.why
             if found.project:
                 walk(ShowHead(head, group))
             return head, found.why
@@ -74,8 +77,15 @@ def _first_head(
             at, reason = ends[p].stable_end, "first batch: the stream says start: latest"
         else:
             at, reason = ends[p].log_start, "first batch: the stream says start: earliest"
-        positions[p], why[p] = Position(at), f"{reason} ({at})"
+        positions[p], why[p] = Position(at, leader_epoch=ends[p].leader_epoch), f"{reason} ({at})"
     return Head(1, FIRST_GENERATION, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
+
+
+def _with_epochs(head: Head, ends: Mapping[int, PartitionEnds]) -> Head:
+    """What was set by hand, with the leader epoch of now: a log that is cut off below it later is found out by that."""
+    known = {p: at for p, at in head.positions.items() if p in ends and at.leader_epoch is None}
+    fresh = {p: at._replace(leader_epoch=ends[p].leader_epoch) for p, at in known.items()}
+    return replace(head, positions={**head.positions, **fresh})
 
 
 def _refuse_skipped_start(stream: Stream, head: Head, ends: Mapping[int, PartitionEnds]) -> None:

@@ -156,9 +156,15 @@ def left_alone(
     answered: Mapping[int, GroupOffset | None],
 ) -> set[int]:
     """The partitions that this head is not written over, as the group stands right before: all of them where it shows
-    a newer head, and otherwise those that somebody has reset, unless that is what this head is the answer to."""
+    a newer head, and otherwise those that somebody has reset, or another table has written, unless that is what this
+    head is the answer to."""
     tags = [parse_tag(found.metadata) for found in group.values() if found is not None]
     if any(t is not None and t.table == table and t.version > head.version for t in tags):
         return set(head.positions)
-    reset = {p for p, found in group.items() if found is not None and not is_ours(found.metadata)}
-    return {p for p in reset if p not in answered or group[p] != answered[p]}
+    others = {p for p, found in group.items() if found is not None and not _is_of(found.metadata, table)}
+    return {p for p in others if p not in answered or group[p] != answered[p]}
+
+
+def _is_of(metadata: str, table: str | None) -> bool:
+    tag = parse_tag(metadata)
+    return is_ours(metadata) and (tag is None or tag.table == table)

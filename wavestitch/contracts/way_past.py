@@ -24,8 +24,9 @@ def past_bad_place(kind: PlanKind, stream: str, slice_: OffsetRange, bad: Sequen
     if kind is not PlanKind.INGEST:
         return _around(stream, slice_, bad)
     return (
-        f"Take in what is good before them with `wavestitch run {stream} --until {p}:{first}`, then go on behind them "
-        f"with `wavestitch rewind {stream} --to {p}:{end} --accept-skip --apply`, which names the loss"
+        f"Take in what is good before them with `wavestitch run {stream} --partitions {p} --until {p}:{first}`, then "
+        f"go on behind them with `wavestitch rewind {stream} --to {p}:{end} --accept-skip --apply`, which names the "
+        "loss"
         f"{'; the others follow in the same way' if len(bad) > 1 else ''}"
     )
 
@@ -78,8 +79,9 @@ def past_unknown_place(kind: PlanKind, stream: str) -> str:
     """Past a record that ends its reader, somewhere in what was planned."""
     if kind is PlanKind.INGEST:
         return (
-            f"read up to the record with `wavestitch run {stream} --until PARTITION:OFFSET`, and go on behind it with "
-            f"`wavestitch rewind {stream} --to PARTITION:OFFSET --accept-skip --apply`, which names the loss"
+            f"read up to the record with `wavestitch run {stream} --partitions PARTITION --until PARTITION:OFFSET`, "
+            f"and go on behind it with `wavestitch rewind {stream} --to PARTITION:OFFSET --accept-skip --apply`, which "
+            "names the loss"
         )
     return f"read what is around the record with `wavestitch run {stream} --offsets PARTITION:START-END`"
 
