@@ -27,6 +27,10 @@ class Kind(StrEnum):
     """The head or the group passed data that were durable only later."""
     STALE_WRITER = "stale writer"
     """An older generation, an older plan or an older look took effect after a newer one."""
+    HELD_FOR_EVER = "held for ever"
+    """No decision of an operator gets it out."""
+    UNBOUNDED_COST = "unbounded cost"
+    """A run loaded what its batch does not touch, and would load ever more."""
     UNBOUNDED_END = "unbounded end"
     """A run without an end, with an end past its deadline, or without a known reason."""
 

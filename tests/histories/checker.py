@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import permutations
 
-from tests.domain.oracle import truths
+from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Anomaly, Kind
 from tests.histories.history import (
     Abandoned,
@@ -22,6 +22,8 @@ from tests.histories.history import (
     GateClosed,
     GateSays,
     Held,
+    HistoryLost,
+    Loaded,
     Looked,
     Planned,
     Produced,
@@ -29,12 +31,15 @@ from tests.histories.history import (
     Published,
     Quiet,
     Read,
+    ReadBack,
     Recorded,
     Reset,
     Retained,
     Rewound,
+    Shared,
     Started,
     TopicMade,
+    Truncated,
 )
 from tests.histories.ledger import Ledger
 
@@ -84,6 +89,11 @@ class _Checker:
         """Heads whose rows stand in the history."""
         self.standing: dict[str, int] = {}
         """Plans at a closed gate, and since which event."""
+        self.planned_at: dict[str, int] = {}
+        self.touched: dict[str, set[Coordinate]] = defaultdict(set)
+        """By run, the places that it read."""
+        self.cuts: dict[tuple[str, int], tuple[int, int]] = {}
+        """By partition, where an unclean election cut it off that no head has looked at, and since which event."""
         self.named: dict[str, tuple[int, ...]] = {}
         self.shown: dict[int, tuple[int, tuple[int, int]]] = {}
         """By partition, since when the group shows which head of today's table."""
@@ -107,6 +117,7 @@ class _Checker:
             case Committed():
                 self._follows(before, event)
                 self._moves(before, event)
+                self._past_a_cut(before, event)
                 self._named_only(before, event)
                 self._past_a_gate(event)
                 self.heads_at.append((self.at, event.kind))
@@ -114,6 +125,18 @@ class _Checker:
                 self._row(event)
             case Held():
                 self._held(event)
+            case Planned():
+                self.planned_at[event.plan_id] = self.at
+            case Loaded():
+                self._loaded(event)
+            case Read():
+                self.touched[event.run] |= {(event.topic_id, event.partition, o) for o in event.offsets}
+            case Truncated():
+                self._cut(event)
+            case HistoryLost():
+                self.recorded -= set(event.sequences)
+            case ReadBack():
+                self._read_back(event)
             case Recorded():
                 self._audit(event)
             case Started():
@@ -142,6 +165,11 @@ class _Checker:
                 self.shown.pop(event.partition, None)
                 if stood != (event.offset, None):  # otherwise nobody can see that it was done once more
                     self.resets[event.partition] = self.at
+            case Shared():
+                self.shown.pop(event.partition, None)
+                self.resets.pop(event.partition, None)
+                if event.another:  # what a copy of this table wrote, nobody can tell from what this one wrote
+                    self.resets[event.partition] = self.at
             case TopicMade():
                 self.topic_made_at = self.at
                 self.shown = {}
@@ -150,6 +178,7 @@ class _Checker:
                 self.refused_by_gate.add(event.id)
             case Quiet():
                 self.quiet = True
+                self._held_for_ever(event)
 
     # heads
 
@@ -261,14 +290,42 @@ class _Checker:
         self.given_up |= {c: self.at for c in passed if c in named}
 
     def _passed(self, head: Committed, passed: list[Coordinate]) -> None:
-        read = self.ledger.reads.get(head.plan_id, set())
-        gap = [c for c in passed if c not in read and self.ledger.seen.get(c) not in ("marker", "aborted")]
+        read, landed = self.ledger.reads.get(head.plan_id, set()), self.ledger.landed.get(head.plan_id, set())
+        gap = [c for c in passed if c not in landed and not self._empty(c)]
         if gap:
             self.gaps.update(gap)
             self.say(Kind.UNEXPLAINED_GAP, f"head {head.sequence} passes offsets that its batch did not read", at=gap)
-        for c in passed:
-            if c in read and self.ledger.committed(c):
-                self.owed.setdefault(c, (self.at, self.ledger.durable(c)))
+        for place in [place for c in passed for place in self.ledger.places(c)]:
+            if place in read and self.ledger.committed(place):
+                self.owed.setdefault(place, (self.at, self.ledger.durable(place)))
+
+    def _past_a_cut(self, before: Committed | None, head: Committed) -> None:
+        """Whoever moves the head on purpose over a cut is not told what was written anew before there (a limit, see
+        docs/guarantees.md); an ingest from beyond one is, and whoever begins before it reads all."""
+        for (topic_id, p), (end, since) in list(self.cuts.items()):
+            at = head.positions.get(p, 0) if head.topic_id == topic_id else 0
+            if head.kind in (*MOVED_ON_PURPOSE, "first") and at > end:
+                self.given_up |= {(topic_id, p, o): self.at for o in range(end, at)}
+            elif head.kind in (*MOVED_ON_PURPOSE, "first") or self._began_before(before, head, p, end, since):
+                del self.cuts[topic_id, p]
+
+    def _began_before(self, before: Committed | None, head: Committed, p: int, end: int, since: int) -> bool:
+        planned = self.planned_at.get(head.plan_id, -1)
+        return head.kind == "ingest" and planned > since and before is not None and before.positions.get(p, 0) <= end
+
+    def _empty(self, coordinate: Coordinate) -> bool:
+        """Whether readers of committed data ever had nothing to find there."""
+        seen = self.ledger.seen
+        return any(seen.get(c) in ("marker", "aborted") for c in self.ledger.places(coordinate))
+
+    def _cut(self, event: Truncated) -> None:
+        """What was cut off and is owed stays owed; what comes at its offsets is new, whatever was said of them."""
+        moved = self.ledger.moved
+        self.owed = {moved.get(c, c): found for c, found in self.owed.items()}
+        self.gaps = {moved.get(c, c) for c in self.gaps}
+        at = event.topic_id, event.partition
+        self.cuts[at] = min(event.end, self.cuts.get(at, (event.end, 0))[0]), self.at
+        self.given_up = {c: n for c, n in self.given_up.items() if c[:2] != at or c[2] < event.end}
 
     def _audit(self, row: Recorded) -> None:
         self.recorded.add(row.sequence)
@@ -284,18 +341,19 @@ class _Checker:
     def _row(self, row: Published) -> None:
         if len(self.ledger.published[row.id]) > 1:
             self.say(Kind.DUPLICATE, f"published again with head {row.sequence}", [row.id])
-        if row.id in self.refused_by_gate:
-            self.say(Kind.INVENTED, "published although the gate refuses it", [row.id])
         where: list[Coordinate] = [(t, p, o) for t, p, o, _, _ in row.chunks]
-        found = [self.ledger.piece_at(c, row.id) for c in where]
+        found = [self._piece_of(row, n) for n in range(len(where))]
         unknown = [c for c, piece in zip(where, found, strict=True) if piece is None]
-        pieces = [p for p in found if p is not None]
+        pieces = [p for _, p in filter(None, found)]
         if unknown or not pieces:
             self.say(Kind.INVENTED, "published from where no visible chunk of it was produced", [row.id], unknown)
             return
+        action = self._decided(row)
+        self._nobody_decided(row, pieces, action)
         order, values = [p.seq for p in pieces], [p.value for p in pieces]
-        truth = truths(self._known(row))[row.id]
-        counts = {p.count for p in truth.pieces if p.count is not None}
+        known = self.ledger.truths(self._known(row, {c for c, _ in filter(None, found)}))[row.id]
+        counts = {p.count for p in known.pieces if p.count is not None}
+        truth = _picked(known, pieces) if action == "pick" else known
         kept = [(length, proof) for _, _, _, length, proof in row.chunks]
         if order != sorted(order) or (row.samples != b"".join(values) and _shuffled(row.samples, values)):
             self.say(Kind.ORDER, f"its chunks stand in the order {order}", [row.id], where)
@@ -305,21 +363,69 @@ class _Checker:
             self.say(Kind.ALTERED, f"it was cut short: chunks {order}, of {sorted(counts)}", [row.id], where)
         elif truth.contradicts_itself:
             self.say(Kind.ALTERED, "of copies that contradict each other one was taken", [row.id], where)
-        elif not truth.keeps_its_word:
+        elif not truth.keeps_its_word and action != "accept":
             self.say(Kind.INVENTED, "published although it is not what it says", [row.id], where)
 
-    def _known(self, row: Published) -> list[Produced]:
-        """The records that a row was decided on: what its batch read, what was held then, and its own."""
-        own = {(t, p, o) for t, p, o, _, _ in row.chunks}
+    def _piece_of(self, row: Published, number: int) -> tuple[Coordinate, Piece] | None:
+        """Of what lay at the place of a published piece the chunk that it says it is, or any chunk of the waveform."""
+        *where, _, proof = row.chunks[number]
+        found = self.ledger.pieces_at(tuple(where), row.id)  # type: ignore[arg-type]
+        return next((one for one in found if one[1].proof.hex() == proof), found[0] if found else None)
+
+    def _decided(self, row: Published) -> str:
+        """What an operator decided about this waveform with the batch that published it."""
+        plan = self.ledger.plans.get(row.plan_id)
+        return plan.action if plan is not None and row.id in plan.ids else ""
+
+    def _nobody_decided(self, row: Published, pieces: list[Piece], action: str) -> None:
+        """What the gate refuses, and what waits for a decision, is published by nobody else."""
+        if row.id in self.refused_by_gate and action != "accept":
+            self.say(Kind.INVENTED, "published although the gate refuses it", [row.id])
+        if action:
+            return
+        blocked, gone = self.ledger.blocked(row.id), self.ledger.discarded(row.id)
+        if blocked:
+            self.say(Kind.INVENTED, f"published although it is held as {blocked} and nobody decided", [row.id])
+        elif any(p.same in gone for p in pieces):
+            self.say(Kind.INVENTED, "published from a chunk that an operator discarded", [row.id])
+
+    def _known(self, row: Published, own: set[Coordinate]) -> list[Produced]:
+        """The records that a row was decided on: what its batch read, what was held then, and its own; what an
+        operator discarded is not among them."""
         known = own | self.ledger.held_records() | self.ledger.reads.get(row.plan_id, set())
-        return [self.ledger.records[c] for c in known if self.ledger.committed(c)]
+        records = [self.ledger.records[c] for c in known if self.ledger.committed(c)]
+        gone = self.ledger.discarded(row.id)
+        if not gone:
+            return records
+        mine = {self.ledger.records[c] for c in own}
+        return [r for r in records if r in mine or (p := self.ledger.piece(r)) is None or p.same not in gone]
 
     def _held(self, row: Held) -> None:
-        record = self.ledger.records.get(row.coordinate)
-        if record is None or not self.ledger.committed(row.coordinate):
+        values = [self.ledger.records[c].value for c in self.ledger.places(row.coordinate) if self.ledger.committed(c)]
+        if not values:
             self.say(Kind.INVENTED, "held where no visible record was produced", at=[row.coordinate])
-        elif row.payload is not None and row.payload != record.value:
+        elif row.payload is not None and row.payload not in values:
             self.say(Kind.ALTERED, "held with other bytes than were produced", at=[row.coordinate])
+
+    def _loaded(self, event: Loaded) -> None:
+        strange = set(event.strange) - self.touched[event.run]
+        if strange:
+            what = f"{event.run} loaded {len(strange)} held records that are no chunks, from where it read nothing"
+            self.say(Kind.UNBOUNDED_COST, what, at=sorted(strange))
+
+    def _held_for_ever(self, event: Quiet) -> None:
+        waiting = {row.id for rows in self.ledger.held.values() for row in rows if event.decided and row.valid}
+        stuck = sorted(i for i in waiting if i is not None and self.ledger.undecided(i))
+        if stuck:
+            self.say(Kind.HELD_FOR_EVER, "held still, though operators let everything go", stuck)
+
+    def _read_back(self, event: ReadBack) -> None:
+        found = dict(event.rows)
+        for waveform_id, rows in sorted(self.ledger.published.items()):
+            if waveform_id not in found:
+                self.say(Kind.LOST, "published, and not in the table any more", [waveform_id])
+            elif found[waveform_id] not in [row.samples for row in rows]:
+                self.say(Kind.ALTERED, "readers find other bytes than were published", [waveform_id])
 
     def _visible(self) -> Iterator[Produced]:
         return (r for c, r in self.ledger.records.items() if self.ledger.committed(c))
@@ -394,29 +500,32 @@ class _Checker:
     def _what_was_never_seen(self) -> None:
         topic_id = self.ledger.topic_id
         known = self.owed.keys() | self.given_up.keys() | self.gaps
+        # Of what was cut off, nobody can read any more what was not read before.
         unseen = [
-            r.coordinate
-            for r in self._visible()
-            if r.topic_id == topic_id
-            and r.coordinate not in known
-            and r.offset >= self.before.get((topic_id, r.partition), 0)
+            c
+            for c in self.ledger.records
+            if c[0] == topic_id
+            and c not in known
+            and self.ledger.committed(c)
+            and c[2] >= self.before.get((topic_id, c[1]), 0)
         ]
         if unseen:
             self.say(Kind.LOST, "never seen, though quiet runs ended", self._ids(unseen), unseen)
 
     def _what_was_never_published(self) -> None:
-        parked = {row.id for rows in self.ledger.held.values() for row in rows if row.reason == "parked"}
         lost = {
             c for a in self.found if a.kind in (Kind.LOST, Kind.ALTERED, Kind.UNEXPLAINED_GAP) for c in a.coordinates
         }
         # Of what is kept: a repeat with a count where the kept copy has none is not understood (docs/guarantees.md).
         kept = self.ledger.held_records() - lost
-        passed = truths(self.ledger.records[c] for c in kept if self.ledger.committed(c))
-        for waveform_id, truth in truths(self._visible()).items():
+        passed = self.ledger.truths(self.ledger.records[c] for c in kept if self.ledger.committed(c))
+        for waveform_id, truth in self.ledger.truths(self._visible()).items():
             seen = passed.get(waveform_id)
-            if waveform_id in self.ledger.published or waveform_id in parked | self.refused_by_gate:
+            if waveform_id in self.ledger.published or waveform_id in self.refused_by_gate:
                 continue
-            if truth.publishable and seen is not None and seen.whole:
+            if self.ledger.blocked(waveform_id) or self.ledger.discarded(waveform_id):
+                continue  # somebody has to decide, or has
+            if truth.publishable and seen is not None and seen.publishable:
                 self.say(Kind.LOST, "whole and sound, and never published", [waveform_id])
 
     def _where_the_group_was_left(self) -> None:
@@ -431,7 +540,15 @@ class _Checker:
                 self.say(kind, what, at=[(head.topic_id, p, at)])
 
     def _ids(self, where: Iterable[Coordinate]) -> list[str]:
-        return sorted(truths(self.ledger.records[c] for c in where))
+        return sorted(self.ledger.truths(self.ledger.records[c] for c in where))
+
+
+def _picked(known: Truth, pieces: list[Piece]) -> Truth:
+    """Of copies that contradict each other, the one that was picked, with the times of all that repeat it."""
+    mine = {p.same for p in pieces}
+    digests = {p.digest for p in pieces if p.digest is not None}
+    others = [p._replace(digest=None, count=None) for p in known.pieces if p.same in mine and p.digest not in digests]
+    return Truth((*pieces, *others))
 
 
 def _shuffled(samples: bytes, values: list[bytes]) -> bool:

@@ -19,7 +19,8 @@ Coordinate = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """A record took its offset. `seen`: committed, open (in a transaction that has not ended) or marker."""
+    """A record took its offset. `seen`: committed, open (in a transaction that has not ended) or marker. `proven`: what
+    the stream demands of its chunks beside the CRC is there, and right."""
 
     topic_id: str
     partition: int
@@ -29,6 +30,7 @@ class Produced:
     headers: tuple[tuple[str, bytes | None], ...]
     value: bytes | None
     seen: str
+    proven: bool = True
 
     @property
     def coordinate(self) -> Coordinate:
@@ -62,6 +64,24 @@ class Retained:
 
 
 @dataclass(frozen=True, slots=True)
+class Truncated:
+    """An unclean election cut the partition off at `end`: what lay behind is gone, and its offsets come again."""
+
+    topic_id: str
+    partition: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class LostOffset:
+    """The log covers this offset still, and a cleaner or a broken broker has taken what lay there."""
+
+    topic_id: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """A run began. `deadline`: by which `Ended.at` it must have ended (effects, or seconds)."""
 
@@ -90,7 +110,8 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan was pinned. `ranges`: (partition, start, end); `positions`: where the head stood."""
+    """A plan was pinned. `ranges`: (partition, start, end); `positions`: where the head stood. `action`: what an
+    operator decided about the held waveforms `ids`; empty for what reads."""
 
     run: str
     plan_id: str
@@ -100,6 +121,8 @@ class Planned:
     topic_id: str
     positions: dict[int, int]
     ranges: tuple[tuple[int, int, int], ...]
+    action: str = ""
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +140,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A row of the held table was staged. `stored`: it has the payload; else an earlier row of the place and piece."""
+    """A row of the held table was staged. `stored`: it has the payload; else an earlier row of the place and piece.
+    `sequence`: of the head that its decision was to become."""
 
     run: str
     topic_id: str
@@ -132,10 +156,19 @@ class Held:
     decision: str
     payload: bytes | None
     stored: bool = True
+    sequence: int = 0
 
     @property
     def coordinate(self) -> Coordinate:
         return self.topic_id, self.partition, self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A run loaded held rows; `strange`: the places of those that are no chunks, which belong to no waveform."""
+
+    run: str
+    strange: tuple[Coordinate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +209,27 @@ class Recorded:
     sequence: int
     decision: str
     partitions: dict[int, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class JunkLimit:
+    """So many bytes of records that are no chunks the stream keeps at least; what is beyond may be held without."""
+
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLost:
+    """Somebody deleted the rows of these heads from the batches table."""
+
+    sequences: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """What a reader finds in the published table at the end: (waveform id, samples)."""
+
+    rows: tuple[tuple[str, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +293,16 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Shared:
+    """The group got a tag that no run of ours wrote: of `another` table, or of a copy of this one."""
+
+    topic_id: str
+    partition: int
+    offset: int
+    another: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GateSays:
     """The gate refuses this waveform, now and for ever."""
 
@@ -247,7 +311,10 @@ class GateSays:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """The faults are healed and the last undisturbed runs are through: what was not seen by now is lost."""
+    """The faults are healed and the last undisturbed runs are through: what was not seen by now is lost. `decided`:
+    operators have decided about everything that was held, down to letting it go."""
+
+    decided: bool = False
 
 
 Event = (
@@ -255,15 +322,20 @@ Event = (
     | Settled
     | TopicMade
     | Retained
+    | Truncated
+    | LostOffset
     | Started
     | Ended
     | Looked
     | Planned
     | Read
     | Held
+    | Loaded
     | Published
     | Committed
     | Recorded
+    | HistoryLost
+    | ReadBack
     | Forgotten
     | CatalogSetBack
     | GateClosed
@@ -271,7 +343,9 @@ Event = (
     | Projected
     | Rewound
     | Reset
+    | Shared
     | GateSays
+    | JunkLimit
     | Quiet
 )
 _TYPES: dict[str, Any] = {t.__name__: t for t in get_args(Event)}

@@ -5,14 +5,16 @@ stand. Answers one question, whether a record is durable; decides nothing else. 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
-from tests.domain.oracle import Piece, piece_of
+from tests.domain.oracle import Piece, Truth, digest_of, piece_of, truths
 from tests.histories.history import (
     Committed,
     Coordinate,
     Event,
     Forgotten,
     Held,
+    JunkLimit,
     Planned,
     Produced,
     Projected,
@@ -21,16 +23,26 @@ from tests.histories.history import (
     Recorded,
     Reset,
     Settled,
+    Shared,
     TopicMade,
+    Truncated,
 )
 
 Identity = tuple[str | None, int | None, int, bytes]
 """Waveform id, sequence number, length and digest: equal for two copies of one chunk."""
 
 
+BLOCKS = ("conflict", "parked")
+"""Held for one of these reasons, a waveform waits for somebody's decision."""
+
+
 class Ledger:
-    """`seen`: committed, open, aborted or marker. `reads`: per plan, the coordinates that it landed. `group`: offset
-    and version (generation, sequence) of its tag, None where the tag is not ours."""
+    """`seen`: committed, open, aborted or marker. `reads`: per plan, what it landed; `landed`: the offsets of that.
+    `group`: offset and version (generation, sequence) of its tag, None where the tag is not ours.
+
+    A record is known by its place: the coordinate, but for one that was cut off, whose coordinate may come again, the
+    topic id is marked. `former`: the places of what lay at a coordinate before.
+    """
 
     def __init__(self) -> None:
         self.topic_id = ""
@@ -39,13 +51,23 @@ class Ledger:
         self.heads: list[Committed] = []
         self.plans: dict[str, Planned] = {}
         self.reads: dict[str, set[Coordinate]] = defaultdict(set)
+        self.landed: dict[str, set[Coordinate]] = defaultdict(set)
+        self.former: dict[Coordinate, list[Coordinate]] = defaultdict(list)
+        self.moved: dict[Coordinate, Coordinate] = {}
+        """Where the last cut put what it took."""
+        self._cuts = 0
+        self.junk_limit: int | None = None
+        """Of bytes of records that are no chunks; None: all are kept."""
         self.published: dict[str, list[Published]] = defaultdict(list)
         self.held: dict[Coordinate, list[Held]] = defaultdict(list)
         self.group: dict[int, tuple[int, tuple[int, int] | None]] = {}
         self._published_pieces: set[Identity] = set()
         self._held_pieces: dict[Identity, list[Held]] = defaultdict(list)
+        self._held_of: dict[str, list[Held]] = defaultdict(list)
         self._payloads: dict[tuple[Coordinate, Identity], bytes | None] = {}
         self._decisions: set[str] = set()
+        self._junk_bytes = 0
+        """Of all that was ever staged to be held and is no chunk."""
         self._events: list[Event] = []
         self.lost: list[Committed] = []
         """Heads of catalogs that were lost or set back."""
@@ -76,7 +98,11 @@ class Ledger:
             case Planned():
                 self.plans[event.plan_id] = event
             case Read():
-                self.reads[event.plan_id].update((event.topic_id, event.partition, o) for o in event.offsets)
+                landed = {(event.topic_id, event.partition, o) for o in event.offsets}
+                self.reads[event.plan_id] |= landed
+                self.landed[event.plan_id] |= landed
+            case Truncated():
+                self._cut(event)
             case Held():
                 self._hold(event)
             case Published():
@@ -87,15 +113,40 @@ class Ledger:
                 self._decisions = self._decisions | {event.decision} if event.held is None else set(event.held)
             case Projected():
                 self.group |= {p: (o, (event.generation, event.sequence)) for p, o in event.offsets.items()}
+            case JunkLimit():
+                self.junk_limit = event.bytes
             case Reset() if event.offset is None:
                 self.group.pop(event.partition, None)
-            case Reset():
+            case Reset() | Shared():
                 self.group[event.partition] = (event.offset, None)
+
+    def _cut(self, event: Truncated) -> None:
+        self._cuts += 1
+        gone = [c for c in self.records if c[:2] == (event.topic_id, event.partition) and c[2] >= event.end]
+        marked = {c: (f"{c[0]}~{self._cuts}", *c[1:]) for c in gone}
+        for c, place in marked.items():
+            self.former[c].append(place)
+            self.records[place], self.seen[place] = self.records.pop(c), self.seen.pop(c)
+        self.reads = defaultdict(set, {i: {marked.get(c, c) for c in places} for i, places in self.reads.items()})
+        self.moved = marked
+
+    def places(self, coordinate: Coordinate) -> list[Coordinate]:
+        """All that ever lay at a coordinate, newest first."""
+        now = [coordinate] if coordinate in self.records else []
+        return now + self.former.get(coordinate, [])[::-1]
+
+    def piece(self, record: Produced) -> Piece | None:
+        return piece_of(record) if record.proven else None
+
+    def truths(self, records: Iterable[Produced]) -> dict[str, Truth]:
+        return truths(r for r in records if r.proven)
 
     def _hold(self, row: Held) -> None:
         self.held[row.coordinate].append(row)
+        self._junk_bytes += 0 if row.valid else row.length
         if row.valid:
             self._held_pieces[_identity(row)].append(row)
+            self._held_of[row.id or ""].append(row)
         if row.stored:
             self._payloads.setdefault((row.coordinate, _identity(row)), row.payload)
 
@@ -106,15 +157,23 @@ class Ledger:
     def durable(self, coordinate: Coordinate) -> bool:
         """Whether the record is held with its bytes, or is a copy of a chunk that is published or so held."""
         record = self.records[coordinate]
-        if any(self.counts(row) and self._has(row, record.value) for row in self.held.get(coordinate, ())):
+        if any(self.counts(row) and self._has(row, record.value) for row in self.held.get(record.coordinate, ())):
             return True
-        piece = piece_of(record)
+        piece = self.piece(record)
         if piece is None:
-            return False
+            return self._held_without_bytes(record)
         if piece.same in self._published_pieces:
             return True
         copies = self._held_pieces.get(piece.same, ())
         return any(self.counts(row) and self._has(row, record.value) for row in copies)
+
+    def _held_without_bytes(self, record: Produced) -> bool:
+        """What is no chunk may be held by what it was, once the stream keeps no more bytes of such."""
+        if self.junk_limit is None or self._junk_bytes <= self.junk_limit:
+            return False
+        what = len(record.value or b""), digest_of(record).hex()
+        rows = self.held.get(record.coordinate, ())
+        return any(self.counts(r) and not r.valid and not r.stored and (r.length, r.piece) == what for r in rows)
 
     def _has(self, row: Held, value: bytes | None) -> bool:
         key = row.coordinate, _identity(row)
@@ -123,14 +182,52 @@ class Ledger:
     def committed(self, coordinate: Coordinate) -> bool:
         return self.seen.get(coordinate) == "committed"
 
-    def piece_at(self, coordinate: Coordinate, waveform_id: str) -> Piece | None:
-        """The chunk of this waveform that readers of committed data find there."""
-        piece = piece_of(self.records[coordinate]) if self.committed(coordinate) else None
-        return piece if piece is not None and piece.id == waveform_id else None
+    def pieces_at(self, coordinate: Coordinate, waveform_id: str) -> list[tuple[Coordinate, Piece]]:
+        """The chunks of this waveform that readers of committed data found there, each with its place, newest first."""
+        found = [(c, self.piece(self.records[c])) for c in self.places(coordinate) if self.committed(c)]
+        return [(c, piece) for c, piece in found if piece is not None and piece.id == waveform_id]
 
     def held_records(self) -> set[Coordinate]:
-        """Where what is held counts."""
-        return {c for c, rows in self.held.items() if any(self.counts(row) for row in rows)}
+        """The places whose held rows count."""
+        return {self._place(row) for rows in self.held.values() for row in rows if self.counts(row)}
+
+    def effective(self, waveform_id: str) -> list[Held]:
+        """What is held of a waveform, whatever was published: of each place and piece the newest row that counts."""
+        newest: dict[tuple[Coordinate, Identity], Held] = {}
+        for row in self._held_of[waveform_id]:
+            key = row.coordinate, _identity(row)
+            if self.counts(row) and (key not in newest or newest[key].sequence <= row.sequence):
+                newest[key] = row
+        return list(newest.values())
+
+    def blocked(self, waveform_id: str) -> str:
+        """Why nothing but somebody's decision may change this waveform; empty where any batch may."""
+        reasons = {row.reason for row in self.effective(waveform_id)}
+        return next((r for r in BLOCKS if r in reasons), "discarded" if reasons == {"discarded"} else "")
+
+    def undecided(self, waveform_id: str) -> bool:
+        """Whether anything is held of it that nobody let go, and that was not published."""
+        rows = self.effective(waveform_id)
+        return any(row.reason != "discarded" and _identity(row) not in self._published_pieces for row in rows)
+
+    def discarded(self, waveform_id: str) -> set[Identity]:
+        """Pieces that an operator let go, and of which no copy stands."""
+        rows = self.effective(waveform_id)
+        standing = {_identity(row) for row in rows if row.reason != "discarded"}
+        return {_identity(row) for row in rows} - standing
+
+    def _place(self, row: Held) -> Coordinate:
+        """Of what lay at a held row's coordinate, what the row is about."""
+        places = self.places(row.coordinate)
+        if len(places) < 2:
+            return row.coordinate
+        value = self._payloads.get((row.coordinate, _identity(row)))
+        mine = [c for c in places if self.records[c].value == value and self._is(self.records[c], row)]
+        return mine[0] if mine else row.coordinate
+
+    def _is(self, record: Produced, row: Held) -> bool:
+        piece = self.piece(record)
+        return piece.same == _identity(row) if piece is not None else not row.valid
 
     def furthest(self, partition: int) -> int:
         """The furthest position that a head of today's topic ever had."""

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.histories import seeded_breaks
 from tests.histories.random_histories import check_seed
 from tests.histories.seeded_bugs import MUTANTS
 
-__all__ = ["MUTANTS", "Caught", "hunt", "planted", "run_mutants"]
+__all__ = ["MUTANTS", "Caught", "hunt", "planted", "run_mutants", "seeded_breaks"]
 FIRST_SEED, MOST_SEEDS = 0, 150
 
 
@@ -44,6 +45,13 @@ def hunt(name: str) -> Caught:
             if {a.kind for a in found} == {MUTANTS[name].kind}:
                 return Caught(seed, said)
     return Caught(None, said)
+
+
+def count_catches(name: str, *, most: int = MOST_SEEDS) -> tuple[int, int]:
+    """In how many histories it shows as exactly its kind, and in how many as anything."""
+    with planted(name):
+        found = [{a.kind for a in check_seed(seed)} for seed in range(FIRST_SEED, FIRST_SEED + most)]
+    return sum(kinds == {MUTANTS[name].kind} for kinds in found), sum(map(bool, found))
 
 
 def run_mutants() -> tuple[int, int]:

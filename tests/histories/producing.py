@@ -12,21 +12,26 @@ from typing import Any
 from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.domain.forging import forged
 from tests.histories.history import GateSays, History
+from tests.histories.sealing import sealed
 from tests.memory.batch import Bench
 from tests.memory.memory_log import MemoryLog, Visibility
+from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 
 START_MS = 1_700_000_000_000
+SECRET = b"sixteen bytes or more"
 
 
 class Producing:
     """`waves`: all that were cut, by number; `late`: chunks that were not sent yet; `failing`: refused by the gate, for
-    ever. `ops` counts what was done."""
+    ever. `ops` counts what was done. In some histories chunks carry a MAC, and whoever has not the key makes none."""
 
-    def __init__(self, randomness: random.Random) -> None:
-        self.random = randomness
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
         self.ops: Counter[str] = Counter()
         self.transactional = self.random.random() < 0.7
-        self.bench = Bench(MemoryLog(partitions=self.random.randint(1, 3)))
+        self.mac = self.random.random() < 0.15
+        proof = ChunkProof("mac", SECRET, "waves") if self.mac else NO_PROOF
+        self.bench = Bench(MemoryLog(partitions=self.random.randint(1, 3)), proof=proof)
         self.history = History()
         self.clock_ms = START_MS
         self.waves: list[list[Letter]] = []
@@ -41,6 +46,14 @@ class Producing:
         partition = self.random.randrange(len(self.bench.log.partitions)) if to is None else to
         self.bench.log.append(partition, self.clock_ms, *what, seen)
         self.sent.append(what)
+
+    def ours(self, one: Letter) -> Letter:
+        """As somebody makes it who has the stream's key."""
+        return sealed(one, SECRET, "waves") if self.mac else one
+
+    @staticmethod
+    def id_of(one: Letter) -> str:
+        return (one.key if one.key is not None else dict(one.headers).get("ws-id") or b"").decode()
 
     def produce(self) -> None:
         """A new waveform: in one partition or scattered, in order or not, some chunks late."""
@@ -75,6 +88,8 @@ class Producing:
         if 5 <= odd <= 8:
             # A producer that is not ours: the digest is optional.
             letters = [one._replace(headers=tuple(h for h in one.headers if h[0] != "ws-digest")) for one in letters]
+        letters = [self.ours(one) for one in letters]
+        self.ops["chunks with a MAC"] += self.mac * len(letters)
         self.waves.append(letters)
         return list(letters)
 
@@ -82,7 +97,9 @@ class Producing:
         """The same chunk of a recording that does not know yet how long it will be."""
         h = dict(one.headers)
         raw_id, seq, meta = one.key or h["ws-id"] or b"", int(h["ws-seq"] or b""), h["ws-meta"] or b""
-        return letter(raw_id.decode(), seq, one.value or b"", meta=meta, count=None, keyed=one.key is not None)
+        return self.ours(
+            letter(raw_id.decode(), seq, one.value or b"", meta=meta, count=None, keyed=one.key is not None)
+        )
 
     def send_late(self) -> None:
         if self.late:
@@ -102,6 +119,24 @@ class Producing:
                 to, self.clock_ms, *lied(self.random.choice(self.sent), self.random.choice(list(Lie)))
             )
 
+    def junk_flood(self) -> None:
+        """A producer that is pointed at the wrong topic."""
+        self.ops["junk flood"] += 1
+        to = self.a_partition()[0]
+        for n in range(self.random.choice([5, 20, 60])):
+            self.bench.log.append(to, self.clock_ms, None, (), b"{} of another job" + n.to_bytes(2))
+
+    def stranger(self) -> None:
+        """Valid records again with what no seal binds changed: other headers, the record time, the partition."""
+        if self.sent:
+            self.ops["stranger's repeat"] += 1
+            one = self.random.choice(self.sent)
+            more = self.random.choice([(), (("x-trace", b"1"),), (("ws-mac", b"f" * 64),), (("ws-digest", b"0" * 32),)])
+            known = {name for name, _ in one.headers}
+            again = one._replace(headers=(*one.headers, *(h for h in more if h[0] not in known)))
+            at = self.random.choice([1, self.clock_ms, self.clock_ms + 10**9, 10**15])
+            self.bench.log.append(self.a_partition()[0], at, *again)
+
     def contradict(self) -> None:
         """A valid chunk that cannot stand beside the others of its waveform."""
         self.ops["conflicting chunk"] += 1
@@ -120,7 +155,8 @@ class Producing:
                 meta = metadata(self.clock_ms, note="another")
             case _:
                 count = 1 + seq + self.random.randrange(3)
-        self.send(letter(f"w{number + 1}", seq, value, meta=meta, count=count))
+        other = letter(f"w{number + 1}", seq, value, meta=meta, count=count)
+        self.send(self.ours(other) if self.random.random() < 0.7 else other)
 
     def markers(self) -> None:
         """Many producers end their transactions at once, as a job of that many tasks does at its checkpoint."""

@@ -15,7 +15,7 @@ from tests.histories.checker import analyse
 from tests.histories.history import History, Produced, Published
 from tests.histories.play import Play
 
-SHORTEST, LONGEST = 20, 90
+SHORTEST, LONGEST = 20, 160
 
 
 @dataclass

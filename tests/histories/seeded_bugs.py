@@ -17,21 +17,17 @@ from tests.memory.batch import MemoryEdges
 from tests.memory.faults import under_way
 from tests.memory.memory_tables import MemoryTables
 from wavestitch.batch import (
-    closed_gate,
     commit_offsets,
     plan,
     publish,
     reassemble,
-    rebuilt_head,
-    reconciled_head,
     rewind,
     steps,
     stream_state,
 )
-from wavestitch.contracts import assembly, decision, disagreement, holes, pending_decision, protocol
+from wavestitch.contracts import assembly, decision, holes, pending_decision, protocol
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.decision import Evidence
-from wavestitch.contracts.disagreement import Doubt
 from wavestitch.contracts.pending_decision import PendingDecision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import TopicView
@@ -429,61 +425,3 @@ def a_lost_race_is_an_error_of_its_own(patch: Patch) -> None:
         pass
 
     patch.setattr(publish, "CommitConflict", Nobody)
-
-
-# catalogs, heads, gates, partitions
-
-
-@shows(Kind.UNEXPLAINED_GAP)
-def a_lost_catalog_passes_for_a_new_stream(patch: Patch) -> None:
-    real = reconciled_head.find_disagreement
-
-    def wrong(head: Any, group: Any, *, table: Any) -> Any:
-        return None if head is None else real(head, group, table=table)
-
-    patch.setattr(reconciled_head, "find_disagreement", wrong)
-
-
-@shows(Kind.STALE_WRITER)
-def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> None:
-    real = disagreement._doubt
-
-    def wrong(head: Any, **about: Any) -> Any:
-        found = real(head, **about)
-        return None if found is Doubt.RESTORED else found
-
-    patch.setattr(disagreement, "_doubt", wrong)
-
-
-@shows(Kind.UNEXPLAINED_GAP)
-def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
-    patch.setattr(rebuilt_head, "_position", lambda sight, p, _: Position(sight.ends[p].stable_end))
-
-
-@shows(Kind.INVENTED)
-def an_ingest_goes_past_a_closed_gate(patch: Patch) -> None:
-    patch.setattr(steps, "refuse_past_closed_gate", lambda edges, **_: edges.closed_gates() and None)
-
-
-@shows(Kind.INVENTED)
-def a_closed_gate_lapses_when_the_head_under_it_is_expired(patch: Patch) -> None:
-    real = closed_gate._standing
-
-    def wrong(closed: Any, heads: Any, tables: Any) -> Any:
-        return [plan for plan in real(closed, heads, tables) if closed_gate.is_in_history(plan, heads)]
-
-    patch.setattr(closed_gate, "_standing", wrong)
-
-
-@shows(Kind.STALE_WRITER)
-def a_rewind_of_one_partition_moves_them_all(patch: Patch) -> None:
-    real = rewind.wanted_offsets
-
-    def wrong(target: Any, sight: Any, **edges: Any) -> Any:
-        found = real(target, sight, **edges)
-        if sight.head is None or not (target.only or target.parts):
-            return found
-        back = {p: max(sight.ends[p].log_start, at.next_offset - 1) for p, at in sight.head.positions.items()}
-        return {p: to for p, to in back.items() if p in sight.ends} | found
-
-    patch.setattr(rewind, "wanted_offsets", wrong)

@@ -26,19 +26,25 @@ from tests.histories.history import (
     GateSays,
     Held,
     History,
+    JunkLimit,
+    Loaded,
     Looked,
+    LostOffset,
     Planned,
     Produced,
     Projected,
     Published,
     Quiet,
     Read,
+    ReadBack,
     Recorded,
     Reset,
     Rewound,
     Settled,
+    Shared,
     Started,
     TopicMade,
+    Truncated,
     load_history,
 )
 
@@ -153,6 +159,32 @@ def a_rewind(to: int, *, skipped: Any = (), accepted: bool = True, generation: i
     ]
 
 
+def a_decision(action: str, *events: Event, ids: tuple[str, ...] = ("w1",)) -> list[Event]:
+    """An operator's, made on head 2 and committed as head 3."""
+    return [
+        Started("run-2", "held", 100),
+        Planned("run-2", "p2", "held", 1, 2, T, {0: 6}, (), action, ids),
+        *events,
+        replace(head(3, 6), run="run-2", kind="held", plan_id="p2", decision="d2"),
+        projected(6, 3, run="run-2"),
+        Ended("run-2", "done", 9),
+    ]
+
+
+def parked(reason: str = "parked") -> list[Event]:
+    """The whole waveform is held, and waits for somebody."""
+    return swap(ROW, *(held(n, one, "d1", reason) for n, one in enumerate(WAVE)))
+
+
+def then(events: list[Event], *more: Event) -> list[Event]:
+    return [*events[:-1], *more, events[-1]]
+
+
+LATER = replace(ROW, run="run-2", plan_id="p2", sequence=3)
+CUT: list[Event] = [Truncated(T, 0, 5), produced(5, WAVE[0])]
+"""Offset 5, which was read, comes again."""
+
+
 def test_a_sound_history_has_no_anomaly() -> None:
     assert analyse(History(sound())) == []
 
@@ -171,6 +203,42 @@ def test_a_history_is_the_same_from_disk(tmp_path: Path) -> None:
 
 def test_a_skip_that_was_accepted_by_name_is_no_loss() -> None:
     assert kinds(before_quiet(*a_rewind(9, skipped=((0, 6, 9),)))) == []
+
+
+def test_what_waits_for_a_decision_is_published_by_one() -> None:
+    assert kinds(parked()) == []
+    assert kinds(then(parked(), *a_decision("redrive", LATER))) == []
+    assert kinds(then(parked("conflict"), *a_decision("pick", LATER))) == []
+
+
+def test_what_was_let_go_is_not_missed_and_not_held_for_ever() -> None:
+    gone = [replace(held(n, one, "d2", "discarded"), sequence=3) for n, one in enumerate(WAVE)]
+    late_ones = [replace(held(5, OPEN[0], "d2", "discarded"), sequence=3)]
+    events = then(parked(), *a_decision("discard", *gone, *late_ones, ids=("w1", "w2")))
+    assert kinds([*events[:-1], Quiet(True)]) == []
+
+
+def test_what_was_cut_off_after_it_was_read_is_owed_still_and_what_came_in_its_place_is_read_anew() -> None:
+    back = replace(head(3, 5), run="run-2", kind="rewind", generation=2)
+    again = Planned("run-3", "p3", "ingest", 2, 3, T, {0: 5}, ((0, 5, 6),))
+    read = Read("run-3", "p3", T, 0, 5, 6, (5,))
+    done = replace(head(4, 6), run="run-3", kind="ingest", generation=2, plan_id="p3")
+    moved: list[Event] = [Rewound("run-2", "offsets", True), back, again, read, done, projected(6, 4, 2)]
+    assert kinds(before_quiet(*CUT, *moved)) == []
+
+
+def test_a_lost_offset_that_was_read_before_is_nobodys_loss() -> None:
+    assert kinds(before_quiet(LostOffset(T, 0, 5))) == []
+
+
+def test_what_is_no_chunk_may_be_held_by_what_it_was_beyond_the_limit_of_its_bytes() -> None:
+    junk = produced(5, OPEN[0]._replace(headers=()))
+    what = (None, None, len(OPEN[0].value or b""), oracle.digest_of(junk).hex(), False, "not_a_chunk", "d1", None)
+    row = Held("run-1", T, 0, 5, *what, stored=False)
+    others: list[tuple[Event, Event]] = [(produced(5, OPEN[0]), junk), (held(5, OPEN[0], "d1"), row)]
+    events = [next((new for old, new in others if old == e), e) for e in sound()]
+    assert kinds([JunkLimit(1), *events]) == []
+    assert kinds([JunkLimit(1000), *events]) == [Kind.LOST]
 
 
 WRONG: dict[str, tuple[Kind, list[Event]]] = {
@@ -241,6 +309,33 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
         after(Committed, Reset(T, 0, 0), nth=1),
     ),
     "quiet runs that leave the group where it was": (Kind.STALE_WRITER, swap(projected(6, 2))),
+    "a tag of another table that was written over": (
+        Kind.STALE_WRITER,
+        after(Committed, Shared(T, 0, 3, True), nth=1),
+    ),
+    "parking was undone by nobody": (
+        Kind.INVENTED,
+        then(
+            parked(),
+            Planned("run-2", "p2", "backfill", 1, 2, T, {0: 6}, ()),
+            LATER,
+            replace(head(3, 6), kind="backfill", plan_id="p2"),
+            projected(6, 3),
+        ),
+    ),
+    "accepted, though its end is missing": (
+        Kind.ALTERED,
+        then(parked(), *a_decision("accept", replace(LATER, samples=b"\x01\x00\x02\x00", chunks=CHUNKS[:2]))),
+    ),
+    "a redrive passed the gate": (
+        Kind.INVENTED,
+        [GateSays("w1"), *then(parked("failed_expectation"), *a_decision("redrive", LATER))],
+    ),
+    "held although all was let go": (Kind.HELD_FOR_EVER, [*sound()[:-1], Quiet(True)]),
+    "what came in place of what was cut off": (Kind.LOST, before_quiet(*CUT)),
+    "a published row that readers do not find": (Kind.LOST, before_quiet(ReadBack(()))),
+    "a published row that readers find altered": (Kind.ALTERED, before_quiet(ReadBack((("w1", b"other"),)))),
+    "junk that is loaded again and again": (Kind.UNBOUNDED_COST, before_quiet(Loaded("run-2", ((T, 0, 5),)))),
     "a run that never ends": (Kind.UNBOUNDED_END, swap_type(Ended, lambda _: Looked("run-1", "group"))),
     "a run past its deadline": (Kind.UNBOUNDED_END, swap_type(Ended, lambda e: replace(e, at=101))),
     "a run that ends by no known reason": (

@@ -18,25 +18,24 @@ from tests.histories.run import done_chunks, keep
 
 FIRST, SEEDS = 200, 200  # a stretch in which all that is asked for below happens, rare ends too
 ACTS = (
-    *("ingest", "ingest again", "backfill", "backfill again", "manual", "rewind", "quiet ingest"),
-    *("kill before", "kill after", "fail before", "fail after", "conflict"),
-    *("transaction committed", "transaction aborted", "late chunk", "repeated chunk", "bad record"),
+    *("ingest", "ingest again", "backfill", "backfill again", "manual", "rewind", "quiet ingest", "advice followed"),
+    *("kill before", "kill after", "fail before", "fail after", "conflict", "resent"),
+    *("transaction committed", "transaction aborted", "markers", "late chunk", "repeated chunk", "bad record"),
     *(
         "conflicting chunk",
         "forged chunk",
         "count taught later",
-        "reset",
-        "expiry",
-        "retention",
-        "partition",
-        "snapshots",
-        "member",
-        "compacted",
+        "chunks with a MAC",
+        "stranger's repeat",
+        "junk flood",
     ),
-    *("forged chunk", "count taught later"),
-    *("recreated", "reader: empty", "reader: stale end", "reader: jump"),
-    *("catalog lost", "catalog set back", "head expired", "gate: accept", "gate: park", "gate: abandon"),
-    "a month at a closed gate",
+    *("reset", "expiry", "shared group", "retention", "partition", "member", "compacted", "recreated"),
+    *("truncated", "offset lost", "what is good taken in"),
+    *("reader: empty", "reader: stale end", "reader: jump"),
+    *("snapshots", "history rows gone", "property edited", "catalog lost", "catalog set back", "head expired"),
+    *("gate: accept", "gate: park", "gate: abandon", "a month at a closed gate", "limit raised"),
+    *("held: redrive", "held: accept", "held: pick", "held: discard", "held: restore", "held again"),
+    *("everything decided", "sent again though held"),
 )
 ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Transient", "StateUnknown", "GateClosed")
 

@@ -15,18 +15,25 @@ from tests.histories.history import (
     GateClosed,
     Held,
     History,
+    HistoryLost,
+    Loaded,
     Looked,
+    LostOffset,
     Planned,
     Produced,
     Projected,
     Published,
     Read,
+    ReadBack,
     Recorded,
     Reset,
     Retained,
     Settled,
+    Shared,
     TopicMade,
+    Truncated,
 )
+from tests.histories.sealing import is_proven
 from tests.memory.batch import Bench
 from tests.memory.faults import under_way
 from tests.memory.memory_log import Record
@@ -40,6 +47,7 @@ class Witness:
         self._log = bench.log
         self._tables = bench.tables
         self.history = history
+        self._proof = bench.proof.kind, bench.proof.key, bench.proof.topic
         for edge in (bench, bench.log, bench.tables):
             edge.tell = self._hear  # type: ignore[method-assign]
         self._topic_made()
@@ -52,7 +60,9 @@ class Witness:
 
     def _produced(self, record: Record, seen: str) -> None:
         at = (record.topic_id, record.partition, record.offset, record.timestamp_ms)
-        self.history.append(Produced(*at, record.key, record.headers, record.value, seen))
+        self.history.append(
+            Produced(*at, record.key, record.headers, record.value, seen, is_proven(record, *self._proof))
+        )
 
     def _settled(self, partition: int, offsets: list[int], outcome: str) -> None:
         self.history.append(Settled(self._log.topic_id, partition, tuple(offsets), outcome))
@@ -63,8 +73,24 @@ class Witness:
     def _retained(self, partition: int, log_start: int) -> None:
         self.history.append(Retained(self._log.topic_id, partition, log_start))
 
+    def _truncated(self, partition: int, end: int) -> None:
+        self.history.append(Truncated(self._log.topic_id, partition, end))
+
+    def _lost(self, partition: int, offset: int) -> None:
+        self.history.append(LostOffset(self._log.topic_id, partition, offset))
+
+    def _loaded(self, strange: list[Any]) -> None:
+        if strange:
+            self.history.append(Loaded(under_way(), tuple(strange)))
+
+    def _history_lost(self, sequences: list[int]) -> None:
+        self.history.append(HistoryLost(tuple(sequences)))
+
     def _reset(self, partition: int, offset: int) -> None:
         self.history.append(Reset(self._log.topic_id, partition, offset))
+
+    def _shared(self, partition: int, offset: int, another: bool) -> None:
+        self.history.append(Shared(self._log.topic_id, partition, offset, another))
 
     def _expired(self, partition: int) -> None:
         self.history.append(Reset(self._log.topic_id, partition, None))
@@ -81,7 +107,8 @@ class Witness:
         stands = {p: at.next_offset for p, at in plan.positions.items()}
         ranges = tuple((r.partition, r.start, r.end) for r in plan.ranges)
         facts = (plan.plan_id, plan.kind.value, plan.generation, plan.base_sequence, plan.topic_id)
-        self.history.append(Planned(under_way(), *facts, stands, ranges))
+        choice = ("", ()) if plan.choice is None else (plan.choice.action.value, plan.choice.ids)
+        self.history.append(Planned(under_way(), *facts, stands, ranges, *choice))
 
     def _read(self, plan_id: str, wanted: Any, offsets: list[int]) -> None:
         self.history.append(Read(under_way(), plan_id, self._log.topic_id, *wanted, tuple(offsets)))  # type: ignore[call-arg]
@@ -92,7 +119,7 @@ class Witness:
         facts = (chunk.waveform_id, chunk.seq, chunk.length, chunk.piece.hex(), chunk.reason is None)
         why = (held.reason.value, held.decision)
         self.history.append(
-            Held(under_way(), *chunk.coordinate, *facts, *why, row.payload, row.stored)  # type: ignore[arg-type]
+            Held(under_way(), *chunk.coordinate, *facts, *why, row.payload, row.stored, held.sequence)  # type: ignore[arg-type]
         )
 
     def _committed(self, head: Any, rows: list[PublishedRow]) -> None:
@@ -131,6 +158,10 @@ class Witness:
 
     def _abandoned(self, plan_id: str) -> None:
         self.history.append(Abandoned(plan_id))
+
+    def read_back(self) -> None:
+        """What readers find; between head and table nothing may be lost."""
+        self.history.append(ReadBack(tuple((row.waveform_id, row.samples) for _, row in self._tables.rows)))
 
     def catalog_lost(self, tables: MemoryTables) -> None:
         """Another one is in its place; of the one before nobody hears any more."""

@@ -1,0 +1,176 @@
+"""What happens to log, group and tables of a random history without anybody of ours: other tools, accidents.
+
+Each is counted in `ops` where it did happen. Judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.histories.running import Running
+from tests.histories.witness import Witness
+from tests.memory.memory_log import Mood
+from tests.memory.memory_tables import MemoryFiles, MemoryTables
+from wavestitch.contracts.position import GroupOffset
+
+ANOTHER_TABLE = "6d0f4f0e-0000-4000-8000-00000000beef"
+
+
+class Accidents(Running):
+    """`catalogs`: how often one was lost, set back or robbed of its head."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.witness = Witness(self.bench, self.history)
+        self.catalogs = 0
+        self.forked = False
+
+    def time_passes(self) -> None:
+        """Somebody stops the foreign consumer, too, and sets the cleanup policy right."""
+        self.bench.log.live_members, self.bench.log.compacted = [], False
+        self.clock_ms += self.random.choice([100, 45, 20, 1]) * 1000
+
+    def mood(self) -> None:
+        """What the next readers meet."""
+        mood = self.random.choice(list(Mood))
+        self.ops["reader: " + mood.value] += 1
+        self.bench.log.moods.append(mood)
+
+    def accident(self) -> None:
+        """Of some kinds a history has few: each of them makes all the others rarer."""
+        accidents: list[tuple[int, str, Callable[[], bool | None]]] = [
+            (4, "reset", self.group_reset),
+            (2, "expiry", self.group_expires),
+            (2, "retention", self.retention),
+            (2, "partition", self.partition_added),
+            (2, "snapshots", self.snapshots_expire),
+            (2, "member", self.member),
+            (2, "compacted", self.compacted),
+            (1, "recreated", self.recreated),
+            (3, "truncated", self.truncated),
+            (2, "offset lost", self.offset_lost),
+            (1, "shared group", self.shared_group),
+            (3, "history rows gone", self.history_rows_gone),
+            (3, "property edited", self.property_edited),
+            (2, "catalog lost", self.catalog_lost),
+            (2, "catalog set back", self.catalog_set_back),
+            (2, "head expired", self.head_expired),
+        ]
+        _, what, call = self.random.choices(accidents, [weight for weight, _, _ in accidents])[0]
+        self.ops[what] += call() is not False
+
+    # the log and the group
+
+    def group_reset(self) -> None:
+        p, at = self.a_partition()
+        self.bench.log.reset_group(p, self.random.randint(0, at.end))
+
+    def group_expires(self) -> None:
+        self.bench.log.expire_group(self.a_partition()[0])
+
+    def shared_group(self) -> bool:
+        """Another deployment writes the group, or somebody who writes to a copy of this table."""
+        log, tables = self.bench.log, self.bench.tables
+        p, at = self.a_partition()
+        if not tables.snapshots or log.live_members or self.catalogs:
+            return False
+        table = self.random.choice([ANOTHER_TABLE, tables.uuid])
+        self.forked |= table == tables.uuid
+        log.group[p] = GroupOffset(self.random.randint(0, at.end), tables.snapshots[-1].tag(table).encode())
+        log.tell("shared", partition=p, offset=log.group[p].offset, another=table == ANOTHER_TABLE)
+        return True
+
+    def retention(self) -> None:
+        p, at = self.a_partition()
+        self.bench.log.retain_from(p, self.random.randint(0, at.end))
+
+    def truncated(self) -> bool:
+        """An unclean election; what is produced from here on takes offsets that were taken before."""
+        p, at = self.a_partition()
+        if len(at.cuts) > 1 or at.end == at.log_start:
+            return False
+        self.bench.log.truncate(p, self.random.randint(max(at.log_start, at.end - 6), at.end - 1))
+        for _ in range(self.random.choice([0, 1, 3])):
+            *now, later = self.new_waveform(self.random.randint(1, 3))
+            for one in now:
+                self.send(one, p)
+            self.late.append(later)
+        return True
+
+    def offset_lost(self) -> bool:
+        p, at = self.a_partition()
+        if at.stable_end == at.log_start:
+            return False
+        self.bench.log.lose(p, self.random.randrange(max(at.log_start, at.stable_end - 12), at.stable_end))
+        return True
+
+    def partition_added(self) -> bool:
+        if len(self.bench.log.partitions) > 3:
+            return False
+        self.bench.log.add_partition()
+        return True
+
+    def member(self) -> None:
+        log = self.bench.log
+        log.live_members = [] if log.live_members else ["console-consumer at 10.0.0.1"]
+
+    def compacted(self) -> None:
+        self.bench.log.compacted = not self.bench.log.compacted
+
+    def recreated(self) -> bool:
+        log = self.bench.log
+        if log.incarnation > 1:
+            return False
+        log.recreate(self.random.randint(1, 3))
+        return True
+
+    # the tables
+
+    def snapshots_expire(self) -> None:
+        self.bench.tables.expire_snapshots(self.random.randint(1, 3))
+
+    def history_rows_gone(self) -> bool:
+        rows = self.bench.tables.history
+        if not rows:
+            return False
+        if self.random.random() < 0.5:  # of heads that are expired, nobody writes them again
+            self.bench.tables.expire_snapshots(1)
+        gone = rows if self.random.random() < 0.5 else self.random.sample(rows, self.random.randint(1, len(rows)))
+        self.bench.tables.lose_history({b.sequence for b in gone})
+        return True
+
+    def property_edited(self) -> None:
+        """As a table's owner may, with any tool: from here on a library would try a commit that lost again."""
+        self.bench.tables.properties["commit.retry.num-retries"] = "4"
+
+    def catalog_lost(self) -> bool:
+        """With the host that it was on."""
+        if not self._another_catalog():
+            return False
+        self.bench.files = MemoryFiles()
+        self.bench.tables = MemoryTables(self.bench.files, uuid=f"6d0f4f0e-0000-4000-8000-{self.catalogs + 1:012d}")
+        self.witness.catalog_lost(self.bench.tables)
+        self.bench.gates.clear()
+        return True
+
+    def catalog_set_back(self) -> bool:
+        if not self._another_catalog():
+            return False
+        heads = self.bench.tables.snapshots
+        self.bench.tables.restore(heads[self.random.randrange(len(heads))].sequence)
+        return True
+
+    def head_expired(self) -> bool:
+        # What a copy of the table wrote into the group is believed where no head is left that contradicts it.
+        if self.forked or self.catalogs > 1 or not self.bench.tables.snapshots:
+            return False
+        self.catalogs += 1
+        self.bench.tables.expire_head()
+        return True
+
+    def _another_catalog(self) -> bool:
+        if self.catalogs > 1 or not self.bench.tables.snapshots:
+            return False
+        self.stop_everybody()
+        self.catalogs += 1
+        return True

@@ -1,0 +1,165 @@
+"""What operators of a random history decide: about batches at a closed gate, what is held, and what refusals name.
+
+They follow sentences, as people do; what they try is often refused. Judges nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tests.builders.streams import make_stream
+from tests.histories.accidents import Accidents
+from tests.histories.history import JunkLimit, Rewound
+from tests.memory.batch import Carrying, MemoryEdges, carry_through, run_batch
+from tests.memory.faults import Steps
+from tests.memory.way_out import Decide, Raise, Take, Way, way_out, ways_out
+from wavestitch.batch import rewind as rewind_step
+from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.rewind import Target
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.stream import Reading, Stream
+
+KEY = "env:WAVESTITCH_PROOF_KEY"
+
+
+class Deciding(Accidents):
+    """`stream`: its definition as it stands, which operators change. `spoiled`: waveforms that close the gate."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.stream = make_stream(
+            "waves",
+            group="waves-batches",
+            on_reset=self.random.choice(["adopt", "adopt", "refuse"]),
+            on_closed_gate=self.random.choice(["stop", "stop", "park"]),
+            allowed_lateness=60,
+            idle=30,
+            search_margin=60,
+            reading=Reading(min_slice=self.random.choice([1, 2, 256])),
+            proof=self.bench.proof.kind,
+            proof_key=KEY if self.bench.proof.kind == "mac" else None,
+        )
+        if self.random.random() < 0.2:
+            self.set_limits(max_held_rows=self.random.randint(2, 20))
+        if self.random.random() < 0.2:
+            self.set_limits(max_junk_bytes=self.random.randint(20, 400))
+        self.history.append(JunkLimit(self.stream.limits.max_junk_bytes))
+        self.tried: list[Way] = []
+        self.spoiled = {f"w{n}" for n in range(200) if self.random.random() < 0.25}
+
+    def set_limits(self, **limits: int) -> None:
+        self.stream = self.stream.model_copy(update={"limits": self.stream.limits.model_copy(update=limits)})
+
+    def carrying(self, **how: Any) -> Carrying:
+        return Carrying(self.failing, spoiled=self.spoiled, **how)
+
+    def batch(self, stream: Stream, request: PlanRequest, park: bool = False) -> Any:
+        return run_batch(self.bench, stream, request, clock_ms=self.clock_ms, how=self.carrying(park=park))
+
+    # what is held
+
+    def decide(self) -> None:
+        """About some waveforms that are held, mostly; the rest of what is said is refused."""
+        ids = sorted({i for row in self.bench.tables.held_rows() if (i := row.held.chunk.waveform_id) is not None})
+        if ids and not self.busy:
+            some = () if self.random.random() < 0.3 else tuple(self.random.sample(ids, min(len(ids), 2)))
+            action = self.random.choice(list(HeldAction))
+            self.launch_decision(action, Selection(ids=some))
+            if action is HeldAction.DISCARD:
+                self.sent_again_though_held()
+
+    def launch_decision(self, action: HeldAction, wanted: Selection, *, far: bool = False) -> Steps:
+        pick = self.random.choice(["first", "last", *self._places(wanted)]) if action is HeldAction.PICK else ""
+        return self.launch(f"held: {action}", partial(self.decided, action, wanted, pick), far=far)
+
+    def _places(self, wanted: Selection) -> list[str]:
+        chunks = [row.held.chunk for row in self.bench.tables.held_rows() if row.held.chunk.waveform_id in wanted.ids]
+        return [f"{c.partition}:{c.offset}" for c in chunks[:3]]
+
+    def decided(self, action: HeldAction, wanted: Selection, pick: str) -> Any:
+        edges = MemoryEdges(self.bench, self.stream, self.clock_ms, self.carrying())
+        found = plan_held(edges, action, wanted, who="play", why="to see", pick=pick, everything=True)
+        return carry_out(edges, found.plan)
+
+    def sent_again_though_held(self) -> None:
+        """A chunk of a waveform that waits for a decision, or that somebody discarded, comes once more."""
+        held = {"parked", "conflict", "discarded"}
+        ids = {r.held.chunk.waveform_id for r in self.bench.tables.held_rows() if r.held.reason.value in held}
+        letters = [one for one in self.sent if self.id_of(one) in ids]
+        if letters:
+            self.ops["sent again though held"] += 1
+            chosen = self.id_of(self.random.choice(letters))
+            for one in [one for one in letters if self.id_of(one) == chosen][: self.random.choice([1, 4])]:
+                self.send(one)
+
+    def carry(self, plan: Plan, how: Carrying) -> Any:
+        """A plan once more, by whoever carries its kind."""
+        if plan.choice is not None:
+            return carry_out(MemoryEdges(self.bench, plan.stream, plan.clock_ms, how), plan)
+        return carry_through(self.bench, plan, how)
+
+    # what refusals name
+
+    def follow(self, advice: str) -> Steps | None:
+        """Take a way out that a refusal names: what decides or takes in first, then the rewind that skips least."""
+        ways = ways_out(advice)
+        decisions = [way for way in ways if isinstance(way, Decide)]
+        if decisions:
+            return self.decide_at_the_gate(self.random.choice(decisions))
+        raises = [way for way in ways if isinstance(way, Raise)]
+        if raises and (self.healing or self.random.random() < 0.5):
+            self.raise_limit(raises[0])
+            return None
+        for way in ways:
+            if isinstance(way, Take) and (self.healing or not self.busy):
+                taken = self.take(way)
+                if not taken.done or taken.error is not None:
+                    return taken  # what is named after it comes after it
+        target = way_out(advice)
+        if target is None:
+            return None
+        self.ops["advice followed"] += 1
+        return self.start_rewind(target, True, far=self.healing)
+
+    def raise_limit(self, way: Way) -> None:
+        assert isinstance(way, Raise)
+        self.ops["limit raised"] += 1
+        self.set_limits(**{way.limit: 4 * int(getattr(self.stream.limits, way.limit))})
+
+    def take(self, way: Take) -> Steps:
+        self.ops["what is good taken in"] += 1
+        return self.launch(
+            "ingest" if way.request.until else "manual", partial(self.batch, self.stream, way.request), far=self.healing
+        )
+
+    def decide_at_the_gate(self, way: Decide) -> Steps | None:
+        plan = self.bench.plans.get(way.plan_id)
+        if plan is None:
+            return None
+        if (self.healing and way in self.tried) or self.random.random() < 0.1:
+            way = Decide(way.plan_id, "abandon")  # it is of an older definition, of which no limit can be raised
+        self.tried.append(way)
+        self.ops["gate: " + way.how] += 1
+        if way.how == "abandon":
+            self.bench.abandoned.add(way.plan_id)
+            self.bench.tell("abandoned", plan_id=way.plan_id)
+            return None
+        decided = self.carrying(park=way.how == "park", gate="accept" if way.how == "accept" else "stop")
+        return self.launch(f"{plan.kind} again", partial(self.carry, plan, decided), far=self.healing)
+
+    # rewinds
+
+    def start_rewind(self, target: Target, accepted: bool, *, far: bool = False) -> Steps:
+        word = target.word or ("offsets" if target.offsets else "parts" if target.parts else "a time")
+        named = target.only or frozenset(target.parts or target.offsets or ())
+        self.history.append(Rewound(f"run-{self.launched + 1}", word, accepted, tuple(sorted(named)) or None))
+        return self.launch("rewind", partial(self.rewound, target, accepted), far=far)
+
+    def rewound(self, target: Target, accepted: bool) -> Any:
+        edges: dict[str, Any] = {"log": self.bench.log, "tables": self.bench.tables}
+        found = rewind_step.plan_rewind(self.stream, target, **edges, who="play", why="to see")
+        return rewind_step.apply_rewind(self.stream, found, accept_skip=accepted, **edges)
