@@ -49,7 +49,7 @@ class Accidents(Running):
             (1, "recreated", self.recreated),
             (3, "truncated", self.truncated),
             (2, "offset lost", self.offset_lost),
-            (1, "shared group", self.shared_group),
+            (2, "shared group", self.shared_group),
             (3, "history rows gone", self.history_rows_gone),
             (3, "property edited", self.property_edited),
             (2, "catalog lost", self.catalog_lost),
@@ -62,8 +62,17 @@ class Accidents(Running):
     # the log and the group
 
     def group_reset(self) -> None:
+        self.right_after_a_commit()
         p, at = self.a_partition()
         self.bench.log.reset_group(p, self.random.randint(0, at.end))
+
+    def right_after_a_commit(self) -> None:
+        """Sometimes: when somebody is about to show a head that it has just made."""
+        if self.runs and self.random.random() < 0.5:
+            run = self.random.choice(self.runs)
+            self.to_a_commit(run)
+            run.advance()
+            self.settle(run)
 
     def group_expires(self) -> None:
         self.bench.log.expire_group(self.a_partition()[0])
@@ -74,7 +83,8 @@ class Accidents(Running):
         p, at = self.a_partition()
         if not tables.snapshots or log.live_members or self.catalogs:
             return False
-        table = self.random.choice([ANOTHER_TABLE, tables.uuid])
+        table = self.random.choice([ANOTHER_TABLE, ANOTHER_TABLE, tables.uuid])
+        self.right_after_a_commit()
         self.forked |= table == tables.uuid
         log.group[p] = GroupOffset(self.random.randint(0, at.end), tables.snapshots[-1].tag(table).encode())
         log.tell("shared", partition=p, offset=log.group[p].offset, another=table == ANOTHER_TABLE)
@@ -85,12 +95,16 @@ class Accidents(Running):
         self.bench.log.retain_from(p, self.random.randint(0, at.end))
 
     def truncated(self) -> bool:
-        """An unclean election; what is produced from here on takes offsets that were taken before."""
+        """An unclean election; what is produced from here on takes offsets that were taken before, often read ones."""
         p, at = self.a_partition()
         if len(at.cuts) > 1 or at.end == at.log_start:
             return False
-        self.bench.log.truncate(p, self.random.randint(max(at.log_start, at.end - 6), at.end - 1))
-        for _ in range(self.random.choice([0, 1, 3])):
+        head = self.bench.tables.snapshots[-1] if self.bench.tables.snapshots else None
+        here = head is not None and head.topic_id == self.bench.log.topic_id and p in head.positions
+        stands = head.positions[p].next_offset if head is not None and here else at.end
+        about = stands if at.log_start < stands <= at.end and self.random.random() < 0.7 else at.end
+        self.bench.log.truncate(p, self.random.randint(max(at.log_start, about - 6), about - 1))
+        for _ in range(self.random.choice([0, 1, 3, 6])):
             *now, later = self.new_waveform(self.random.randint(1, 3))
             for one in now:
                 self.send(one, p)

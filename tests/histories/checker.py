@@ -273,6 +273,14 @@ class _Checker:
             if now < start and head.kind not in MOVED_ON_PURPOSE:
                 self.say(Kind.STALE_WRITER, f"head {head.sequence} moved partition {p} back from {start} to {now}")
             passed = [(head.topic_id, p, o) for o in range(start, now)]
+            if head.kind == "rebuilt":
+                # What was held is not known, all is read again: or given up by name, like what was never read.
+                # What was cut off since, or lay on a topic that was made anew, is gone with it (a limit).
+                named = {(head.topic_id, q, o) for q, a, b in head.skipped for o in range(a, b)}
+                again = {
+                    c for c in self.owed if (c[:2] == (head.topic_id, p) and c[2] >= now) or c[0] != head.topic_id
+                } | named
+                self.owed = {c: f for c, f in self.owed.items() if c not in again or self.ledger.durable(c)}
             if head.kind == "rebuilt" and before.sequence not in self.recorded:
                 # That the head before was a rewind is written nowhere any more; what was read then is not read again.
                 passed = [c for c in passed if c not in self.owed]

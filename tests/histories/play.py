@@ -144,8 +144,10 @@ class Play(Deciding):
 
     def producers_go_on(self) -> None:
         """A log that was cut off, and has grown to where it was read to, is found out when one more record comes."""
+        stands = self.bench.tables.snapshots[-1].positions if self.bench.tables.snapshots else {}
         for p, at in self.bench.log.partitions.items():
-            if at.cuts:
+            beyond = stands[p].next_offset + 1 if p in stands else 1
+            while at.cuts and at.end < beyond:
                 for one in self.new_waveform(1):
                     self.send(one, p)
 

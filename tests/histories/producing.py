@@ -29,7 +29,7 @@ class Producing:
         self.random = random.Random(seed)
         self.ops: Counter[str] = Counter()
         self.transactional = self.random.random() < 0.7
-        self.mac = self.random.random() < 0.15
+        self.mac = self.random.random() < 0.2
         proof = ChunkProof("mac", SECRET, "waves") if self.mac else NO_PROOF
         self.bench = Bench(MemoryLog(partitions=self.random.randint(1, 3)), proof=proof)
         self.history = History()
@@ -50,6 +50,11 @@ class Producing:
     def ours(self, one: Letter) -> Letter:
         """As somebody makes it who has the stream's key."""
         return sealed(one, SECRET, "waves") if self.mac else one
+
+    def theirs(self, one: Letter) -> Letter:
+        """As somebody makes it who has not: without a proof, or with one that is none."""
+        false = (*one.headers, ("ws-mac", b"0" * 64))
+        return one._replace(headers=false) if self.mac and self.random.random() < 0.7 else one
 
     @staticmethod
     def id_of(one: Letter) -> str:
@@ -156,7 +161,7 @@ class Producing:
             case _:
                 count = 1 + seq + self.random.randrange(3)
         other = letter(f"w{number + 1}", seq, value, meta=meta, count=count)
-        self.send(self.ours(other) if self.random.random() < 0.7 else other)
+        self.send(self.ours(other) if self.random.random() < 0.7 else self.theirs(other))
 
     def markers(self) -> None:
         """Many producers end their transactions at once, as a job of that many tasks does at its checkpoint."""

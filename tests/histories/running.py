@@ -75,12 +75,16 @@ class Running(Producing):
         run, fault = self.random.choice(self.runs), self.random.choice(list(Fault))
         # Only a commit can meet some of these, and every one is worth the most there.
         if fault in (Fault.RESENT, Fault.CONFLICT) or self.random.random() < 0.3:
-            while not run.done and run.at not in COMMITS and len(run.trace) < DEADLINE:
-                run.advance()
+            self.to_a_commit(run)
         if not run.done:
             self.ops[fault.value] += 1
             run.advance(fault)
         self.settle(run)
+
+    @staticmethod
+    def to_a_commit(run: Steps) -> None:
+        while not run.done and run.at not in COMMITS and len(run.trace) < DEADLINE:
+            run.advance()
 
     def stop_everybody(self) -> None:
         """Nobody is at work on a catalog that is put back (docs/operations.md), or on one that is gone."""

@@ -215,8 +215,13 @@ def _head_after(
 ) -> Head:
     head = sight.head
     generation = next_generation(head, sight.group, table=sight.table)
-    # With the epoch of now, so that a log that is cut off below it later is found out.
-    fresh = {p: Position(to, leader_epoch=sight.ends[p].leader_epoch) for p, (was, to) in moves.items() if was != to}
+    # With the epoch of now, so that a log that is cut off below it later is found out; also where it stays at the log's
+    # beginning: before that nothing that was written anew can lie.
+    fresh = {
+        p: Position(to, leader_epoch=sight.ends[p].leader_epoch)
+        for p, (was, to) in moves.items()
+        if was != to or to == sight.ends[p].log_start
+    }
     if head is None:
         held = left.mark if left is not None else None
         # Decisions that are held already are older than any of this table.
