@@ -15,7 +15,8 @@ odd_ones = st.integers(0, 12)
 
 
 class ProducingMachine(RuleBasedStateMachine):
-    """`failing` waveforms are refused by the gate, for ever; `late` chunks were cut and not sent yet."""
+    """`failing` waveforms are refused by an expectation; where `spoiled` ones are half of a batch, its gate closes.
+    `late` chunks were cut and not sent yet."""
 
     bench: Bench
 
@@ -25,6 +26,7 @@ class ProducingMachine(RuleBasedStateMachine):
         self.late: list[Letter] = []
         self.sent: list[Letter] = []
         self.failing: set[str] = set()
+        self.spoiled: set[str] = set()
         self.waveforms = 0
 
     def send(self, what: Letter, to: int, seen: Visibility = Visibility.COMMITTED) -> None:
@@ -39,6 +41,8 @@ class ProducingMachine(RuleBasedStateMachine):
         values = [bytes([self.waveforms % 256, seq]) for seq in range(chunks)]
         if odd == 1:
             self.failing.add(waveform_id)
+        if odd == 7:
+            self.spoiled.add(waveform_id)
         meta = metadata(self.clock_ms if odd != 3 else 0, **({"sample_count": 99} if odd == 2 else {}))
         digest = "0" * 32 if odd == 4 else None
         return cut(waveform_id, values, meta=meta, live=odd % 2 == 0, digest=digest, keyed=keyed)

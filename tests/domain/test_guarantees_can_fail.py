@@ -18,7 +18,10 @@ from tests.guarantees import (
     OffsetsLast,
     Sight,
 )
+from tests.held_guarantees import Decided
+from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.rewind import Target
+from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import HeadKind, Position
 
@@ -149,3 +152,50 @@ def test_balanced_sees_that_less_is_carried_in_than_was_carried_out(sound: Sight
 
 def test_balanced_sees_records_that_a_batch_never_read(sound: Sight) -> None:
     fails(Balanced(), replace(sound, records=sound.records[1:]), "were there")
+
+
+@pytest.fixture(scope="module")
+def decided() -> Sight:
+    """Of a waveform that contradicts itself one copy was picked; a refused one was discarded and restored."""
+    machine = ProtocolMachine()
+    machine.begin(partitions=1, on_reset="adopt", first=[(0, 5)], held="held")
+    for action, waveform_id in ((HeldAction.PICK, "w3"), (HeldAction.DISCARD, "w2"), (HeldAction.RESTORE, "w2")):
+        pick = "first" if action is HeldAction.PICK else ""
+        machine.decide(machine.edges(), action, Selection(ids=(waveform_id,)), pick)
+    sight = machine.sight()
+    Decided().check(sight)
+    assert [row.id for row in sight.published] == ["w1", "w3"]
+    assert [r.reason for r in sight.held if r.id == "w2"][::2] == [
+        "failed_expectation",
+        "discarded",
+        "failed_expectation",
+    ]
+    return sight
+
+
+def test_decided_sees_a_conflict_that_ended_by_itself(decided: Sight) -> None:
+    alone = [r for r in decided.held if r.id == "w3"]
+    fails(Decided(), replace(decided, held=alone, plans={}), "nobody decided that")
+
+
+def test_decided_sees_that_a_restored_chunk_is_held_for_another_reason(decided: Sight) -> None:
+    newest = decided.heads[-1].sequence
+    held = [replace(r, reason="open") if r.sequence == newest else r for r in decided.held]
+    fails(Decided(), replace(decided, held=held), "it was failed_expectation when it was discarded")
+
+
+def test_decided_sees_what_nobody_discarded(decided: Sight) -> None:
+    held = [replace(r, reason="discarded") if r.reason == "open" else r for r in decided.held]
+    first = [*held, *(replace(r, reason="open", sequence=0) for r in held if r.id == "w4")]
+    fails(Decided(), replace(decided, held=first), "nobody discarded it")
+
+
+def test_decided_sees_what_was_published_and_discarded(decided: Sight) -> None:
+    picked = {(seq, length, piece) for seq, (_, length, piece) in enumerate(decided.published[1].chunks)}
+    gone = [replace(r, reason="discarded", sequence=r.sequence + 1) for r in decided.held if r.piece in picked]
+    fails(Decided(), replace(decided, held=[*decided.held, *gone]), "and was discarded")
+
+
+def test_decided_sees_one_of_several_copies(decided: Sight) -> None:
+    held = [r for r in decided.held if r.id != "w3" or r.reason != "discarded"]
+    fails(Decided(), replace(decided, held=held), "contradict each other")
