@@ -162,4 +162,5 @@ class Deciding(Accidents):
     def rewound(self, target: Target, accepted: bool) -> Any:
         edges: dict[str, Any] = {"log": self.bench.log, "tables": self.bench.tables}
         found = rewind_step.plan_rewind(self.stream, target, **edges, who="play", why="to see")
-        return rewind_step.apply_rewind(self.stream, found, accept_skip=accepted, **edges)
+        # What is missing for good is accepted with the rest: nothing in this world puts a held table back.
+        return rewind_step.apply_rewind(self.stream, found, accept_skip=accepted, accept_missing=accepted, **edges)
