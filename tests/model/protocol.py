@@ -14,8 +14,9 @@ every commit and in every state; beside that, here:
 
 Simpler than the product: adopting a reset, rewinding and starting over are one step, where the product commits the head
 and then writes the tags; a forward reset, which the product refuses, does not happen; a run whose catalog was exchanged
-is fenced, where the product lets it commit if its base is in both; a gate that a backfill or a held decision closes
-bars nobody, so only an ingest's is here; no corruption, deadlines, limits, retention or offsets that are used again.
+is fenced, where the product lets it commit if its base is in both; only an ingest's gate is here, since a backfill's
+bars nobody and a redrive's bars as an ingest's does; no corruption, deadlines, limits, retention or offsets that are
+used again.
 
     python -m tests.model.protocol            every scenario of the design
     python -m tests.model.protocol all        and every mutant: a rule of the design dropped, which must be found out

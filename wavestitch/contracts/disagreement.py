@@ -2,7 +2,7 @@
 
 A tag of ours names table, generation and sequence. It proves that this head was committed once. A catalog that does not
 have it was lost, set back, forked, or is not the one that the group belongs to: then neither side is believed before
-somebody says so by name. Pure; keeps I1 and I7. `tests/model/protocol.py` has the same rules.
+somebody says so by name. Pure; keeps I1 and I7. `tests/model/rules.py` has the same rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rules that keep head, group and runs in step: reconciling before a plan, and whether a run may still commit.
 
-The same rules as the exhaustive model in `tests/model/protocol.py`. Pure; keeps I4 and I7.
+The same rules as the exhaustive model in `tests/model/rules.py`. Pure; keeps I4 and I7.
 """
 
 from __future__ import annotations
