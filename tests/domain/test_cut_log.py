@@ -12,12 +12,14 @@ import pytest
 
 from tests.builders.records import cut, metadata
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, run_batch
+from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
 from tests.memory.memory_log import MemoryLog
 from tests.memory.way_out import GoTo, Take, way_out, ways_out
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
+from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import DataLost, Refused
+from wavestitch.contracts.offset_range import OffsetRange
 
 CLOCK_MS = 1_700_000_000_000
 STREAM = make_stream("waves", group="waves-batches")
@@ -38,6 +40,13 @@ def rewind(bench: Bench, target: Target) -> Any:
     return apply_rewind(
         STREAM, plan_rewind(STREAM, target, **edges, who="a test", why="to see"), accept_skip=True, **edges
     )
+
+
+def undo(bench: Bench) -> None:
+    edges = MemoryEdges(bench, STREAM, CLOCK_MS, Carrying())
+    found = plan_undo(edges, committed_stages(edges), who="a test", why="to see")
+    assert isinstance(found, Rewind)
+    apply_rewind(STREAM, found, accept_skip=False, log=bench.log, tables=bench.tables)
 
 
 def reset(bench: Bench) -> None:
@@ -61,6 +70,7 @@ def started_at_the_end(bench: Bench) -> None:
 MOVES: dict[str, Callable[[Bench], Any]] = {
     "a batch": ingest,
     "a rewind": lambda bench: (ingest(bench, PlanRequest(until={0: 1})), rewind(bench, Target("latest"))),
+    "a rewind back": lambda bench: (ingest(bench), rewind(bench, Target(offsets={0: 4}))),
     "a reset of the group": reset,
     "a head that was rebuilt": rebuilt,
     "a first head at the end of the log": started_at_the_end,
@@ -81,6 +91,63 @@ def test_whoever_put_the_head_there_a_log_cut_off_below_it_and_written_anew_is_f
     rewind(bench, target)
     ingest(bench)
     assert {"v", "w", "x", "y", "z"} <= {row.waveform_id for _, row in bench.tables.rows}
+
+
+BACK: dict[str, Callable[[Bench], Any]] = {
+    "a rewind": lambda bench: rewind(bench, Target(offsets={0: 3})),
+    "a rewind to where the last batch began": lambda bench: rewind(bench, Target("previous")),
+    "an undo": undo,
+    "a reset of the group": lambda bench: bench.log.reset_group(0, 3),
+    "a reset of the group to where it stood": lambda bench: bench.log.reset_group(0, 5),
+}
+
+
+@pytest.mark.parametrize("back", BACK)
+def test_whoever_goes_back_to_a_place_behind_a_cut_does_not_hide_it(back: str) -> None:
+    bench = Bench(MemoryLog())
+    produce(bench, "abc")
+    ingest(bench)
+    produce(bench, "de")
+    ingest(bench)
+    bench.log.truncate(0, 1)
+    produce(bench, "stuvwxyz")
+    BACK[back](bench)
+    for _ in range(2):
+        with pytest.raises(DataLost, match="was cut off before") as lost:
+            ingest(bench)
+    target = way_out(str(lost.value))
+    assert target is not None
+    rewind(bench, target)
+    ingest(bench)
+    assert set("stuvwxyz") <= {row.waveform_id for _, row in bench.tables.rows}
+
+
+def test_who_goes_back_to_before_a_cut_or_to_the_beginning_reads_what_was_written_anew() -> None:
+    for target in (Target(offsets={0: 1}), Target("earliest")):
+        bench = Bench(MemoryLog())
+        produce(bench, "abcde")
+        ingest(bench)
+        bench.log.truncate(0, 1)
+        produce(bench, "stuvwxyz")
+        rewind(bench, target)
+        ingest(bench)
+        assert set("abcdestuvwxyz") == {row.waveform_id for _, row in bench.tables.rows}
+
+
+@pytest.mark.parametrize("back", ["a rewind", "a reset of the group"])
+def test_what_is_read_again_is_not_named_as_skipped_any_more(back: str) -> None:
+    bench = Bench(MemoryLog())
+    produce(bench, "abcde")
+    ingest(bench, PlanRequest(until={0: 1}))
+    rewind(bench, Target("latest"))
+    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 1, 5),)
+    BACK[back](bench)
+    ingest(bench)
+    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 1, 3),)
+    rewind(bench, Target("earliest"))
+    assert not bench.tables.snapshots[-1].skipped
+    ingest(bench)
+    assert {row.waveform_id for _, row in bench.tables.rows} == set("abcde")
 
 
 def test_what_lay_there_before_and_what_lies_there_now_are_both_kept_with_their_own_bytes() -> None:

@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
-from wavestitch.contracts.protocol import reconcile
+from wavestitch.contracts.protocol import moved_position, reconcile, still_skipped
 from wavestitch.contracts.quantities import FIRST_GENERATION
 from wavestitch.contracts.stream import Stream
 
@@ -48,7 +48,7 @@ def reconcile_head(stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Wa
             if found.adopt is not None:
                 ends = log.ends(topic.name, topic.partitions)
                 _refuse_skipped_start(stream, found.adopt, ends)
-                adopted = _with_epochs(found.adopt, ends)
+                adopted = _as_moved(found.adopt, head, ends)
                 return _committed(walk, CommitHead(head, adopted), ShowHead(adopted, group)), found.why
             if found.project:
                 walk(ShowHead(head, group))
@@ -81,11 +81,12 @@ def _first_head(
     return Head(1, FIRST_GENERATION, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
 
 
-def _with_epochs(head: Head, ends: Mapping[int, PartitionEnds]) -> Head:
-    """What was set by hand, with the leader epoch of now: a log that is cut off below it later is found out by that."""
-    known = {p: at for p, at in head.positions.items() if p in ends and at.leader_epoch is None}
-    fresh = {p: at._replace(leader_epoch=ends[p].leader_epoch) for p, at in known.items()}
-    return replace(head, positions={**head.positions, **fresh})
+def _as_moved(head: Head, was: Head, ends: Mapping[int, PartitionEnds]) -> Head:
+    """What was set by hand, as a rewind sets it: with a leader epoch, and without what is read again among what was
+    skipped."""
+    moved = {p: at.next_offset for p, at in head.positions.items() if p in ends and at.leader_epoch is None}
+    fresh = {p: moved_position(to, was=was.positions.get(p), here=ends[p]) for p, to in moved.items()}
+    return replace(head, positions={**head.positions, **fresh}, skipped=still_skipped(head.skipped, moved))
 
 
 def _refuse_skipped_start(stream: Stream, head: Head, ends: Mapping[int, PartitionEnds]) -> None:

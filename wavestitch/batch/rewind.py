@@ -20,7 +20,8 @@ from wavestitch.contracts.errors import Altered, BadInput, Refused, WavestitchEr
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind
+from wavestitch.contracts.protocol import moved_position, still_skipped
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
@@ -215,10 +216,10 @@ def _head_after(
 ) -> Head:
     head = sight.head
     generation = next_generation(head, sight.group, table=sight.table)
-    # With the epoch of now, so that a log that is cut off below it later is found out; also where it stays at the log's
-    # beginning: before that nothing that was written anew can lie.
+    known = {} if head is None or target.afresh else head.positions
+    # Also where it stays at the log's beginning: with the epoch of now.
     fresh = {
-        p: Position(to, leader_epoch=sight.ends[p].leader_epoch)
+        p: moved_position(to, was=known.get(p), here=sight.ends[p])
         for p, (was, to) in moves.items()
         if was != to or to == sight.ends[p].log_start
     }
@@ -229,6 +230,7 @@ def _head_after(
         topic_id = sight.topic.topic_id
         return Head(number, generation, HeadKind.FIRST, topic_id, fresh, skipped=skipped, note=note, held=held)
     same_topic = head.topic_id == sight.topic.topic_id
+    kept = still_skipped(head.skipped, {p: to for p, (_, to) in moves.items()})
     return head.next(
         kind=HeadKind.REWIND,
         generation=generation,
@@ -236,7 +238,7 @@ def _head_after(
         # What stays keeps its record time and epoch, so that it still holds the watermark back.
         positions=fresh if target.afresh else {**head.positions, **fresh},
         # Skipped ranges are exempt from I1: those of an old topic mean nothing on a new one.
-        skipped=head.skipped + skipped if same_topic and target.word != "new-topic" else skipped,
+        skipped=kept + skipped if same_topic and target.word != "new-topic" else skipped,
         note=note,
     )
 

@@ -5,13 +5,15 @@ The same rules as the exhaustive model in `tests/model/rules.py`. Pure; keeps I4
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from wavestitch.contracts.disagreement import find_disagreement
 from wavestitch.contracts.errors import Fenced, Refused
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.ports import PartitionEnds
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours, parse_tag
 from wavestitch.contracts.quantities import following
 
@@ -68,6 +70,24 @@ def reconcile(
         note="adopted a reset of the consumer group",
     )
     return Reconciliation(adopted, True, why)
+
+
+def moved_position(to: int, *, was: Position | None, here: PartitionEnds) -> Position:
+    """A position that somebody set, with the leader epoch by which a log that is cut off below it is found out.
+
+    Forward, and at the log's beginning, before which nothing that was written anew can lie, it is the epoch of now.
+    Back it is the one that was: the log may have been cut off below already, and nothing else shows that.
+    """
+    epoch = here.leader_epoch
+    if was is not None and was.leader_epoch is not None and here.log_start < to <= was.next_offset:
+        epoch = was.leader_epoch
+    return Position(to, leader_epoch=epoch)
+
+
+def still_skipped(skipped: Iterable[OffsetRange], moved: Mapping[int, int]) -> tuple[OffsetRange, ...]:
+    """What stays given up where these partitions go there: what lies behind is read again, and has to be kept again."""
+    kept = (r._replace(end=min(r.end, moved.get(r.partition, r.end))) for r in skipped)
+    return tuple(r for r in kept if r.size > 0)
 
 
 def named(partitions: Collection[int], word: str, *, everything: Collection[int]) -> str:
