@@ -16,7 +16,7 @@ from tests.builders.records import metadata
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.guarantees import Balanced, Fenced, NoDuplicates, NoInvention, NoLoss
-from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
+from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
 from tests.memory.memory_log import MemoryLog
 from tests.memory.sight import look_around
 from wavestitch.batch.held_decision import carry_out, plan_held
@@ -28,7 +28,7 @@ from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
 from wavestitch.batch.steps import step_publish, step_reassemble, step_validate
 from wavestitch.cli_held import held_selection
-from wavestitch.contracts.errors import BadInput, Refused, Terminal
+from wavestitch.contracts.errors import BadInput, GateClosed, Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.held_mark import held_bytes
 from wavestitch.contracts.quantities import EpochMs
@@ -372,6 +372,40 @@ class TestWaiting:
         world.ingest()
         assert world.published() == {"w": ONE + TWO}
         assert replace(world.bench.tables.snapshots[-1].held, counts={}).rows == 1
+
+
+class TestPlannedBeforeAnotherOneWasStopped:
+    """Two operators plan redrives; the gate closes before one of them, and the other one covers more and would pass."""
+
+    @pytest.fixture
+    def world(self):
+        world = World()
+        for wid in "wuvz":
+            world.send(wid, 0, ONE)
+            world.send(wid, 1, TWO)
+        world.ingest(park=True)
+        return world
+
+    def edges(self, world, **how):
+        return MemoryEdges(world.bench, world.stream, world.now_ms + 1, Carrying(spoiled={"w"}, **how))
+
+    def plan(self, world, *ids):
+        return plan_held(self.edges(world), HeldAction.REDRIVE, Selection(ids=ids), who="ops", why="again").plan
+
+    def test_a_redrive_of_its_waveforms_does_not_publish_past_it(self, world):
+        wide, beside, narrow = self.plan(world, "w", "u", "v"), self.plan(world, "z"), self.plan(world, "w")
+        with pytest.raises(GateClosed):
+            carry_out(self.edges(world), narrow)
+        with pytest.raises(Refused, match="no other decision about its waveforms goes past it"):
+            carry_out(self.edges(world), wide)
+        assert world.published() == {}
+        carry_out(self.edges(world), beside)
+        assert set(world.published()) == {"z"}, "what it is not about goes on"
+        carry_through(world.bench, narrow, Carrying(spoiled={"w"}, gate="accept"))
+        assert set(world.published()) == {"z", "w"}
+        carry_out(self.edges(world), wide)
+        assert set(world.published()) == {"z", "w", "u", "v"}
+        world.check()
 
 
 class TestPickNamesOneCopy:

@@ -275,7 +275,9 @@ def a_closed_gate_bars_nobody(patch: Patch) -> None:
 @mutant()
 def the_gate_is_looked_at_when_planning_only(patch: Patch) -> None:
     real = steps.refuse_past_closed_gate
-    patch.setattr(steps, "refuse_past_closed_gate", lambda edges, own="": None if own else real(edges))
+    patch.setattr(
+        steps, "refuse_past_closed_gate", lambda edges, own="", **about: None if own else real(edges, **about)
+    )
 
 
 @mutant()

@@ -13,9 +13,13 @@ from collections.abc import Collection, Sequence
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.history import History, find_committed, history_of
 from wavestitch.contracts.errors import Fenced, Refused
+from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.protocol import check_fence, is_in_history
+
+ASKS_THE_GATE = frozenset({HeldAction.REDRIVE, HeldAction.PICK})
+"""Who accepts has an answer to it, who discards or restores publishes nothing."""
 
 
 def stands_at_its_gate(plan: Plan) -> bool:

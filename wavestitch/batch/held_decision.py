@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from wavestitch.batch.carry import Carried, How, Silent, Watcher, carry_through
-from wavestitch.batch.closed_gate import refuse_past_closed_gate
+from wavestitch.batch.closed_gate import ASKS_THE_GATE, refuse_past_closed_gate
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.held_records import refuse_records
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
@@ -32,8 +32,6 @@ MOST = 1000
 """So many waveforms one decision takes at most, unless somebody says all."""
 _FINAL = frozenset({Reason.DIGEST_MISMATCH})
 """What no change of the stream's definition makes otherwise."""
-_PUBLISHES = frozenset({HeldAction.REDRIVE, HeldAction.PICK})
-"""What asks the gate. Who accepts has an answer to it, who discards or restores publishes nothing."""
 _STOPS = frozenset({Reason.CONFLICT, Reason.OPEN, Reason.TOO_LARGE})
 
 
@@ -86,7 +84,7 @@ def plan_held(
         refuse_records(tables, edges.log, stream, wanted.ids)
         first = f": {passed[0][0]!r} {passed[0][1]}" if passed else ""
         raise Refused(f"stream {stream.name}: nothing that is held and meant can be changed by {action.value}{first}")
-    if action in _PUBLISHES:
+    if action in ASKS_THE_GATE:
         refuse_past_closed_gate(edges, ids=[w.waveform_id for w in taken])
     among = tuple(digest_of(_standing(w)) for w in taken) if pick else ()
     choice = HeldChoice(action, tuple(w.waveform_id for w in taken), name_of_person(who), reason, pick, among)

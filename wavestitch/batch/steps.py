@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
-from wavestitch.batch.closed_gate import refuse_past_closed_gate, stands_at_its_gate
+from wavestitch.batch.closed_gate import ASKS_THE_GATE, refuse_past_closed_gate, stands_at_its_gate
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.edges import Edges, Progress, Say
 from wavestitch.batch.history import find_committed, history_of, missing_rows
@@ -223,6 +223,8 @@ def step_publish(
     if plan.moves_positions:
         # Planned before that other batch was stopped: it would take its range, and what was stopped with it.
         refuse_past_closed_gate(edges, own=plan.plan_id)
+    elif plan.choice is not None and plan.choice.action in ASKS_THE_GATE:
+        refuse_past_closed_gate(edges, own=plan.plan_id, ids=plan.choice.ids)
     landed = edges.landed(plan, made.receipts)
     stitching = edges.stitching(plan, made.report)
     evidence = Evidence(
