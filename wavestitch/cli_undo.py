@@ -16,6 +16,7 @@ from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import HeldPreview, carry_out
 from wavestitch.batch.rewind import Rewind, apply_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stages import explain
 
 
@@ -24,7 +25,10 @@ def undo(
     plan_id: Annotated[
         str | None, typer.Option("--plan", help="Of this batch; else what the newest head came from")
     ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a preview")] = False,
+    of: Annotated[
+        int | None, typer.Option("--of", help="The newest head that is meant, by its number, as the preview shows it")
+    ] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it (with --of or --plan); without, a preview")] = False,
     accept_skip: Annotated[bool, typer.Option(help="Accept by name that the shown offsets are never read")] = False,
     why: Annotated[str, typer.Option(help="Recorded with it")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
@@ -33,16 +37,37 @@ def undo(
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
     edges = DeploymentEdges(deployment, stream)
-    found = plan_undo(edges, committed_stages(edges, plan_id), who=getpass.getuser(), why=why)
+    meant = _head_meant(edges, plan_id, of, apply=apply)
+    stages = committed_stages(edges, plan_id, of=meant)
+    found = plan_undo(edges, stages, who=getpass.getuser(), why=why, of=meant)
+    if meant is not None and not as_json:
+        console.out.print(f"undo of head {meant}" + ("" if apply else f"; do it with --of {meant} --apply"))
     if isinstance(found, HeldPreview):
-        _show_decision(edges, found, apply=apply, as_json=as_json)
+        _show_decision(edges, found, of=meant, apply=apply, as_json=as_json)
         return
     if apply:
         apply_rewind(edges.stream, found, accept_skip=accept_skip, log=edges.log, tables=edges.tables)
     if as_json:
-        print(json.dumps(rewind_to_json(found, applied=apply), indent=1, default=str))
+        print(json.dumps({"of": meant, **rewind_to_json(found, applied=apply)}, indent=1, default=str))
     else:
         console.show_rewind(found, applied=apply)
+
+
+def _head_meant(edges: DeploymentEdges, plan_id: str | None, of: int | None, *, apply: bool) -> int | None:
+    """The number of the head that is to be undone; None where a batch is named, or where there is no head yet."""
+    if plan_id is not None and of is not None:
+        raise BadInput("--plan names a batch and --of the newest head; say which of them is meant")
+    if plan_id is not None or of is not None:
+        return of
+    newest = edges.tables.head()
+    if apply and newest is not None:
+        # Whatever was shown before: by now another head may be the newest, and its opposite is another operation.
+        raise BadInput(
+            f"undo --apply does what a preview showed: look with `wavestitch undo {edges.name}`, then say `wavestitch "
+            f"undo {edges.name} --of {newest.sequence} --apply` with the number that it shows ({newest.sequence} is "
+            "the newest now)"
+        )
+    return None if newest is None else newest.sequence
 
 
 def rewind_to_json(found: Rewind, *, applied: bool) -> Mapping[str, Any]:
@@ -58,9 +83,10 @@ def rewind_to_json(found: Rewind, *, applied: bool) -> Mapping[str, Any]:
     }
 
 
-def _show_decision(edges: DeploymentEdges, found: HeldPreview, *, apply: bool, as_json: bool) -> None:
+def _show_decision(edges: DeploymentEdges, found: HeldPreview, *, of: int | None, apply: bool, as_json: bool) -> None:
     done = carry_out(edges, found.plan) if apply else None
     if as_json:
-        print(json.dumps({"plan": found.plan.plan_id, "stages": [asdict(t) for t in explain(found.stages)]}, indent=1))
+        stages = [asdict(t) for t in explain(found.stages)]
+        print(json.dumps({"of": of, "plan": found.plan.plan_id, "stages": stages}, indent=1))
     else:
         console_held.show_decision(found, done)

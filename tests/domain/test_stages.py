@@ -331,7 +331,7 @@ class Announce(OfPlan):
     undo = Undo(Undoing.OPPOSITE, "telling them that it was not so")
 
     def opposite(self) -> DecideOn:
-        return DecideOn(HeldAction.DISCARD, (self.plan.plan_id,))
+        return DecideOn(HeldAction.DISCARD, (self.plan.plan_id,), self.plan.plan_id)
 
 
 def test_a_stage_that_is_added_to_the_list_is_in_preview_run_documentation_and_undo(
@@ -354,7 +354,7 @@ def test_a_stage_that_is_added_to_the_list_is_in_preview_run_documentation_and_u
     (plan_id,) = world.bench.plans
     assert told == [plan_id]
     assert "| announce | tells somebody | Data Docs | undone by: telling them" in stages_page()
-    assert opposites(committed_stages(world.edges()))[0] == DecideOn(HeldAction.DISCARD, (plan_id,))
+    assert opposites(committed_stages(world.edges()))[0] == DecideOn(HeldAction.DISCARD, (plan_id,), plan_id)
 
 
 def test_a_stage_that_does_what_it_does_not_name_is_found_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

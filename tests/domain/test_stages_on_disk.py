@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -109,6 +110,19 @@ def test_a_discard_is_undone_from_the_command_line(
     assert "restore: 1 waveforms" in shown.output
     assert "undone by: `held discard` of 1 waveforms" in " ".join(shown.output.split())
     assert states(deployment) == {"discarded"}
-    done = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right", "--apply"])
+    newest = edges.tables.heads()[0].sequence
+    assert f"undo of head {newest}; do it with --of {newest} --apply" in " ".join(shown.output.split())
+    unsaid = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right", "--apply"], env={"COLUMNS": "400"})
+    assert unsaid.exit_code != 0, "another head may be the newest by now"
+    assert f"wavestitch undo {STREAM} --of {newest} --apply" in said(unsaid)
+    another = CliRunner().invoke(app, ["undo", STREAM, "--of", str(newest - 1), "--apply"], env={"COLUMNS": "400"})
+    assert another.exit_code != 0
+    assert f"head {newest - 1} was to be undone, and the newest is {newest} by now" in said(another)
+    assert states(deployment) == {"discarded"}
+    done = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right", "--of", str(newest), "--apply"])
     assert done.exit_code == 0, done.output
     assert states(deployment) == before != {"discarded"}
+
+
+def said(done: Any) -> str:
+    return " ".join(f"{done.output} {done.exception}".split())

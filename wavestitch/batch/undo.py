@@ -1,26 +1,35 @@
 """Undo: the stages of an operation that was committed, walked backwards to the first that has an opposite.
 
 The opposite is planned as any rewind and any decision is: shown first, previewed stage by stage, refused where it would
-skip. What was published stays published (I3): undoing a batch means that its offsets are read again, and recognised.
+skip, or where it would touch more or less than the operation did. What was published stays published (I3): undoing a
+batch means that its offsets are read again, and recognised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.held_decision import HeldPreview, plan_held
 from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.history import find_committed, history_of
 from wavestitch.batch.rewind import Rewind, Target, plan_rewind
 from wavestitch.batch.steps import finished
+from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead, stages_of
 from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.held import HeldLook, effective_held
+from wavestitch.contracts.held_choice import digest_of
 from wavestitch.contracts.position import HeadKind
-from wavestitch.contracts.stages import RewindTo, Stage, opposites
+from wavestitch.contracts.stages import DecideOn, RewindTo, Stage, opposites
+from wavestitch.contracts.undone_decision import not_undone_by, touched_by
 
 
-def committed_stages(edges: Edges, plan_id: str | None = None) -> tuple[Stage, ...]:
-    """What the operation did that this plan is of, or that the newest head came from."""
+def committed_stages(edges: Edges, plan_id: str | None = None, *, of: int | None = None) -> tuple[Stage, ...]:
+    """What the operation did that this plan is of, or that the newest head came from. `of`: the number of the head that
+    is meant; raises `Refused` where another one is the newest by now."""
     if plan_id is not None:
         if finished(edges, plan_id) is None:
             raise BadInput(
@@ -32,14 +41,33 @@ def committed_stages(edges: Edges, plan_id: str | None = None) -> tuple[Stage, .
     if not heads:
         raise Refused(f"stream {edges.name} has no head yet: there is nothing to undo")
     head = heads[0]
+    _refuse_other_head(edges, head.sequence, of)
     if head.plan_id:
         return _stages_of_plan(edges, head.plan_id)
     if head.kind is HeadKind.MAINTENANCE:
         raise Refused(
             f"the newest head of stream {edges.name} is maintenance's ({head.note}), which cannot be undone; name the "
-            "batch that is meant with --plan"
+            f"batch that is meant with --plan{_or_previous(edges)}"
         )
     return CommitHead(heads[1] if len(heads) > 1 else None, head), ShowHead(head, {})
+
+
+def _refuse_other_head(edges: Edges, newest: int | None, meant: int | None) -> None:
+    if meant is not None and newest != meant:
+        raise Refused(
+            f"stream {edges.name}: head {meant} was to be undone, and the newest is {newest} by now; nothing was "
+            f"changed. Look again with `wavestitch undo {edges.name}`, or name the batch that is meant with --plan"
+        )
+
+
+def _or_previous(edges: Edges) -> str:
+    """The way back by hand, where there is one."""
+    heads = edges.tables.heads()
+    stands = {p: at.next_offset for p, at in heads[0].positions.items()} if heads else {}
+    for h in heads[1:]:
+        if h.topic_id == heads[0].topic_id and {p: at.next_offset for p, at in h.positions.items()} != stands:
+            return f", or go back by hand: `wavestitch rewind {edges.name} --to previous`"
+    return ""
 
 
 def _stages_of_plan(edges: Edges, plan_id: str) -> tuple[Stage, ...]:
@@ -52,12 +80,70 @@ def _stages_of_plan(edges: Edges, plan_id: str) -> tuple[Stage, ...]:
         ) from None
 
 
-def plan_undo(edges: Edges, stages: Sequence[Stage], *, who: str, why: str) -> Rewind | HeldPreview:
-    """The opposite of these stages; touches nothing. Raises `Refused` where they have none."""
+def plan_undo(
+    edges: Edges, stages: Sequence[Stage], *, who: str, why: str, of: int | None = None
+) -> Rewind | HeldPreview:
+    """The opposite of these stages; touches nothing. Raises `Refused` where they have none, where it would touch more
+    or less than they did, and where head `of` is not the newest any more."""
     for found in opposites(stages):
         if isinstance(found, RewindTo):
-            target = Target(offsets=dict(found.offsets))
-            return plan_rewind(edges.stream, target, log=edges.log, tables=edges.tables, who=who, why=why)
-        return plan_held(edges, found.action, Selection(ids=found.ids), who=who, why=why, everything=True)
+            back = _plan_back(edges, found, who=who, why=why)
+            _refuse_other_head(edges, back.base.sequence if back.base is not None else None, of)
+            return back
+        decided = _plan_opposite(edges, found, who=who, why=why)
+        _refuse_other_head(edges, decided.plan.base_sequence, of)
+        return decided
     said = "; ".join(f"{s.name} {s.undone()}" for s in reversed(stages))
-    raise Refused(f"stream {edges.name}: there is nothing to undo in this case ({said})")
+    raise Refused(f"stream {edges.name}: there is nothing to undo in this case ({said}){_or_previous(edges)}")
+
+
+def _plan_back(edges: Edges, found: RewindTo, *, who: str, why: str) -> Rewind:
+    stream, head = edges.stream, edges.tables.head()
+    if head is not None and head.topic_id != found.topic_id:
+        raise Refused(
+            f"stream {stream.name}: this was of topic {found.topic_id}, and the stream reads {head.topic_id} now, "
+            f"where its offsets mean nothing: it cannot be undone. `wavestitch rewind {stream.name} --to …` "
+            "goes to a time, an offset or `earliest` of the topic as it is"
+        )
+    topic = edges.log.topic(stream.topic)
+    ends = edges.log.ends(topic.name, topic.partitions)
+    gone = sorted(p for p, to in found.offsets.items() if p in ends and to < ends[p].log_start)
+    if gone and topic.topic_id == found.topic_id:
+        places = ",".join(f"{p}:{'earliest' if p in gone else to}" for p, to in sorted(found.offsets.items()))
+        first = gone[0]
+        raise Refused(
+            f"stream {stream.name}: offset {found.offsets[first]} of partition {first} is not in the log of "
+            f"{topic.name} any more, which begins at {ends[first].log_start}. Go back as far as there is something: "
+            f"`wavestitch rewind {stream.name} --to {places}`"
+        )
+    target = Target(offsets=dict(found.offsets))
+    return plan_rewind(stream, target, log=edges.log, tables=edges.tables, who=who, why=why)
+
+
+def _plan_opposite(edges: Edges, found: DecideOn, *, who: str, why: str) -> HeldPreview:
+    """Restore and discard touch whatever is held of a waveform: refused unless this decision changed all of that, and
+    nobody has decided on it since. The plan names what it rests on, and changes nothing where that is not so any more.
+    """
+    done, head = find_committed(history_of(edges), found.plan_id), edges.tables.head()
+    if done is None or head is None:
+        raise Refused(f"stream {edges.name}: batch {found.plan_id[:16]} is not committed, so there is nothing to undo")
+    rows = edges.tables.held(head.held, HeldLook(ids=frozenset(found.ids)))
+    held = effective_held(rows, published=edges.tables.published(set(found.ids)))
+    others = not_undone_by(found.action, decision=done.row.decision, rows=rows, held=held)
+    if others:
+        first = min(others, key=lambda c: c.coordinate)
+        name, only = edges.name, f"held {edges.name} {found.action}"
+        raise Refused(
+            f"stream {name}: `{only}` would not put back what batch {found.plan_id[:16]} changed: {len(others)} chunks "
+            f"of {len({c.waveform_id for c in others})} waveforms were not changed by it, or were decided on or "
+            f"published since, first {harmless(first.waveform_id or '')} at {first.place}. Look with `wavestitch held "
+            f"{name} show ID`, then decide by hand: `wavestitch held {name} restore ID --why …`, `discard` or `pick`"
+        )
+    shown = plan_held(edges, found.action, Selection(ids=found.ids), who=who, why=why, everything=True)
+    choice = shown.plan.choice
+    assert choice is not None, "plan_held plans a choice"
+    by_id: dict[str | None, list[ChunkFacts]] = {}
+    for h in touched_by(found.action, held):
+        by_id.setdefault(h.chunk.waveform_id, []).append(h.chunk)
+    among = tuple(digest_of(by_id.get(i, ())) for i in choice.ids)
+    return replace(shown, plan=replace(shown.plan, choice=replace(choice, among=among)).sealed())

@@ -59,7 +59,7 @@ class CommitHead(Stage):
             for p, at in self.base.positions.items()
             if p not in to or to[p].next_offset != at.next_offset
         }
-        return RewindTo(back) if back else None
+        return RewindTo(back, self.base.topic_id) if back else None
 
     def _moves(self) -> str:
         was = {} if self.base is None else self.base.positions
@@ -139,7 +139,8 @@ class Publish(OfPlan):
     )
     undo = Undo(
         Undoing.OPPOSITE,
-        "`rewind` to where the batch began; `held restore` of what was discarded, `held discard` of what was restored. "
+        "`rewind` to where the batch began; `held restore` of what was discarded, `held discard` of what was restored, "
+        "where that touches exactly what this decision changed. "
         "What was published stays published, and is recognised when it is read again",
     )
 
@@ -155,9 +156,9 @@ class Publish(OfPlan):
         choice = self.plan.choice
         if choice is not None:
             found = _OPPOSITE.get(choice.action)
-            return None if found is None else DecideOn(found, choice.ids)
+            return None if found is None else DecideOn(found, choice.ids, self.plan.plan_id)
         back = {r.partition: r.start for r in self.plan.ranges} if self.plan.moves_positions else {}
-        return RewindTo(back) if back else None
+        return RewindTo(back, self.plan.topic_id) if back else None
 
     @property
     def irrevocable(self) -> Undo:

@@ -111,6 +111,7 @@ class PendingDecision:
         """Carry an operator's decision out on what is held of a waveform now."""
         standing = [h.chunk for h in mine if h.reason is not Reason.DISCARDED]
         if choice.action is HeldAction.RESTORE:
+            self._refuse_others(choice, waveform_id, [h.chunk for h in mine if h.reason is Reason.DISCARDED])
             # What came while the waveform was discarded is held as its neighbours were before.
             before = {h.before for h in mine if h.reason is Reason.DISCARDED and h.before is not None}
             unsaid = next(iter(before)) if len(before) == 1 else Reason.CONFLICT
@@ -118,6 +119,7 @@ class PendingDecision:
                 if h.reason is Reason.DISCARDED:
                     self._restore(h, h.before or unsaid, choice.note)
         elif choice.action is HeldAction.DISCARD:
+            self._refuse_others(choice, waveform_id, standing)
             for c in standing:
                 self.set_aside(c, Reason.DISCARDED, choice.note)
         elif known is not None:
@@ -129,15 +131,7 @@ class PendingDecision:
     def _decide_again(self, choice: HeldChoice, waveform_id: str, standing: Sequence[ChunkFacts]) -> None:
         kept, dropped = list(standing), list[ChunkFacts]()
         if choice.action is HeldAction.PICK:
-            # With every topic named, as whoever picked saw them.
-            seen = {c._replace(topic_id=c.topic_id or self._plan.topic_id): c for c in standing}
-            among = dict(zip(choice.ids, choice.among, strict=False)).get(waveform_id)
-            if among is not None and among != digest_of(seen):
-                # What was put together is of the copies that were there then; another choice has other bytes.
-                raise Terminal(
-                    f"waveform {waveform_id!r}: what is held of it changed since {choice.pick} was picked; "
-                    "nothing was published, plan again"
-                )
+            seen = self._refuse_others(choice, waveform_id, standing)
             picked, others = pick_copy(seen, choice.pick)
             kept, dropped = [seen[c] for c in picked], [seen[c] for c in others]
         if not kept:
@@ -155,6 +149,20 @@ class PendingDecision:
     def _leave_all(self, chunks: Iterable[ChunkFacts]) -> None:
         for c in chunks:
             self._leave_held(c)
+
+    def _refuse_others(
+        self, choice: HeldChoice, waveform_id: str, meant: Sequence[ChunkFacts]
+    ) -> dict[ChunkFacts, ChunkFacts]:
+        """A pick is among the copies that were there then, and an undo of those that were changed: of others neither is
+        made. Returned with every topic named, as whoever decided saw them."""
+        seen = {c._replace(topic_id=c.topic_id or self._plan.topic_id): c for c in meant}
+        among = dict(zip(choice.ids, choice.among, strict=False)).get(waveform_id)
+        if among is not None and among != digest_of(seen):
+            since = f"{choice.pick} was picked" if choice.pick else f"this {choice.action.value} was planned"
+            raise Terminal(
+                f"waveform {waveform_id!r}: what is held of it changed since {since}; nothing was published, plan again"
+            )
+        return seen
 
     def _settle(self, found: Assembly) -> None:
         reason, why = _verdict(found, self._evidence, accepts=self._plan.accepts)

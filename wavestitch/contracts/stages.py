@@ -59,17 +59,19 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class RewindTo:
-    """The opposite of a change of positions: these next offsets, by partition."""
+    """The opposite of a change of positions: these next offsets, by partition, of this topic and of no other."""
 
     offsets: Mapping[int, int]
+    topic_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class DecideOn:
-    """The opposite of a decision about what is held."""
+    """The opposite of a decision about what is held: of these waveforms the rows that this plan's decision changed."""
 
     action: HeldAction
     ids: tuple[str, ...]
+    plan_id: str
 
 
 Opposite = RewindTo | DecideOn
@@ -95,10 +97,10 @@ class Stage:
         if self.undo.how is not Undoing.OPPOSITE:
             return self.undo
         match self.opposite():
-            case RewindTo(offsets):
+            case RewindTo(offsets=offsets):
                 to = some_of([f"{p}:{o}" for p, o in sorted(offsets.items())])
                 return Undo(Undoing.OPPOSITE, f"a rewind to {to} (`wavestitch undo`)")
-            case DecideOn(action, ids):
+            case DecideOn(action=action, ids=ids):
                 return Undo(Undoing.OPPOSITE, f"`held {action}` of {len(ids)} waveforms (`wavestitch undo`)")
         return self.irrevocable
 

@@ -1,0 +1,194 @@
+"""Undo puts back exactly what the operation changed, or refuses and names the way by hand; never something else."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders.sending import send_chunk
+from tests.domain.test_held_decisions import ONE, OTHER, TWO, T, World
+from tests.memory.batch import Bench, Carrying, MemoryEdges
+from tests.memory.memory_log import MemoryLog
+from wavestitch.batch.held_decision import HeldPreview, carry_out
+from wavestitch.batch.held_waveforms import Selection, select_held
+from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
+from wavestitch.batch.undo import committed_stages, plan_undo
+from wavestitch.contracts.errors import Refused, Terminal
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.position import Head, HeadKind
+
+
+def preview(world: World, plan_id: str | None = None, *, of: int | None = None) -> Rewind | HeldPreview:
+    edges = edges_of(world)
+    return plan_undo(edges, committed_stages(edges, plan_id, of=of), who="ops", why="back", of=of)
+
+
+def edges_of(world: World) -> MemoryEdges:
+    world.now_ms += 1
+    return MemoryEdges(world.bench, world.stream, world.now_ms, Carrying())
+
+
+def do(world: World, found: Rewind | HeldPreview) -> None:
+    if isinstance(found, HeldPreview):
+        carry_out(edges_of(world), found.plan)
+    else:
+        apply_rewind(world.stream, found, accept_skip=False, log=world.bench.log, tables=world.bench.tables)
+    world.check()
+
+
+def rewind(world: World, to: str) -> None:
+    log, tables = world.bench.log, world.bench.tables
+    found = plan_rewind(world.stream, Target(to), log=log, tables=tables, who="ops", why="so it is")
+    apply_rewind(world.stream, found, accept_skip=True, log=log, tables=tables)
+
+
+def newest(world: World) -> Head:
+    return world.bench.tables.snapshots[-1]
+
+
+def states(world: World) -> list[tuple[str, int | None, int, str]]:
+    found = select_held(world.bench.tables, world.stream, Selection())
+    return sorted(
+        (o.waveform_id, h.chunk.seq, h.chunk.offset, s.value)
+        for o in found
+        for h, s in zip(o.held, o.states, strict=True)
+    )
+
+
+def picked(world: World) -> None:
+    """Of two copies of the first chunk one is picked, and waits for the second chunk; the other is discarded."""
+    world.send("w", 0, ONE)
+    world.send("w", 0, OTHER)
+    world.ingest()
+    world.decide(HeldAction.PICK, "w", pick="first")
+
+
+class TestADecision:
+    @pytest.mark.parametrize("action", [HeldAction.RESTORE, HeldAction.DISCARD])
+    def test_one_that_changed_a_part_of_a_waveform_is_not_undone_by_one_about_all_of_it(
+        self, world: World, action: HeldAction
+    ) -> None:
+        picked(world)
+        world.decide(action, "w")
+        was = states(world)
+        with pytest.raises(Refused, match=r"would not put back what batch .* changed: 1 chunks .*decide by hand"):
+            preview(world)
+        assert states(world) == was
+
+    def test_one_is_not_undone_over_what_somebody_decided_since(self, world: World) -> None:
+        world.send("v", 0, ONE)
+        world.send("w", 0, ONE)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "v", "w")
+        plan_id = newest(world).plan_id
+        world.decide(HeldAction.RESTORE, "v")
+        with pytest.raises(Refused, match="decided on or published since, first v at"):
+            preview(world, plan_id)
+        world.decide(HeldAction.DISCARD, "v")
+        with pytest.raises(Refused, match="decided on or published since, first v at"):
+            preview(world, plan_id)
+
+    def test_one_is_not_undone_where_a_chunk_came_since(self, world: World) -> None:
+        world.send("w", 0, ONE, count=3)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "w")
+        plan_id = newest(world).plan_id
+        world.send("w", 1, TWO, count=3)
+        world.ingest()
+        with pytest.raises(Refused, match="1 chunks of 1 waveforms were not changed by it"):
+            preview(world, plan_id)
+
+    @pytest.mark.parametrize("action", [HeldAction.RESTORE, HeldAction.DISCARD])
+    def test_one_changes_nothing_where_a_chunk_came_after_its_preview(self, world: World, action: HeldAction) -> None:
+        world.send("w", 0, ONE, count=3)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "w")
+        if action is HeldAction.DISCARD:
+            world.decide(HeldAction.RESTORE, "w")
+        found = preview(world)
+        assert isinstance(found, HeldPreview)
+        assert found.plan.choice is not None
+        assert found.plan.choice.action is action
+        world.send("w", 1, TWO, count=3)
+        world.ingest()
+        was = states(world)
+        with pytest.raises(Terminal, match=f"changed since this {action.value} was planned; nothing was published"):
+            carry_out(edges_of(world), found.plan)
+        assert states(world) == was
+
+    def test_one_about_whole_waveforms_is_undone_and_so_is_that(self, world: World) -> None:
+        world.send("v", 0, ONE)
+        world.send("w", 0, ONE)
+        world.send("w", 0, OTHER)
+        world.ingest()
+        before = states(world)
+        world.decide(HeldAction.DISCARD, "v", "w")
+        discarded = states(world)
+        do(world, preview(world))
+        assert states(world) == before
+        do(world, preview(world))
+        assert states(world) == discarded
+
+
+class TestPositions:
+    def test_those_of_another_topic_are_no_place_to_go_back_to(self, world: World) -> None:
+        world.send("a", 0, ONE, count=1)
+        world.ingest()
+        world.send("b", 0, ONE, count=1)
+        world.ingest()
+        plan_id = newest(world).plan_id
+        world.bench.log.recreate(1)
+        rewind(world, "new-topic")
+        for name in "cde":
+            world.send(name, 0, ONE, count=1)
+        with pytest.raises(Refused, match="this was of topic topic-1, and the stream reads topic-2 now"):
+            preview(world, plan_id)
+
+    def test_what_retention_took_is_named_with_the_place_that_is_nearest(self, world: World) -> None:
+        world.bench = Bench(MemoryLog("waves", 2))
+        for p in (0, 1):
+            for i in range(3):
+                send_chunk(world.bench.log, f"x{p}{i}", 0, ONE, at_ms=T, start_ms=T, count=1, partition=p)
+        world.ingest()
+        world.bench.log.retain_from(0, 2)
+        with pytest.raises(Refused, match=r"begins at 2\..*`wavestitch rewind ecg --to 0:earliest,1:0`"):
+            preview(world)
+
+    def test_behind_a_head_of_maintenance_the_way_back_by_hand_is_named_where_there_is_one(self, world: World) -> None:
+        world.send("a", 0, ONE, count=1)
+        world.ingest()
+        world.send("b", 0, ONE, count=1)
+        rewind(world, "latest")
+        was = newest(world)
+        world.bench.tables.commit(was, was.next(kind=HeadKind.MAINTENANCE, note="junk went"), [])
+        with pytest.raises(Refused, match=r"cannot be undone.*`wavestitch rewind ecg --to previous`"):
+            preview(world)
+        rewind(world, "previous")
+        assert newest(world).positions[0].next_offset == 1
+
+
+class TestTheHeadThatIsMeant:
+    def test_what_was_shown_is_done_or_refused_where_another_head_is_the_newest(self, world: World) -> None:
+        world.send("w", 0, ONE)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "w")
+        meant = newest(world).sequence
+        assert isinstance(preview(world, of=meant), HeldPreview)
+        world.send("x", 0, ONE, count=1)
+        world.ingest()
+        with pytest.raises(Refused, match=f"head {meant} was to be undone, and the newest is {meant + 1} by now"):
+            preview(world, of=meant)
+
+    def test_a_head_that_comes_while_the_opposite_is_worked_out_is_found_out(self, world: World) -> None:
+        world.send("x", 0, ONE, count=1)
+        world.ingest()
+        edges, meant = edges_of(world), newest(world).sequence
+        stages = committed_stages(edges, of=meant)
+        world.send("y", 0, ONE, count=1)
+        world.ingest()
+        with pytest.raises(Refused, match="was to be undone"):
+            plan_undo(edges, stages, who="ops", why="back", of=meant)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
