@@ -109,9 +109,32 @@ def test_that_its_base_was_expired_does_not_open_it(bench: Bench) -> None:
     assert len(published(bench)) == 11
 
 
-def test_a_backfill_is_not_stopped_by_it_nor_stops_an_ingest(bench: Bench) -> None:
-    scope = Scope(START_MS * 1_000_000, (START_MS + 1) * 1_000_000)
-    run_batch(bench, STREAM, PlanRequest(PlanKind.BACKFILL, scope), clock_ms=START_MS, how=Carrying())
+ALL_OF_IT = Scope(START_MS * 1_000_000, (START_MS + 1) * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [PlanRequest(PlanKind.BACKFILL, ALL_OF_IT), PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 0, 6),))],
+)
+def test_no_other_batch_publishes_what_was_stopped(bench: Bench, request_: PlanRequest) -> None:
+    with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
+        run_batch(bench, STREAM, request_, clock_ms=START_MS, how=SPOILED)
+    assert published(bench) == set()
+    run_batch(bench, STREAM, request_, clock_ms=START_MS, how=Carrying(failing={"bad"}))
+    assert "bad" not in published(bench)
+    assert published(bench), "what it would not publish bars nothing"
+    carry_through(bench, plan_of(bench), Carrying(spoiled={"bad"}, gate="accept"))
+    assert "bad" in published(bench)
+
+
+def test_beside_it_a_batch_of_other_offsets_goes_on(bench: Bench) -> None:
+    beside = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 1, 6), OffsetRange(1, 0, 5)))
+    run_batch(bench, STREAM, beside, clock_ms=START_MS, how=SPOILED)
+    assert len(published(bench)) == 10
+
+
+def test_a_backfill_at_a_closed_gate_does_not_stop_an_ingest() -> None:
+    scope = ALL_OF_IT
     other = Bench(MemoryLog("waves", 1))
     send(other, "bad")
     with pytest.raises(GateClosed):

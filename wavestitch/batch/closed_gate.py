@@ -1,5 +1,6 @@
 """While a batch stands at a closed gate, no ingest of its stream goes past it: diluted, what was stopped would pass.
 
+Nor does a backfill or a batch of named offsets publish what was stopped; what else they read goes on.
 So does an operator's decision whose rows closed the gate, and no other decision takes up what it is about. A batch
 stands there until it is committed (accepted, or parked), abandoned, or fenced because the stream stands
 elsewhere now (a rewind). That its base has left the table's history settles nothing: then it cannot be published any
@@ -12,6 +13,7 @@ from collections.abc import Collection, Sequence
 
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.history import History, find_committed, history_of
+from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind
@@ -28,10 +30,17 @@ def stands_at_its_gate(plan: Plan) -> bool:
     return plan.moves_positions or plan.kind is PlanKind.HELD
 
 
-def refuse_past_closed_gate(edges: Edges, *, own: str = "", ids: Collection[str] | None = None) -> None:
+def refuse_past_closed_gate(
+    edges: Edges,
+    *,
+    own: str = "",
+    ids: Collection[str] | None = None,
+    places: Collection[Coordinate] | None = None,
+) -> None:
     """Raises `Refused` where another batch stands at a closed gate. `own`: the plan that asks; one whose gate closed
     too was accepted or parked by somebody, and goes on. `ids`: asked for a decision about these waveforms, which only
-    one about some of them bars."""
+    one about some of them bars. `places`: asked for a backfill or named offsets, of the chunks that it would publish;
+    only one that stopped some of them bars it."""
     closed = edges.closed_gates()
     if not closed or own in {p.plan_id for p in closed}:
         return
@@ -39,6 +48,8 @@ def refuse_past_closed_gate(edges: Edges, *, own: str = "", ids: Collection[str]
     standing = _standing(closed, heads, history_of(edges))
     if ids is not None:
         standing = [p for p in standing if p.choice is not None and not set(p.choice.ids).isdisjoint(ids)]
+    if places is not None:
+        standing = [p for p in standing if any(_has(p, place) for place in places)]
     if not standing:
         return
     plan = standing[0]
@@ -47,14 +58,23 @@ def refuse_past_closed_gate(edges: Edges, *, own: str = "", ids: Collection[str]
     run = f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate"
     raise Refused(
         f"stream {edges.name}: batch {plan.plan_id[:16]} stands at a closed gate (look at "
-        f"{edges.findings(plan.plan_id)}), and {_barred(ids)} goes past it: publish it nevertheless with {run} accept "
-        f"--why …`, hold it all with {run} park --why …`, or give it up with `wavestitch abandon {edges.name} --plan "
-        f"{plan.plan_id} --why …`, {_afterwards(plan)}",
+        f"{edges.findings(plan.plan_id)}), and {_barred(ids, places)} goes past it: publish it nevertheless with {run} "
+        f"accept --why …`, hold it all with {run} park --why …`, or give it up with `wavestitch abandon {edges.name} "
+        f"--plan {plan.plan_id} --why …`, {_afterwards(plan)}",
         plan_id=plan.plan_id,
     )
 
 
-def _barred(ids: Collection[str] | None) -> str:
+def _has(plan: Plan, place: Coordinate) -> bool:
+    topic_id, partition, offset = place
+    return plan.topic_id == topic_id and any(
+        r.partition == partition and r.start <= offset < r.end for r in plan.ranges
+    )
+
+
+def _barred(ids: Collection[str] | None, places: Collection[Coordinate] | None) -> str:
+    if places is not None:
+        return "no batch that would publish what it stopped"
     return "no ingest" if ids is None else "no other decision about its waveforms"
 
 

@@ -227,11 +227,16 @@ def step_publish(
         refuse_past_closed_gate(edges, own=plan.plan_id, ids=plan.choice.ids)
     landed = edges.landed(plan, made.receipts)
     stitching = edges.stitching(plan, made.report)
+    failed = edges.verdict(plan, checked.verdict).failed
+    if plan.kind in (PlanKind.BACKFILL, PlanKind.MANUAL) and not checked.park:
+        ids = stitching.outcomes.keys() - failed
+        places = [(plan.topic_id, c.partition, c.offset) for c in landed.chunks if c.waveform_id in ids]
+        refuse_past_closed_gate(edges, own=plan.plan_id, places=places)
     evidence = Evidence(
         chunks=landed.chunks,
         seen_ms=landed.seen_ms,
         stitched=stitching.outcomes,
-        failed=edges.verdict(plan, checked.verdict).failed,
+        failed=failed,
         park=checked.park,
         note=checked.note,
     )
