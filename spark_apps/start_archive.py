@@ -47,7 +47,7 @@ def archived_start(*, cache: Path, java_home: Path, say: Callable[[str], None]) 
     # Resolved: of a path with a link in it, the link may be moved after the look.
     folder = (cache / FOLDER).resolve()
     _make_private(folder)
-    name = f"spark-{version('pyspark')}-{_java_digest(java_home)}"
+    name = f"spark-{version('pyspark')}-{_start_digest(java_home)}"
     with folder_lock(folder):
         archive = _proven(folder, name)
         if archive is None:
@@ -129,8 +129,9 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _java_digest(java_home: Path) -> str:
-    """Which Java it is: what it says of itself, and where it is."""
+def _start_digest(java_home: Path) -> str:
+    """Of which Java, by what it says of itself and where it is, and where Spark is: an archive fits one class path."""
     release = java_home / "release"
     about = release.read_bytes() if release.exists() else b""
-    return hashlib.sha256(about + str(java_home.resolve()).encode()).hexdigest()[:16]
+    places = f"{java_home.resolve()}\n{spark_submit().resolve()}"
+    return hashlib.sha256(about + places.encode()).hexdigest()[:16]

@@ -12,6 +12,7 @@ from tests.builders.records import letter, metadata
 from tests.deployment_rig import STREAM
 from tests.domain.observed_effects import Observer, look
 from tests.hostile.landed_deployment import MemoryDeployment, landed_edges, make_landed_deployment, run_landed_batch
+from wavestitch import terminal
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -103,19 +104,20 @@ def test_a_discard_is_undone_from_the_command_line(
     before = states(deployment)
     carry_out(edges, plan_held(edges, HeldAction.DISCARD, Selection(ids=("open",)), who="o", why="y").plan)
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+    monkeypatch.setattr(terminal.out, "width", 400)
 
     assert states(deployment) == {"discarded"}
-    shown = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right"], env={"COLUMNS": "200"})
+    shown = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right"])
     assert shown.exit_code == 0, shown.output
     assert "restore: 1 waveforms" in shown.output
     assert "undone by: `held discard` of 1 waveforms" in " ".join(shown.output.split())
     assert states(deployment) == {"discarded"}
     newest = edges.tables.heads()[0].sequence
     assert f"undo of head {newest}; do it with --of {newest} --apply" in " ".join(shown.output.split())
-    unsaid = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right", "--apply"], env={"COLUMNS": "400"})
+    unsaid = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right", "--apply"])
     assert unsaid.exit_code != 0, "another head may be the newest by now"
     assert f"wavestitch undo {STREAM} --of {newest} --apply" in said(unsaid)
-    another = CliRunner().invoke(app, ["undo", STREAM, "--of", str(newest - 1), "--apply"], env={"COLUMNS": "400"})
+    another = CliRunner().invoke(app, ["undo", STREAM, "--of", str(newest - 1), "--apply"])
     assert another.exit_code != 0
     assert f"head {newest - 1} was to be undone, and the newest is {newest} by now" in said(another)
     assert states(deployment) == {"discarded"}

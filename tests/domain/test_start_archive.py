@@ -69,7 +69,7 @@ def test_the_packaged_java_which_has_nothing_to_build_on_is_not_asked_for_one(tm
 def test_an_altered_archive_is_never_loaded(tmp_path: Path) -> None:
     folder, java = tmp_path / "cache" / FOLDER, no_java(tmp_path / "java")
     folder.mkdir(parents=True)
-    name = f"spark-{start_archive.version('pyspark')}-{start_archive._java_digest(java)}"
+    name = f"spark-{start_archive.version('pyspark')}-{start_archive._start_digest(java)}"
     (folder / f"{name}.{'0' * 64}.jsa").write_text("code of somebody's")
     assert archived_start(cache=tmp_path / "cache", java_home=java, say=print) == {}
     assert list(folder.glob("*.jsa")) == []
