@@ -9,6 +9,7 @@ import hashlib
 import json
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,10 +102,14 @@ def index_or_error(folder: Path, written: LandedSlice, content: bytes) -> None:
     path.write_bytes(content)
 
     def read() -> list[ChunkFacts]:
-        seen = hashlib.sha256()
-        for batch in open_landing(path).to_batches():
-            seen.update(besides_payload(batch))
-        agreeing = replace(written, file=path.name, file_bytes=len(content), index_digest=seen.hexdigest())
+        agreeing = replace(written, file=path.name, file_bytes=len(content))
+        table, seen = open_landing(path), hashlib.sha256()
+        # To digest what is no valid table may end this process; the reader is to find that out by itself.
+        with suppress(pa.ArrowException):
+            table.drop_columns(["payload"]).validate(full=True)
+            for batch in table.to_batches():
+                seen.update(besides_payload(batch))
+            agreeing = replace(agreeing, index_digest=seen.hexdigest())
         return index_facts(read_index(folder, agreeing), 0)
 
     found = value_or_refusal(read, allowed=Altered)
