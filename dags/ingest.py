@@ -7,6 +7,7 @@ imported in the task: this file is parsed again and again.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,6 +38,8 @@ from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secrets, stream_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from wavestitch.batch.deployment_edges import DeploymentEdges
     from wavestitch.batch.results import Result
 
@@ -272,15 +275,32 @@ def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> N
         # Airflow tells the task when it is cleared or out of time; the application must hear of it.
         get_current_context()["task"].on_kill = hook.on_kill
         try:
-            hook.submit(
-                str(submit.APPLICATION),
-                env=submit.spark_environment(settings.spark.java_home, also=settings.spark.environment),
-                pass_fds=properties.handles,
-                umask=MASK,
-            )
+            with _outlived(hook):
+                hook.submit(
+                    str(submit.APPLICATION),
+                    env=submit.spark_environment(settings.spark.java_home, also=settings.spark.environment),
+                    pass_fds=properties.handles,
+                    umask=MASK,
+                )
         except AirflowException as error:
             left = submit.left_error(outcome)
             raise left or Transient(f"Spark failed and the application left no error: {str(error)[-600:]}") from error
+
+
+@contextlib.contextmanager
+def _outlived(hook: Any) -> Iterator[None]:
+    """Whatever ends the step, spark-submit has ended before it.
+
+    The hook neither waits for what its `on_kill` kills nor closes the pipe, and whatever else interrupts it would leave
+    the application running beside the next attempt.
+    """
+    try:
+        yield
+    finally:
+        if (child := hook._submit_sp) is not None:
+            child.kill()
+            child.wait()
+            child.stdout.close()
 
 
 def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY) -> DAG:

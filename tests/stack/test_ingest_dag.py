@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import psutil
 import pytest
 
 from tests.stack.dag_lab import Lab, outcome_of, waveform
@@ -214,8 +215,11 @@ def test_a_step_that_is_out_of_time_leaves_no_spark_behind(lab: Lab) -> None:
     dag = lab.dag()
     task = dag.get_task("reassemble")
     task.execution_timeout, task.retries = timedelta(seconds=4), 0
+    before = set(psutil.Process().children())
     assert outcome_of(dag.test(logical_date=None)).tasks["reassemble"] == ("failed", 1)
     assert wait_until(lambda: not processes_about(lab.deployment.settings.landing), seconds=6)
+    # Ended and waited for: a child that nobody waited for stays in the table of processes, and its pipe stays open.
+    assert set(psutil.Process().children()) <= before
 
 
 def processes_about(folder: Path) -> list[str]:
