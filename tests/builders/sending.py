@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.builders.records import letter, metadata
-from tests.memory.memory_log import MemoryLog, Visibility
+from tests.fakes.fake_log import FakeLog, Visibility
 
 
 def send_chunk(
-    log: MemoryLog,
+    log: FakeLog,
     waveform_id: str,
     seq: int = 0,
     value: bytes = b"\1\0",

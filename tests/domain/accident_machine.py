@@ -15,8 +15,8 @@ from hypothesis.stateful import precondition, rule
 from tests.domain.operating_machine import OperatingMachine
 from tests.domain.producing_machine import pick
 from tests.domain.running_machine import Run
-from tests.memory.faults import under_way
-from tests.memory.memory_tables import MemoryFiles, MemoryTables
+from tests.fakes.fake_tables import FakeFiles, FakeTables
+from tests.fakes.faults import under_way
 from wavestitch.contracts.position import Head
 
 MOST_CATALOGS = 2
@@ -32,7 +32,7 @@ class AccidentMachine(OperatingMachine):
         super().__init__()
         self.ever: list[Head] = []
         self.named: list[frozenset[int] | None] = []
-        self.other: MemoryTables | None = None
+        self.other: FakeTables | None = None
         self.catalogs = 0
         self.resets: dict[int, tuple[int, bool]] = {}
 
@@ -105,8 +105,8 @@ class AccidentMachine(OperatingMachine):
             self.bench.tables, self.other = self.other or tables, tables
             self.bench.files = self.bench.tables.files
         elif what == "lost":
-            self.bench.files = MemoryFiles()
-            self.bench.tables = MemoryTables(self.bench.files, uuid=f"6d0f4f0e-0000-4000-8000-{self.catalogs + 1:012d}")
+            self.bench.files = FakeFiles()
+            self.bench.tables = FakeTables(self.bench.files, uuid=f"6d0f4f0e-0000-4000-8000-{self.catalogs + 1:012d}")
             self.bench.tables.tell = self.saw  # type: ignore[method-assign]
             self.bench.gates.clear()
         else:
@@ -122,7 +122,7 @@ class AccidentMachine(OperatingMachine):
             self.named.append(self.rewinding.get(under_way()))
 
 
-def copy_of(tables: MemoryTables) -> MemoryTables:
+def copy_of(tables: FakeTables) -> FakeTables:
     """A catalog of its own from here on, over the same files, as a copy of a catalog's database is."""
     made = copy.copy(tables)
     for name, value in vars(tables).items():

@@ -15,9 +15,9 @@ from hypothesis.stateful import precondition, rule
 
 from tests.domain.producing_machine import START_MS, pick
 from tests.domain.running_machine import RunningMachine, mostly_far
-from tests.memory.batch import Carrying, MemoryEdges, carry_through, run_batch
-from tests.memory.faults import under_way
-from tests.memory.way_out import way_out
+from tests.fakes.batch import Carrying, FakeEdges, carry_through, run_batch
+from tests.fakes.faults import under_way
+from tests.fakes.way_out import way_out
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
@@ -48,8 +48,8 @@ class OperatingMachine(RunningMachine):
         self.mended: set[str] = set()
         self.rewinding: dict[str, frozenset[int] | None] = {}
 
-    def edges(self, how: Carrying | None = None) -> MemoryEdges:
-        return MemoryEdges(self.bench, self.stream, self.clock_ms, how or self.how())
+    def edges(self, how: Carrying | None = None) -> FakeEdges:
+        return FakeEdges(self.bench, self.stream, self.clock_ms, how or self.how())
 
     def how(self, **more: Any) -> Carrying:
         return Carrying(self.failing, spoiled=self.spoiled, **more)
@@ -94,7 +94,7 @@ class OperatingMachine(RunningMachine):
     def carry(self, plan: Plan, how: Carrying) -> Any:
         """A plan once more, by whoever carries its kind."""
         if plan.choice is not None:
-            return carry_out(MemoryEdges(self.bench, plan.stream, plan.clock_ms, how), plan)
+            return carry_out(FakeEdges(self.bench, plan.stream, plan.clock_ms, how), plan)
         return carry_through(self.bench, plan, how)
 
     # what is held
@@ -131,7 +131,7 @@ class OperatingMachine(RunningMachine):
         return [HeldAction.REDRIVE, HeldAction.ACCEPT, HeldAction.DISCARD][which % 3]
 
     @staticmethod
-    def decide(edges: MemoryEdges, action: HeldAction, wanted: Selection, pick: str) -> Any:
+    def decide(edges: FakeEdges, action: HeldAction, wanted: Selection, pick: str) -> Any:
         found = plan_held(edges, action, wanted, who="test", why="to see", pick=pick)
         return carry_out(edges, found.plan)
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
-from tests.memory.batch import Bench
-from tests.memory.memory_log import Visibility
+from tests.fakes.batch import Bench
+from tests.fakes.fake_log import Visibility
 
 START_MS = 1_700_000_000_000
 pick = st.integers(0, 999)

@@ -21,12 +21,12 @@ from tests.builders.streams import make_stream
 from tests.domain.accident_machine import AccidentMachine
 from tests.domain.oracle import truths
 from tests.domain.producing_machine import pick
+from tests.fakes.batch import Bench
+from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.faults import Killed, Steps, under_way
+from tests.fakes.sight import look_around
 from tests.guarantees import Balanced, Fenced, Idempotent, NoDuplicates, NoInvention, NoLoss, OffsetsLast, Sight
 from tests.held_guarantees import Decided
-from tests.memory.batch import Bench
-from tests.memory.faults import Killed, Steps, under_way
-from tests.memory.memory_log import MemoryLog, Visibility
-from tests.memory.sight import look_around
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.errors import DataLost, GateClosed, Refused, WavestitchError
 from wavestitch.contracts.held_choice import HeldAction
@@ -66,7 +66,7 @@ class ProtocolMachine(AccidentMachine):
         held: str = "",
         on_closed_gate: str = "stop",
     ) -> None:
-        self.bench = Bench(MemoryLog(partitions=partitions))
+        self.bench = Bench(FakeLog(partitions=partitions))
         self.bench.tell = self.bench.tables.tell = self.bench.log.tell = self.saw  # type: ignore[method-assign]
         self.stream = make_stream(
             "waves",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from tests.domain.producing_machine import ProducingMachine, pick
-from tests.memory.faults import Fault, Killed, Steps
+from tests.fakes.faults import Fault, Killed, Steps
 from wavestitch.contracts.errors import DataLost, GateClosed, Refused, StateUnknown, Terminal, Transient
 from wavestitch.contracts.errors import Fenced as FencedRun
 

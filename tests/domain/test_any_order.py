@@ -12,10 +12,10 @@ from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.builders.streams import make_stream
 from tests.domain.effort import effort
 from tests.domain.oracle import must_be_published, piece_of, truths
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.sight import look_around
 from tests.guarantees import Balanced, NoDuplicates, NoInvention, NoLoss, effective
-from tests.memory.batch import Bench, run_batch
-from tests.memory.memory_log import MemoryLog
-from tests.memory.sight import look_around
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.stream import Limits, Reading
 
@@ -72,7 +72,7 @@ def sendings(draw: st.DrawFn, letters: list[Letter], batches: bool = True) -> li
 
 def carry(sent: list[Sending], *, partitions: int, workers: int, most: int = 1000) -> Bench:
     """Send, with an ingest wherever one is asked for, and one at the end."""
-    bench = Bench(MemoryLog(partitions=partitions))
+    bench = Bench(FakeLog(partitions=partitions))
     stream = make_stream(
         "waves",
         group="waves-batches",

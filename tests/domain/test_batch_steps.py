@@ -9,9 +9,9 @@ import pytest
 
 from tests.builders.records import cut, letter, metadata
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
-from tests.memory.faults import Steps
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Steps
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import (
     BatchDone,
@@ -32,14 +32,14 @@ META = metadata(CLOCK_MS)
 
 
 def bench_with_a_waveform() -> Bench:
-    bench = Bench(MemoryLog(partitions=1))
+    bench = Bench(FakeLog(partitions=1))
     for one in cut("w1", [b"ab", b"cd"], meta=META, live=False, digest=None, keyed=True):
         bench.log.append(0, CLOCK_MS, *one)
     return bench
 
 
 def planned(bench: Bench) -> Planned:
-    found = step_plan(MemoryEdges(bench, STREAM, CLOCK_MS, Carrying()), PlanRequest())
+    found = step_plan(FakeEdges(bench, STREAM, CLOCK_MS, Carrying()), PlanRequest())
     assert isinstance(found, Planned)
     return found
 
@@ -66,7 +66,7 @@ def test_a_plan_remarks_once_that_the_topic_takes_compressed_batches_unless_its_
     bench = bench_with_a_waveform()
     bench.log.compression = compression
     stream = STREAM.model_copy(update={"trusted_producers": trusted})
-    found = step_plan(MemoryEdges(bench, stream, CLOCK_MS, Carrying()), PlanRequest())
+    found = step_plan(FakeEdges(bench, stream, CLOCK_MS, Carrying()), PlanRequest())
     assert isinstance(found, Planned)
     (kept,) = bench.plans.values()
     assert list(found.remarks) == planned_to_json(found)["remarks"] == list(kept.remarks)
@@ -97,7 +97,7 @@ def test_a_topic_that_is_made_anew_while_offsets_are_committed_is_left_alone() -
     for moment in range(30):
         bench = bench_with_a_waveform()
         run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS)
-        edges = MemoryEdges(bench, STREAM, CLOCK_MS, Carrying())
+        edges = FakeEdges(bench, STREAM, CLOCK_MS, Carrying())
         (plan_id,) = bench.plans
         run = Steps(lambda edges=edges, plan_id=plan_id: step_commit_offsets(edges, plan_id))  # type: ignore[misc]
         if not all(run.advance() for _ in range(moment)) or run.at == "log.commit_group":
@@ -111,7 +111,7 @@ def test_a_topic_that_is_made_anew_while_offsets_are_committed_is_left_alone() -
 
 
 def test_a_digest_that_only_a_repeat_carries_is_checked() -> None:
-    bench = Bench(MemoryLog(partitions=1))
+    bench = Bench(FakeLog(partitions=1))
     bench.log.append(0, CLOCK_MS, *letter("w1", 0, b"ab", meta=META, count=1))
     (wrong,) = cut("w1", [b"ab"], meta=META, live=False, digest="0" * 32, keyed=True)
     bench.log.append(0, CLOCK_MS, *wrong)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.builders.recordings import bare_record
 from tests.builders.records import metadata
 from tests.builders.sending import send_chunk
-from tests.memory.batch import Bench, run_batch
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
 from wavestitch.contracts.errors import BadInput, Refused
@@ -31,7 +31,7 @@ WARDS = {"prefixes": {"ward-a/": [0], "ward-b/": [1], "ward-b/icu/": [0, 1]}}
 class World:
     def __init__(self, **declared: Any) -> None:
         self.stream = Stream.model_validate({"name": "ecg", "topic": "waves", "group": "g", **declared})
-        self.bench = Bench(MemoryLog("waves", 2))
+        self.bench = Bench(FakeLog("waves", 2))
         self.now_ms = T
 
     def send(self, partition: int, wid: str, values: tuple[bytes, ...], *seqs: int) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.landing_facts import GATE_CLOSED, READER_STOPPED, closed_gates, reader_stops
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -34,7 +34,7 @@ SPOILED = Carrying(spoiled={"bad"})
 @pytest.fixture
 def bench() -> Bench:
     """A batch of one spoiled waveform stands at the gate; since then ten good ones have come."""
-    made = Bench(MemoryLog("waves", 2))
+    made = Bench(FakeLog("waves", 2))
     send(made, "bad")
     with pytest.raises(GateClosed, match="Until then no ingest of the stream goes past it"):
         ingest(made)
@@ -135,7 +135,7 @@ def test_beside_it_a_batch_of_other_offsets_goes_on(bench: Bench) -> None:
 
 def test_a_backfill_at_a_closed_gate_does_not_stop_an_ingest() -> None:
     scope = ALL_OF_IT
-    other = Bench(MemoryLog("waves", 1))
+    other = Bench(FakeLog("waves", 1))
     send(other, "bad")
     with pytest.raises(GateClosed):
         run_batch(other, STREAM, PlanRequest(PlanKind.BACKFILL, scope), clock_ms=START_MS, how=SPOILED)
@@ -147,8 +147,8 @@ def test_a_backfill_at_a_closed_gate_does_not_stop_an_ingest() -> None:
 
 def test_an_ingest_that_was_planned_before_does_not_publish_past_it() -> None:
     """Two runs plan at the same place; one is stopped at the gate, the other one covers more and passes."""
-    bench = Bench(MemoryLog("waves", 1))
-    edges = MemoryEdges(bench, STREAM, START_MS, SPOILED)
+    bench = Bench(FakeLog("waves", 1))
+    edges = FakeEdges(bench, STREAM, START_MS, SPOILED)
     send(bench, "bad")
     narrow = step_plan(edges, PlanRequest())
     for n in range(10):
@@ -172,7 +172,7 @@ def test_an_ingest_that_was_planned_before_does_not_publish_past_it() -> None:
 
 def test_a_stream_may_choose_to_park_by_itself() -> None:
     stream = STREAM.model_copy(update={"on_closed_gate": "park"})
-    bench = Bench(MemoryLog("waves", 1))
+    bench = Bench(FakeLog("waves", 1))
     send(bench, "bad")
     ingest(bench, stream=stream)
     assert published(bench) == set()

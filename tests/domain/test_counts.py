@@ -6,8 +6,8 @@ import xxhash
 
 from tests.builders.records import Letter, letter, metadata
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, run_batch
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import BatchDone
 
@@ -24,7 +24,7 @@ def one(seq: int, count: int | None = None, digest: str | None = None) -> Letter
 
 def carried(*batches: list[Letter]) -> tuple[Bench, list[dict[str, int]]]:
     """Each list is sent and then read by a batch of its own; the bench, and what the batches counted."""
-    bench, counts = Bench(MemoryLog("waves", 1)), []
+    bench, counts = Bench(FakeLog("waves", 1)), []
     for number, letters in enumerate(batches):
         for sent in letters:
             bench.log.append(0, CLOCK_MS + number, *sent)

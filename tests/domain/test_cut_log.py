@@ -12,9 +12,9 @@ import pytest
 
 from tests.builders.records import cut, metadata
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
-from tests.memory.memory_log import MemoryLog
-from tests.memory.way_out import GoTo, Take, way_out, ways_out
+from tests.fakes.batch import Bench, Carrying, FakeEdges, run_batch
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.way_out import GoTo, Take, way_out, ways_out
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
@@ -43,7 +43,7 @@ def rewind(bench: Bench, target: Target) -> Any:
 
 
 def undo(bench: Bench) -> None:
-    edges = MemoryEdges(bench, STREAM, CLOCK_MS, Carrying())
+    edges = FakeEdges(bench, STREAM, CLOCK_MS, Carrying())
     found = plan_undo(edges, committed_stages(edges), who="a test", why="to see")
     assert isinstance(found, Rewind)
     apply_rewind(STREAM, found, accept_skip=False, log=bench.log, tables=bench.tables)
@@ -79,7 +79,7 @@ MOVES: dict[str, Callable[[Bench], Any]] = {
 
 @pytest.mark.parametrize("move", MOVES)
 def test_whoever_put_the_head_there_a_log_cut_off_below_it_and_written_anew_is_found_out(move: str) -> None:
-    bench = Bench(MemoryLog())
+    bench = Bench(FakeLog())
     produce(bench, "abcde")
     MOVES[move](bench)
     bench.log.truncate(0, 1)
@@ -104,7 +104,7 @@ BACK: dict[str, Callable[[Bench], Any]] = {
 
 @pytest.mark.parametrize("back", BACK)
 def test_whoever_goes_back_to_a_place_behind_a_cut_does_not_hide_it(back: str) -> None:
-    bench = Bench(MemoryLog())
+    bench = Bench(FakeLog())
     produce(bench, "abc")
     ingest(bench)
     produce(bench, "de")
@@ -124,7 +124,7 @@ def test_whoever_goes_back_to_a_place_behind_a_cut_does_not_hide_it(back: str) -
 
 def test_who_goes_back_to_before_a_cut_or_to_the_beginning_reads_what_was_written_anew() -> None:
     for target in (Target(offsets={0: 1}), Target("earliest")):
-        bench = Bench(MemoryLog())
+        bench = Bench(FakeLog())
         produce(bench, "abcde")
         ingest(bench)
         bench.log.truncate(0, 1)
@@ -136,7 +136,7 @@ def test_who_goes_back_to_before_a_cut_or_to_the_beginning_reads_what_was_writte
 
 @pytest.mark.parametrize("back", ["a rewind", "a reset of the group"])
 def test_what_is_read_again_is_not_named_as_skipped_any_more(back: str) -> None:
-    bench = Bench(MemoryLog())
+    bench = Bench(FakeLog())
     produce(bench, "abcde")
     ingest(bench, PlanRequest(until={0: 1}))
     rewind(bench, Target("latest"))
@@ -151,7 +151,7 @@ def test_what_is_read_again_is_not_named_as_skipped_any_more(back: str) -> None:
 
 
 def test_what_lay_there_before_and_what_lies_there_now_are_both_kept_with_their_own_bytes() -> None:
-    bench = Bench(MemoryLog())
+    bench = Bench(FakeLog())
     first, second = (cut(name, [name.encode() * 2, b"--"], meta=metadata(CLOCK_MS)) for name in "ab")
     bench.log.append(0, CLOCK_MS, *first[0])
     ingest(bench)
@@ -170,7 +170,7 @@ def test_what_lay_there_before_and_what_lies_there_now_are_both_kept_with_their_
 
 
 def test_the_ways_past_two_bad_places_do_not_stand_in_each_others_way() -> None:
-    bench = Bench(MemoryLog(partitions=2))
+    bench = Bench(FakeLog(partitions=2))
     for p, names in enumerate(("abcd", "efgh")):
         produce(bench, names, p)
         bench.log.lose(p, 2)
@@ -190,7 +190,7 @@ def test_the_ways_past_two_bad_places_do_not_stand_in_each_others_way() -> None:
     strict=True, reason="a rewind asks the log for its ends, not whether it still is the one that was read"
 )
 def test_a_rewind_forward_over_a_cut_is_told_what_was_written_anew_before_it() -> None:
-    bench = Bench(MemoryLog())
+    bench = Bench(FakeLog())
     produce(bench, "abcde")
     ingest(bench)
     bench.log.truncate(0, 1)
@@ -203,7 +203,7 @@ def test_a_rewind_forward_over_a_cut_is_told_what_was_written_anew_before_it() -
     strict=True, reason="a log that was written anew exactly to the position is found out by the next record"
 )
 def test_a_log_that_was_written_anew_to_the_very_position_is_found_out_at_once() -> None:
-    bench = Bench(MemoryLog())
+    bench = Bench(FakeLog())
     produce(bench, "abcde")
     ingest(bench)
     bench.log.truncate(0, 1)

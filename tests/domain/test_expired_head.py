@@ -10,8 +10,8 @@ import pytest
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.builders.table_rows import first_head
-from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
@@ -30,7 +30,7 @@ STREAM = make_stream()
 @pytest.fixture
 def bench() -> Bench:
     """Waveforms a and b are published, of c one chunk is held; two batches, and then the head is gone."""
-    made = Bench(MemoryLog("waves", 1))
+    made = Bench(FakeLog("waves", 1))
     send(made, "a", 0)
     send(made, "a", 1)
     ingest(made)
@@ -127,7 +127,7 @@ def test_what_retention_took_is_named_too_where_nobody_knows_whether_it_was_read
 
 def test_a_rewind_that_the_group_does_not_show_is_not_undone() -> None:
     """Somebody who had looked before it has written an older projection over it."""
-    bench = Bench(MemoryLog("waves", 1))
+    bench = Bench(FakeLog("waves", 1))
     send(bench, "a", 0)
     ingest(bench)
     send(bench, "a", 1)
@@ -163,7 +163,7 @@ def test_published_rows_that_are_missing_are_named_and_have_to_be_accepted(bench
 
 
 def test_where_the_head_is_there_nothing_is_rebuilt() -> None:
-    bench = Bench(MemoryLog("waves", 1))
+    bench = Bench(FakeLog("waves", 1))
     send(bench, "a", 0)
     ingest(bench)
     with pytest.raises(Refused, match="its head is there"):
@@ -171,12 +171,12 @@ def test_where_the_head_is_there_nothing_is_rebuilt() -> None:
 
 
 def test_a_run_that_was_planned_before_is_fenced() -> None:
-    bench = Bench(MemoryLog("waves", 1))
+    bench = Bench(FakeLog("waves", 1))
     send(bench, "a", 0)
     send(bench, "a", 1)
     ingest(bench)
     send(bench, "b", 0)
-    step_plan(MemoryEdges(bench, STREAM, START_MS, Carrying()), PlanRequest())
+    step_plan(FakeEdges(bench, STREAM, START_MS, Carrying()), PlanRequest())
     plan = list(bench.plans.values())[-1]
     bench.tables.expire_head()
     apply(bench)
@@ -199,7 +199,7 @@ def test_the_real_table_is_rebuilt_after_spark_kept_its_own_snapshot_only(tmp_pa
     expire_snapshots(waveforms, [s.snapshot_id for s in now.metadata.snapshots][:-1])
     with pytest.raises(Refused, match=r"head of table ecg.waveforms has been expired.*--to rebuilt"):
         tables.head()
-    log = MemoryLog("waves", len(head.positions))
+    log = FakeLog("waves", len(head.positions))
     for p in head.positions:
         for _ in range(head.positions[p].next_offset + 1):
             log.append(p, START_MS, None, (), None)

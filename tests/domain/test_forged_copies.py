@@ -13,8 +13,8 @@ import xxhash
 from tests.builders.records import Letter, letter, metadata
 from tests.builders.streams import make_stream
 from tests.domain.forging import same_crc, same_crc_and_xxh3
-from tests.memory.batch import Bench, run_batch
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.errors import Altered
@@ -49,7 +49,7 @@ def letters(other: bytes) -> tuple[Letter, Letter]:
 @pytest.mark.parametrize("forge", [forged_crc, forged_crc_and_xxh3])
 def test_in_one_batch_a_forged_copy_is_no_duplicate_and_neither_is_published(forge) -> None:
     mine, theirs = letters(forge())
-    log = MemoryLog("waves", 2)
+    log = FakeLog("waves", 2)
     bench = Bench(log)
     log.append(1, CLOCK_MS, *mine)
     log.append(0, CLOCK_MS + 5, *theirs)
@@ -61,7 +61,7 @@ def test_in_one_batch_a_forged_copy_is_no_duplicate_and_neither_is_published(for
 @pytest.mark.parametrize("forge", [forged_crc, forged_crc_and_xxh3])
 def test_after_the_true_one_was_published_a_forged_copy_is_no_replay(forge) -> None:
     mine, theirs = letters(forge())
-    log = MemoryLog("waves", 1)
+    log = FakeLog("waves", 1)
     bench = Bench(log)
     log.append(0, CLOCK_MS, *mine)
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 1)
@@ -81,7 +81,7 @@ def test_over_two_batches_a_forged_copy_of_a_held_chunk_is_a_conflict(forge) -> 
         if forge is forged_crc
         else same_crc_and_xxh3(TRUE, b"\xff" * 512, prefix=prefix)
     )
-    log = MemoryLog("waves", 1)
+    log = FakeLog("waves", 1)
     bench = Bench(log)
     log.append(0, CLOCK_MS, *letter("w", 0, TRUE, meta=META, count=None))
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 1)

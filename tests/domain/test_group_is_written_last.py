@@ -9,9 +9,9 @@ import pytest
 
 from tests.builders.records import cut, metadata
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, Carrying, MemoryEdges, run_batch
-from tests.memory.faults import Steps
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, Carrying, FakeEdges, run_batch
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Steps
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -25,7 +25,7 @@ TAKEN_OVER = {HeadKind.FIRST, HeadKind.ADOPTED, HeadKind.REWIND}
 
 
 def make_bench() -> Bench:
-    bench = Bench(MemoryLog(partitions=2))
+    bench = Bench(FakeLog(partitions=2))
     for n in range(6):
         for one in cut(f"w{n}", [bytes([n, 0])], meta=metadata(CLOCK_MS)):
             bench.log.append(n % 2, CLOCK_MS, *one)
@@ -51,7 +51,7 @@ def expired_before() -> Bench:
 
 
 def plans(bench: Bench) -> Any:
-    return step_plan(MemoryEdges(bench, STREAM, CLOCK_MS, Carrying()), PlanRequest())
+    return step_plan(FakeEdges(bench, STREAM, CLOCK_MS, Carrying()), PlanRequest())
 
 
 def rewinds(target: Target) -> Callable[[Bench], Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders.records import metadata
 from tests.domain.test_held_decisions import ONE, TWO, T, World, parked
-from tests.memory.batch import Carrying, MemoryEdges, carry_through
+from tests.fakes.batch import Carrying, FakeEdges, carry_through
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
@@ -71,8 +71,8 @@ class TestClosedGate:
             carry_out(edges, found)
         return found
 
-    def edges(self, world: World) -> MemoryEdges:
-        return MemoryEdges(world.bench, world.stream, world.now_ms + 1, Carrying(spoiled={"w"}))
+    def edges(self, world: World) -> FakeEdges:
+        return FakeEdges(world.bench, world.stream, world.now_ms + 1, Carrying(spoiled={"w"}))
 
     def test_no_ingest_goes_past_it(self, world: World, plan: Plan) -> None:
         with pytest.raises(Refused, match=rf"--plan {plan.plan_id} --gate accept.*stays held as it was"):

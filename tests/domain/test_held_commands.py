@@ -14,9 +14,9 @@ import pytest
 from tests.builders.records import Letter, letter, metadata
 from tests.builders.table_rows import TOPIC_ID, held_row, stage_held
 from tests.domain.maintenance_rig import Rig
+from tests.fakes.batch import facts_of
+from tests.fakes.fake_log import Record
 from tests.hostile.landed_deployment import stitch_here
-from tests.memory.batch import facts_of
-from tests.memory.memory_log import Record
 from wavestitch import cli_held
 from wavestitch.batch import held_decision
 from wavestitch.batch.deployment_edges import DeploymentEdges

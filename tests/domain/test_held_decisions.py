@@ -15,10 +15,10 @@ import pytest
 from tests.builders.records import metadata
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.sight import look_around
 from tests.guarantees import Balanced, Fenced, NoDuplicates, NoInvention, NoLoss
-from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
-from tests.memory.memory_log import MemoryLog
-from tests.memory.sight import look_around
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.history import history_of
@@ -41,7 +41,7 @@ ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
 
 class World:
     def __init__(self) -> None:
-        self.bench = Bench(MemoryLog("waves", 1))
+        self.bench = Bench(FakeLog("waves", 1))
         self.stream = make_stream()
         self.now_ms = T
         self.guarantees = (NoLoss(), NoDuplicates(), NoInvention(), Fenced(), Balanced())
@@ -59,7 +59,7 @@ class World:
 
     def decide(self, action: HeldAction, *ids: str, pick: str = "", how: Carrying | None = None) -> Any:
         self.now_ms += 1
-        edges = MemoryEdges(self.bench, self.stream, self.now_ms, how or Carrying())
+        edges = FakeEdges(self.bench, self.stream, self.now_ms, how or Carrying())
         found = plan_held(edges, action, Selection(ids=ids), who="ops", why="looked at it", pick=pick)
         done = carry_out(edges, found.plan)
         self.check()
@@ -273,7 +273,7 @@ class TestDiscard:
 class TestPlanning:
     def test_carried_out_twice_it_is_one_head(self, world: World) -> None:
         parked(world)
-        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
         found = plan_held(edges, HeldAction.REDRIVE, Selection(ids=("w",)), who="ops", why="ok")
         carry_out(edges, found.plan)
         heads = len(world.bench.tables.snapshots)
@@ -282,7 +282,7 @@ class TestPlanning:
 
     def test_a_batch_that_commits_between_plan_and_decision_is_decided_upon(self, world: World) -> None:
         conflicting(world)
-        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
         found = plan_held(edges, HeldAction.DISCARD, Selection(ids=("w",)), who="ops", why="ok")
         world.send("w", 0, OTHER)
         world.ingest()
@@ -292,7 +292,7 @@ class TestPlanning:
 
     def test_the_preview_counts_and_nothing_is_changed(self, world: World) -> None:
         conflicting(world)
-        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
         before = list(world.bench.tables.snapshots)
         found = plan_held(edges, HeldAction.DISCARD, Selection(reasons=frozenset({Reason.CONFLICT})), who="o", why="y")
         assert (found.waveforms, found.chunks, found.bytes, found.reasons) == (1, 3, 6, {"conflict": 3})
@@ -303,7 +303,7 @@ class TestPlanning:
         for n in range(3):
             world.send(f"w{n}", 0, ONE)
         world.ingest()
-        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
         capped = plan_held(edges, HeldAction.DISCARD, Selection(), who="o", why="y")
         assert (capped.waveforms, capped.more) == (2, True)
         whole = plan_held(edges, HeldAction.DISCARD, Selection(), who="o", why="y", everything=True)
@@ -332,13 +332,13 @@ class TestPlanning:
         conflicting(world)
         (one,) = select_held(world.bench.tables, world.stream, Selection())
         first, end = (datetime.fromtimestamp(one.newest_ms // 1000 + s, UTC).isoformat() for s in (since, until))
-        history = history_of(MemoryEdges(world.bench, world.stream, T + 9, Carrying()))
+        history = history_of(FakeEdges(world.bench, world.stream, T + 9, Carrying()))
         wanted = held_selection(history, None, None, "", first, end, None, "")
         assert [w.waveform_id for w in select_held(world.bench.tables, world.stream, wanted)] == ids
 
     def test_a_reason_must_be_given(self, world: World) -> None:
         parked(world)
-        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
         with pytest.raises(BadInput, match="say why"):
             plan_held(edges, HeldAction.DISCARD, Selection(ids=("w",)), who="ops", why=" ")
 
@@ -387,7 +387,7 @@ class TestPlannedBeforeAnotherOneWasStopped:
         return world
 
     def edges(self, world, **how):
-        return MemoryEdges(world.bench, world.stream, world.now_ms + 1, Carrying(spoiled={"w"}, **how))
+        return FakeEdges(world.bench, world.stream, world.now_ms + 1, Carrying(spoiled={"w"}, **how))
 
     def plan(self, world, *ids):
         return plan_held(self.edges(world), HeldAction.REDRIVE, Selection(ids=ids), who="ops", why="again").plan
@@ -416,7 +416,7 @@ class TestPickNamesOneCopy:
         world.send("w", 1, TWO, at=T + 1)
         world.send("w", 1, OTHER, at=T + 2)
         world.ingest()
-        edges = MemoryEdges(world.bench, world.stream, world.now_ms + 1, Carrying())
+        edges = FakeEdges(world.bench, world.stream, world.now_ms + 1, Carrying())
         plan = plan_held(edges, HeldAction.PICK, Selection(ids=("w",)), who="ops", why="it is", pick="last").plan
         edges.begin(plan)
         stitched = step_reassemble(edges, plan.plan_id, Read((), 0, 0, 0.0))

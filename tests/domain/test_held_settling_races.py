@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.domain.test_held_decisions import ONE, World
-from tests.memory.batch import Carrying, MemoryEdges, run_batch
-from tests.memory.faults import Fault, Steps
-from tests.memory.memory_tables import MemoryTables
+from tests.fakes.batch import Carrying, FakeEdges, run_batch
+from tests.fakes.fake_tables import FakeTables
+from tests.fakes.faults import Fault, Steps
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
@@ -35,7 +35,7 @@ def batch(world: World) -> Steps:
 
 
 def decision(world: World) -> Steps:
-    edges = MemoryEdges(world.bench, world.stream, EpochMs(world.now_ms + 2), Carrying())
+    edges = FakeEdges(world.bench, world.stream, EpochMs(world.now_ms + 2), Carrying())
     plan = plan_held(edges, HeldAction.DISCARD, Selection(ids=("v",)), who="ops", why="a race").plan
     return Steps(partial(carry_out, edges, plan))
 
@@ -84,7 +84,7 @@ def test_a_settling_that_takes_away_what_was_staged_when_it_looked_is_found_out(
             for lost in staged - {below for i in named for below in self._below(i)}:
                 self.held_snapshots.pop(lost)
 
-    monkeypatch.setattr(MemoryTables, "settle_held", wrong)
+    monkeypatch.setattr(FakeTables, "settle_held", wrong)
     settles_late(world)
     with pytest.raises(Altered, match="which is not there"):
         world.held()

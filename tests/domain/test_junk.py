@@ -10,9 +10,9 @@ import pytest
 from tests.builders.records import metadata
 from tests.builders.table_rows import facts, held_row, hold, write_landing
 from tests.domain.test_held_decisions import ONE, TWO, T, World
+from tests.fakes.batch import Carrying, FakeEdges
+from tests.fakes.sight import look_around
 from tests.guarantees import NoLoss
-from tests.memory.batch import Carrying, MemoryEdges
-from tests.memory.sight import look_around
 from wavestitch.batch import publish
 from wavestitch.batch.held_decision import plan_held
 from wavestitch.batch.held_records import find_records, refuse_without_bytes
@@ -205,7 +205,7 @@ class TestARecordByItsPlace:
     def test_no_decision_takes_it_up(self, world: Flooded) -> None:
         world.misdirect(b"first", b"second")
         world.ingest()
-        edges = MemoryEdges(world.bench, world.stream, T + 9, Carrying())
+        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
         for place, said in (("0:0", "is no chunk, so no decision takes it up"), ("0:1", "held without its bytes")):
             with pytest.raises(Refused, match=said):
                 plan_held(edges, HeldAction.REDRIVE, Selection(ids=(place,)), who="ops", why="again")

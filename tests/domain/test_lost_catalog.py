@@ -9,10 +9,10 @@ import pytest
 
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, run_batch
-from tests.memory.memory_log import MemoryLog
-from tests.memory.memory_tables import MemoryFiles, MemoryTables
-from tests.memory.way_out import way_out
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.fake_tables import FakeFiles, FakeTables
+from tests.fakes.way_out import way_out
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -27,7 +27,7 @@ STREAM = make_stream()
 @pytest.fixture
 def bench() -> Bench:
     """Waveforms a and b are published, of c one chunk is held; the group shows it."""
-    made = Bench(MemoryLog("waves", 1))
+    made = Bench(FakeLog("waves", 1))
     for waveform_id in ("a", "b"):
         send(made, waveform_id, 0)
         send(made, waveform_id, 1)
@@ -55,8 +55,8 @@ def rewind(bench: Bench, target: Target, *, accept_skip: bool = False) -> None:
 
 
 def catalog_lost(bench: Bench) -> None:
-    bench.files = MemoryFiles()
-    bench.tables = MemoryTables(bench.files, uuid="6d0f4f0e-0000-4000-8000-000000000002")
+    bench.files = FakeFiles()
+    bench.tables = FakeTables(bench.files, uuid="6d0f4f0e-0000-4000-8000-000000000002")
 
 
 def catalog_restored(bench: Bench) -> None:
@@ -184,7 +184,7 @@ def test_a_group_that_was_only_reset_by_somebody_is_no_disagreement(bench: Bench
 
 
 def test_a_stream_that_never_had_a_head_begins_where_a_foreign_group_stands() -> None:
-    bench = Bench(MemoryLog("waves", 1))
+    bench = Bench(FakeLog("waves", 1))
     send(bench, "a", 0)
     send(bench, "a", 1)
     bench.log.reset_group(0, 2)

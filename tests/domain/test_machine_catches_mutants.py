@@ -15,7 +15,7 @@ from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
 from tests.domain.effort import effort
 from tests.domain.protocol_machine import ProtocolMachine
-from tests.memory.memory_tables import MemoryTables, held_files
+from tests.fakes.fake_tables import FakeTables, held_files
 from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps
 from wavestitch.contracts import assembly, decision, disagreement, pending_decision, protocol
 from wavestitch.contracts.assembly import ChunkFacts
@@ -94,7 +94,7 @@ def decide_ignores_what_is_published(patch: Patch) -> None:
 
 @mutant("produce_scattered", "disturb")
 def held_rows_count_without_a_commit(patch: Patch) -> None:
-    real = MemoryTables.stage_held
+    real = FakeTables.stage_held
 
     def wrong(self: Any, base: Any, rows: Any, *, staging: Any) -> Any:
         """On whatever was staged last, as a table that is simply appended to would be."""
@@ -102,7 +102,7 @@ def held_rows_count_without_a_commit(patch: Patch) -> None:
         on = base if newest is None else mark_of(newest, held_files(self.held_snapshots[newest]), {}, 0)
         return real(self, on, rows, staging=staging)
 
-    patch.setattr(MemoryTables, "stage_held", wrong)
+    patch.setattr(FakeTables, "stage_held", wrong)
 
 
 @mutant("accident")
@@ -345,13 +345,13 @@ def a_settled_head_is_not_newer_than_the_group(patch: Patch) -> None:
 
 @mutant("accident", "produce_scattered")
 def the_history_says_what_is_held(patch: Patch) -> None:
-    real = MemoryTables.held
+    real = FakeTables.held
 
     def wrong(self: Any, mark: Any, look: Any) -> Any:
         known = {row.decision for row in self.history}
         return [h for h in real(self, mark, look) if h.decision in known]
 
-    patch.setattr(MemoryTables, "held", wrong)
+    patch.setattr(FakeTables, "held", wrong)
 
 
 @pytest.fixture(autouse=True)

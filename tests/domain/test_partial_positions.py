@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, run_batch
-from tests.memory.memory_log import MemoryLog, Visibility
-from tests.memory.way_out import way_out
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.way_out import way_out
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -28,7 +28,7 @@ RECORDS = 20
 
 def make_bench(partitions: int = 3) -> Bench:
     """All partitions have so many records, and are read."""
-    bench = Bench(MemoryLog("waves", partitions))
+    bench = Bench(FakeLog("waves", partitions))
     for p in range(partitions):
         send(bench, p, RECORDS)
     ingest(bench)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, run_batch
-from tests.memory.memory_log import MemoryLog, Visibility
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog, Visibility
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import PlanKind, Scope
@@ -28,7 +28,7 @@ def published(bench: Bench) -> set[str]:
 
 
 def test_a_batch_ends_where_an_open_transaction_begins_and_goes_on_when_it_has_ended() -> None:
-    bench = Bench(MemoryLog("waves", 1))
+    bench = Bench(FakeLog("waves", 1))
     send(bench, "before")
     send(bench, "inside", seen=Visibility.OPEN)
     send(bench, "behind")
@@ -46,7 +46,7 @@ def test_a_batch_ends_where_an_open_transaction_begins_and_goes_on_when_it_has_e
 @pytest.mark.parametrize("late_ms", [-MINUTE, 0, 2 * MINUTE, 3 * MINUTE - 1])
 def test_a_backfill_finds_what_came_earlier_or_later_by_the_search_margin(late_ms: int) -> None:
     """The interval is about start times; records of its waveforms may bear other times."""
-    bench = Bench(MemoryLog("waves", 1))
+    bench = Bench(FakeLog("waves", 1))
     send(bench, "long before", at_ms=-10 * MINUTE, start_ms=-10 * MINUTE)
     send(bench, "wanted", at_ms=late_ms, start_ms=MINUTE)
     send(bench, "long after", at_ms=10 * MINUTE, start_ms=10 * MINUTE)

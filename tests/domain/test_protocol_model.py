@@ -13,8 +13,8 @@ from tests.builders.plans import make_plan
 from tests.builders.records import letter, metadata
 from tests.builders.streams import make_stream
 from tests.domain.effort import FACTOR
-from tests.memory.batch import facts_of
-from tests.memory.memory_log import Record
+from tests.fakes.batch import facts_of
+from tests.fakes.fake_log import Record
 from tests.model import protocol as model
 from tests.model.rules import Deciding, doubted, fenced, offered, projects, reconciles
 from tests.model.world import WAVES, Group, Groups, Head, Held, Place, Run, State, World

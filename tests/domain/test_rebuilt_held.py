@@ -12,7 +12,7 @@ import pytest
 
 from tests.builders.table_rows import all_held, held_rows, stage_held, write_landing
 from tests.domain.maintenance_rig import Rig
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest, plan_batch
 from wavestitch.batch.rewind import Rewind, apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
@@ -33,7 +33,7 @@ class Place:
     """A published waveform, four chunks held; the log begins at 8, and holds nothing from there on."""
 
     def __init__(self, tmp_path: Path, *, settled: bool = True, recorded: bool = True) -> None:
-        self.rig, self.log = Rig(tmp_path / "rig"), MemoryLog("t", 2)
+        self.rig, self.log = Rig(tmp_path / "rig"), FakeLog("t", 2)
         self.tables = self.rig.tables
         self.rig.publish("a")
         base = self.tables.head()

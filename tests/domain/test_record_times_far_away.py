@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builders.records import letter, metadata
-from tests.memory.batch import Bench, run_batch
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.stream import Stream
 
@@ -18,7 +18,7 @@ STREAM = Stream(name="ecg", topic="waves", group="g")
 @pytest.mark.parametrize("at", [T + CENTURY_MS, T + 4 * CENTURY_MS, 1, 1 << 62])
 @pytest.mark.parametrize("start_ms", [T, T + CENTURY_MS])
 def test_an_incomplete_waveform_is_not_left_open_until_a_time_that_never_comes(at: int, start_ms: int) -> None:
-    bench, now_ms = Bench(MemoryLog("waves", 1)), T
+    bench, now_ms = Bench(FakeLog("waves", 1)), T
     first, second = (letter("w", n, b"\1\0" * 4, meta=metadata(start_ms), count=2) for n in (0, 1))
     other = letter("other", 0, b"\1\0", meta=metadata(T), count=1)
 

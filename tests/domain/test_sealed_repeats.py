@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders.records import Letter, metadata
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, run_batch
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.chunk_header import chunk_crc, encode_headers
 from wavestitch.contracts.chunk_proof import Bound, ChunkProof
@@ -61,7 +61,7 @@ def stranger(true: list[Letter]) -> list[tuple[str, int, Letter]]:
 @pytest.mark.parametrize("which", range(len(stranger(sealed(digest=True)))))
 def test_what_a_stranger_sends_again_blocks_nothing(digest: bool, partition: int, which: int) -> None:
     true = sealed(digest=digest)
-    log = MemoryLog("waves", 2)
+    log = FakeLog("waves", 2)
     bench = Bench(log, proof=PROOF)
     for one in true[:1]:
         log.append(1, NOW, *one)
@@ -77,7 +77,7 @@ def test_what_a_stranger_sends_again_blocks_nothing(digest: bool, partition: int
 @pytest.mark.parametrize("at", [1, NOW + 10**12])
 def test_a_repeat_does_not_change_how_long_an_open_waveform_waits(at: int) -> None:
     true = sealed(digest=True)
-    log = MemoryLog("waves", 2)
+    log = FakeLog("waves", 2)
     bench = Bench(log, proof=PROOF)
     log.append(1, NOW, *true[0])
     log.append(0, at, *true[0])

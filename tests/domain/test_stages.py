@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.builders.records import letter, metadata
+from tests.fakes.account import Account, keep_account
+from tests.fakes.batch import Bench, Carrying, FakeEdges
+from tests.fakes.fake_log import FakeLog
 from tests.histories.random_histories import run_histories
-from tests.memory.account import Account, keep_account
-from tests.memory.batch import Bench, Carrying, MemoryEdges
-from tests.memory.memory_log import MemoryLog
 from wavestitch.batch import carry
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
@@ -45,7 +45,7 @@ class World:
     """A stream in memory, with an account of every effect."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.bench = Bench(MemoryLog("waves", 2))
+        self.bench = Bench(FakeLog("waves", 2))
         self.now_ms = T
         self.account = keep_account(patch)
 
@@ -53,8 +53,8 @@ class World:
     def where(self) -> dict[str, Any]:
         return {"log": self.bench.log, "tables": self.bench.tables}
 
-    def edges(self, **how: Any) -> MemoryEdges:
-        return MemoryEdges(self.bench, STREAM, self.now_ms, Carrying(**how))
+    def edges(self, **how: Any) -> FakeEdges:
+        return FakeEdges(self.bench, STREAM, self.now_ms, Carrying(**how))
 
     def send(self, name: str, *values: bytes, count: int = 2, first: int = 0) -> World:
         for seq, value in enumerate(values, first):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from tests.builders.records import letter, metadata
 from tests.deployment_rig import STREAM
 from tests.domain.observed_effects import Observer, look
-from tests.hostile.landed_deployment import MemoryDeployment, landed_edges, make_landed_deployment, run_landed_batch
+from tests.hostile.landed_deployment import FakeDeployment, landed_edges, make_landed_deployment, run_landed_batch
 from wavestitch import terminal
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection, select_held
@@ -29,25 +29,25 @@ LONG = """expectations:
 
 
 @pytest.fixture
-def deployment(tmp_path: Path) -> MemoryDeployment:
+def deployment(tmp_path: Path) -> FakeDeployment:
     made = make_landed_deployment(tmp_path, stream_yaml=LONG, partitions=1).deployment
-    assert isinstance(made, MemoryDeployment)
+    assert isinstance(made, FakeDeployment)
     return made
 
 
-def send(deployment: MemoryDeployment, name: str, *values: bytes, count: int) -> None:
+def send(deployment: FakeDeployment, name: str, *values: bytes, count: int) -> None:
     for seq, value in enumerate(values):
         one = letter(name, seq, value, meta=metadata(T, sample_count=None), count=count)
         deployment.memory.append(0, T, one.key, one.headers, one.value)
 
 
-def states(deployment: MemoryDeployment) -> set[str]:
+def states(deployment: FakeDeployment) -> set[str]:
     found = select_held(deployment.tables(STREAM), deployment.stream(STREAM), Selection())
     return {state.value for one in found for state in one.states}
 
 
 def test_every_stage_leaves_what_it_names_and_nothing_else(
-    deployment: MemoryDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: FakeDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     observer = Observer(lambda: look(deployment, STREAM, tmp_path, group=deployment.memory.group))
     observer.watch(monkeypatch)
@@ -70,7 +70,7 @@ def test_every_stage_leaves_what_it_names_and_nothing_else(
 
 
 def test_rewinds_and_decisions_leave_no_more_than_they_name(
-    deployment: MemoryDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: FakeDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(deployment, "w", b"\x01\x00", b"\x02\x00", count=2)
     send(deployment, "open", b"\x01\x00", count=2)
@@ -96,7 +96,7 @@ def test_rewinds_and_decisions_leave_no_more_than_they_name(
 
 
 def test_a_discard_is_undone_from_the_command_line(
-    deployment: MemoryDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: FakeDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(deployment, "open", b"\x01\x00", count=2)
     run_landed_batch(deployment)

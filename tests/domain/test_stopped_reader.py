@@ -8,8 +8,8 @@ import pytest
 
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, Carrying, run_batch
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, Carrying, run_batch
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.errors import Refused
@@ -34,7 +34,7 @@ def stream(size: int = LIMIT, records: int = 1_000_000) -> Stream:
 
 @pytest.fixture
 def bench() -> Bench:
-    made = Bench(MemoryLog("waves", 1))
+    made = Bench(FakeLog("waves", 1))
     for n in range(40):
         send_chunk(made.log, f"w{n}", 0, b"\1\0" * 100, at_ms=MS)
     return made

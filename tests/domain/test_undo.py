@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders.sending import send_chunk
 from tests.domain.test_held_decisions import ONE, OTHER, TWO, T, World
-from tests.memory.batch import Bench, Carrying, MemoryEdges
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, Carrying, FakeEdges
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.held_decision import HeldPreview, carry_out
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
@@ -22,9 +22,9 @@ def preview(world: World, plan_id: str | None = None, *, of: int | None = None) 
     return plan_undo(edges, committed_stages(edges, plan_id, of=of), who="ops", why="back", of=of)
 
 
-def edges_of(world: World) -> MemoryEdges:
+def edges_of(world: World) -> FakeEdges:
     world.now_ms += 1
-    return MemoryEdges(world.bench, world.stream, world.now_ms, Carrying())
+    return FakeEdges(world.bench, world.stream, world.now_ms, Carrying())
 
 
 def do(world: World, found: Rewind | HeldPreview) -> None:
@@ -144,7 +144,7 @@ class TestPositions:
             preview(world, plan_id)
 
     def test_what_retention_took_is_named_with_the_place_that_is_nearest(self, world: World) -> None:
-        world.bench = Bench(MemoryLog("waves", 2))
+        world.bench = Bench(FakeLog("waves", 2))
         for p in (0, 1):
             for i in range(3):
                 send_chunk(world.bench.log, f"x{p}{i}", 0, ONE, at_ms=T, start_ms=T, count=1, partition=p)

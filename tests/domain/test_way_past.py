@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError
 from consumers.failed_reading import explain_failure
 from consumers.range_scan import ScanFailed, Source
 from tests.builders.records import letter, metadata
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.request import parse_range, parse_until, rewind_target
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
@@ -22,7 +22,7 @@ READING = (PlanKind.INGEST, PlanKind.BACKFILL, PlanKind.MANUAL)
 CLOCK_MS = 1_700_000_000_000
 
 
-BREAKS: dict[str, tuple[Callable[[MemoryLog], object], ScanFailed]] = {
+BREAKS: dict[str, tuple[Callable[[FakeLog], object], ScanFailed]] = {
     "retention": (lambda log: log.retain_from(1, 5), ScanFailed(Why.LOG_ERROR, 2, None)),
     "cut end": (lambda log: log.truncate(1, 6), ScanFailed(Why.LOG_ERROR, 6, None)),
     "exchanged": (lambda log: None, ScanFailed(Why.LOG_ERROR, 2, KafkaError(KafkaError._LOG_TRUNCATION))),
@@ -37,7 +37,7 @@ REWIND = {
 
 
 def advice(cause: str, kind: PlanKind) -> str:
-    log = MemoryLog(partitions=2)
+    log = FakeLog(partitions=2)
     for n in range(10):
         log.append(1, CLOCK_MS, *letter("w", n, b"ab", meta=metadata(CLOCK_MS), count=10))
     source = Source("waves", "waves", log.topic("waves").topic_id, "waves-batches", 1, kind)

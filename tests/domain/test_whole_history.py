@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.builders.records import cut, metadata
 from tests.builders.streams import make_stream
-from tests.memory.batch import Bench, Carrying, MemoryEdges, carry_through, run_batch
-from tests.memory.faults import Fault, Killed, Steps
-from tests.memory.memory_log import MemoryLog
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Fault, Killed, Steps
 from wavestitch.batch.history import find_committed, history_of, repair_history, whole_history
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.run import RunOptions, Silent
@@ -20,7 +20,7 @@ ALL_TIME = PlanRequest(PlanKind.BACKFILL, scope=Scope(0, 1 << 62))
 
 
 def bench_with(*names: str) -> Bench:
-    bench = Bench(MemoryLog(partitions=1))
+    bench = Bench(FakeLog(partitions=1))
     send(bench, *names)
     return bench
 
@@ -31,8 +31,8 @@ def send(bench: Bench, *names: str) -> None:
             bench.log.append(0, CLOCK_MS, *one)
 
 
-def edges(bench: Bench) -> MemoryEdges:
-    return MemoryEdges(bench, STREAM, CLOCK_MS, Carrying())
+def edges(bench: Bench) -> FakeEdges:
+    return FakeEdges(bench, STREAM, CLOCK_MS, Carrying())
 
 
 def dies_right_after_its_commit(bench: Bench) -> str:

@@ -19,12 +19,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.builders.recordings import cut, recordings
 from tests.deployment_rig import STREAM, DeploymentRig, eventually, make_deployment_rig
+from tests.fakes.way_out import way_out
 from tests.faults.broker_faults_ledger import Ledger, Placed
 from tests.faults.broker_faults_oracle import judge
 from tests.faults.fault_class import Bench, Counts
 from tests.faults.in_process import run_here
 from tests.faults.narrow_fetches import narrow_fetches
-from tests.memory.way_out import way_out
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions

@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from tests.memory.memory_log import Record
+from tests.fakes.fake_log import Record
 from wavestitch.producers.chunking import ChunkRecord
 
 _SECONDS = 60.0

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.domain.oracle import truths
+from tests.fakes.fake_log import Record
 from tests.faults.fault_class import Counts
 from tests.guarantees import (
     Balanced,
@@ -26,7 +27,6 @@ from tests.guarantees import (
     Sight,
     furthest,
 )
-from tests.memory.memory_log import Record
 from wavestitch.tables.read_waveforms import read_waveforms
 
 _COLUMNS = ["waveform_id", "samples", "chunks", "topic_id", "plan_id"]

@@ -20,9 +20,9 @@ from consumers.unit_reader import read_here
 from spark_apps.outcome import disk_trouble
 from tests.builders.recordings import cut, recordings
 from tests.deployment_rig import STREAM, DeploymentRig, eventually
+from tests.fakes.fake_log import Record
 from tests.faults import in_process
 from tests.faults.broker_faults_ledger import Ledger
-from tests.memory.memory_log import Record
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import NothingToDo, PlanRequest

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.fakes.fake_log import Mood
+from tests.fakes.fake_tables import FakeFiles, FakeTables
 from tests.histories.running import Running
 from tests.histories.witness import Witness
-from tests.memory.memory_log import Mood
-from tests.memory.memory_tables import MemoryFiles, MemoryTables
 from wavestitch.contracts.position import GroupOffset
 
 ANOTHER_TABLE = "6d0f4f0e-0000-4000-8000-00000000beef"
@@ -161,8 +161,8 @@ class Accidents(Running):
         """With the host that it was on."""
         if not self._another_catalog():
             return False
-        self.bench.files = MemoryFiles()
-        self.bench.tables = MemoryTables(self.bench.files, uuid=f"6d0f4f0e-0000-4000-8000-{self.catalogs + 1:012d}")
+        self.bench.files = FakeFiles()
+        self.bench.tables = FakeTables(self.bench.files, uuid=f"6d0f4f0e-0000-4000-8000-{self.catalogs + 1:012d}")
         self.witness.catalog_lost(self.bench.tables)
         self.bench.gates.clear()
         return True

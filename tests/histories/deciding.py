@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from tests.builders.streams import make_stream
+from tests.fakes.batch import Carrying, FakeEdges, carry_through, run_batch
+from tests.fakes.faults import Steps
+from tests.fakes.way_out import Decide, Raise, Take, Way, way_out, ways_out
 from tests.histories.accidents import Accidents
 from tests.histories.history import JunkLimit, Rewound
-from tests.memory.batch import Carrying, MemoryEdges, carry_through, run_batch
-from tests.memory.faults import Steps
-from tests.memory.way_out import Decide, Raise, Take, Way, way_out, ways_out
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
@@ -81,7 +81,7 @@ class Deciding(Accidents):
         return [f"{c.partition}:{c.offset}" for c in chunks[:3]]
 
     def decided(self, action: HeldAction, wanted: Selection, pick: str) -> Any:
-        edges = MemoryEdges(self.bench, self.stream, self.clock_ms, self.carrying())
+        edges = FakeEdges(self.bench, self.stream, self.clock_ms, self.carrying())
         found = plan_held(edges, action, wanted, who="play", why="to see", pick=pick, everything=True)
         return carry_out(edges, found.plan)
 
@@ -99,7 +99,7 @@ class Deciding(Accidents):
     def carry(self, plan: Plan, how: Carrying) -> Any:
         """A plan once more, by whoever carries its kind."""
         if plan.choice is not None:
-            return carry_out(MemoryEdges(self.bench, plan.stream, plan.clock_ms, how), plan)
+            return carry_out(FakeEdges(self.bench, plan.stream, plan.clock_ms, how), plan)
         return carry_through(self.bench, plan, how)
 
     # what refusals name

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from tests.fakes.fake_log import Visibility
+from tests.fakes.faults import Steps
 from tests.histories.deciding import Deciding
 from tests.histories.history import History, Quiet
 from tests.histories.producing import START_MS
 from tests.histories.running import DEADLINE
-from tests.memory.faults import Steps
-from tests.memory.memory_log import Visibility
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import rewind_target

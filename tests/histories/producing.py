@@ -11,10 +11,10 @@ from typing import Any
 
 from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.domain.forging import forged
+from tests.fakes.batch import Bench
+from tests.fakes.fake_log import FakeLog, Visibility
 from tests.histories.history import GateSays, History
 from tests.histories.sealing import sealed
-from tests.memory.batch import Bench
-from tests.memory.memory_log import MemoryLog, Visibility
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 
 START_MS = 1_700_000_000_000
@@ -31,7 +31,7 @@ class Producing:
         self.transactional = self.random.random() < 0.7
         self.mac = self.random.random() < 0.2
         proof = ChunkProof("mac", SECRET, "waves") if self.mac else NO_PROOF
-        self.bench = Bench(MemoryLog(partitions=self.random.randint(1, 3)), proof=proof)
+        self.bench = Bench(FakeLog(partitions=self.random.randint(1, 3)), proof=proof)
         self.history = History()
         self.clock_ms = START_MS
         self.waves: list[list[Letter]] = []

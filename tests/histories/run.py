@@ -34,7 +34,7 @@ _CODE = (
     "wavestitch/contracts",
     "consumers",
     "tests/histories",
-    "tests/memory",
+    "tests/fakes",
     "tests/domain",
     "tests/builders",
 )

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.fakes.faults import Fault, Killed, Steps
 from tests.histories.history import Ended, Started
 from tests.histories.producing import Producing
-from tests.memory.faults import Fault, Killed, Steps
 from wavestitch.batch.plan import NothingToDo
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Unbalanced, WavestitchError
 

@@ -29,8 +29,8 @@ from consumers.slice_reader import read_slice as read_slice_really
 from tests.broker.reading_rig import Sender, delete_before, delete_topic
 from tests.builders.records import Letter, letter, metadata
 from tests.deployment_rig import eventually
-from tests.memory.memory_log import MemoryLog, Visibility
-from tests.memory.memory_reader import read_slice
+from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.fake_reader import read_slice
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -103,13 +103,13 @@ class Scene(ABC):
     def member(self) -> Any: ...
 
 
-class MemoryScene(Scene):
-    """On `MemoryLog`."""
+class FakeScene(Scene):
+    """On `FakeLog`."""
 
     def __init__(self, partitions: int) -> None:
         super().__init__()
         self.topic, self.group = "waves", "waves-batches"
-        self.memory = MemoryLog(self.topic, partitions)
+        self.memory = FakeLog(self.topic, partitions)
         self.log = self.memory
 
     def _put(self, one: Letter, partition: int, time_ms: int) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tests.fakes import batch as fake_batch
+from tests.fakes import fake_reader
+from tests.fakes.fake_tables import FakeTables
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs import Patch, shows
-from tests.memory import batch as memory_batch
-from tests.memory import memory_reader
-from tests.memory.memory_tables import MemoryTables
 from wavestitch.batch import (
     closed_gate,
     held_decision,
@@ -108,24 +108,24 @@ def a_rewind_of_one_partition_moves_them_all(patch: Patch) -> None:
 
 @shows(Kind.STALE_WRITER)
 def a_lost_commit_is_tried_again_because_a_property_says_so(patch: Patch) -> None:
-    real = MemoryTables.commit
+    real = FakeTables.commit
 
-    def wrong(self: MemoryTables, base: Any, new: Any, *rest: Any) -> Any:
+    def wrong(self: FakeTables, base: Any, new: Any, *rest: Any) -> Any:
         again = "commit.retry.num-retries" in self.properties and self.snapshots
         return real(self, self.snapshots[-1] if again else base, new, *rest)
 
-    patch.setattr(MemoryTables, "commit", wrong)
+    patch.setattr(FakeTables, "commit", wrong)
 
 
 @shows(Kind.LOST)
 def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> None:
     """What a library does that deletes what it wrote on every 409, the answer to a request that was sent twice too."""
 
-    def wrong(self: MemoryTables, made: Any) -> Any:
+    def wrong(self: FakeTables, made: Any) -> Any:
         self.rows = [(sequence, row) for sequence, row in self.rows if sequence != made.sequence]
         raise CommitConflict("the newest head is another one")
 
-    patch.setattr(MemoryTables, "_looked_up", wrong)
+    patch.setattr(FakeTables, "_looked_up", wrong)
 
 
 # what is held
@@ -222,7 +222,7 @@ def a_proof_is_asked_for_and_not_compared(patch: Patch) -> None:
 @shows(Kind.ALTERED)
 def nothing_seals_the_count(patch: Patch) -> None:
     """As in version 1 of the contract: a CRC that is right for another count is right."""
-    real = memory_batch.parse_chunk
+    real = fake_batch.parse_chunk
 
     def wrong(key: Any, headers: Any, value: Any, *proof: Any) -> Any:
         found = real(key, headers, value, *proof)
@@ -236,7 +236,7 @@ def nothing_seals_the_count(patch: Patch) -> None:
         right = next((one for one in tried if isinstance(one, Chunk)), None)
         return found if right is None else right._replace(count=int(said))
 
-    patch.setattr(memory_batch, "parse_chunk", wrong)
+    patch.setattr(fake_batch, "parse_chunk", wrong)
 
 
 @shows(Kind.LOST)
@@ -256,7 +256,7 @@ def the_record_time_of_any_repeat_counts(patch: Patch) -> None:
 
 @shows(Kind.UNEXPLAINED_GAP)
 def an_offset_that_is_gone_passes_for_a_marker(patch: Patch) -> None:
-    real = memory_reader.prove_holes
+    real = fake_reader.prove_holes
 
     def wrong(found: Any, **how: Any) -> Any:
         try:
@@ -264,12 +264,12 @@ def an_offset_that_is_gone_passes_for_a_marker(patch: Patch) -> None:
         except DataLost:
             return [Hole(start, end, Proof.CONTROL) for start, end in found]
 
-    patch.setattr(memory_reader, "prove_holes", wrong)
+    patch.setattr(fake_reader, "prove_holes", wrong)
 
 
 @shows(Kind.LOST)
 def a_log_that_was_cut_off_and_written_anew_passes_for_the_one_that_was_read(patch: Patch) -> None:
-    patch.setattr(memory_batch, "_start_epoch", lambda *_: None)
+    patch.setattr(fake_batch, "_start_epoch", lambda *_: None)
 
 
 @shows(Kind.LOST)

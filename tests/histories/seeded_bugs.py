@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from consumers import range_scan
+from tests.fakes.batch import FakeEdges
+from tests.fakes.fake_tables import FakeTables
+from tests.fakes.faults import under_way
 from tests.histories.anomaly import Kind
-from tests.memory.batch import MemoryEdges
-from tests.memory.faults import under_way
-from tests.memory.memory_tables import MemoryTables
 from wavestitch.batch import (
     commit_offsets,
     plan,
@@ -190,7 +190,7 @@ def what_the_gate_refuses_is_published(patch: Patch) -> None:
 @shows(Kind.ORDER)
 def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
     """The row names the chunks in their order all the same: otherwise the check before the commit would find it out."""
-    real = MemoryEdges.stitch
+    real = FakeEdges.stitch
 
     def wrong(self: Any, plan_: Any, landed: Any, whole: Any, *, say: Any) -> Any:
         # The digest would find it out, so that nothing is published at all.
@@ -204,7 +204,7 @@ def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
             self.bench.reports[name] = replace(made, rows=mended)
         return name
 
-    patch.setattr(MemoryEdges, "stitch", wrong)
+    patch.setattr(FakeEdges, "stitch", wrong)
 
 
 # unexplained gap
@@ -349,12 +349,12 @@ def the_fence_lets_everybody_through(patch: Patch) -> None:
 @shows(Kind.STALE_WRITER)
 def a_commit_that_lost_is_put_on_top_of_what_won(patch: Patch) -> None:
     """What a library does whose retries a table's property allows."""
-    real = MemoryTables.commit
+    real = FakeTables.commit
 
-    def wrong(self: MemoryTables, base: Any, new: Any, *rest: Any) -> Any:
+    def wrong(self: FakeTables, base: Any, new: Any, *rest: Any) -> Any:
         return real(self, self.snapshots[-1] if self.snapshots else None, new, *rest)
 
-    patch.setattr(MemoryTables, "commit", wrong)
+    patch.setattr(FakeTables, "commit", wrong)
 
 
 @shows(Kind.STALE_WRITER)

@@ -15,17 +15,17 @@ import pytest
 
 from tests.conftest import TopicFactory
 from tests.deployment_rig import eventually
+from tests.fakes.fake_log import FakeLog, Visibility, _Partition
 from tests.histories.scenes import (
     SCENARIOS,
     START_MS,
     BrokerScene,
-    MemoryScene,
+    FakeScene,
     Scene,
     Step,
     everything,
     scenario,
 )
-from tests.memory.memory_log import MemoryLog, Visibility, _Partition
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.position import GroupOffset, Position, Tag
 from wavestitch.contracts.quantities import EpochMs, Generation
@@ -215,7 +215,7 @@ def a_live_member(scene: Scene) -> Iterator[Step]:
 
 
 def _keeping_the_group(real: Any) -> Any:
-    def recreate(self: MemoryLog, partitions: int) -> None:
+    def recreate(self: FakeLog, partitions: int) -> None:
         kept = getattr(self, "group", {})
         real(self, partitions)
         self.group = kept
@@ -223,12 +223,12 @@ def _keeping_the_group(real: Any) -> Any:
     return recreate
 
 
-def _without_markers(self: MemoryLog, outcome: Visibility, _time_ms: int) -> None:
+def _without_markers(self: FakeLog, outcome: Visibility, _time_ms: int) -> None:
     for at in self.partitions.values():
         at.seen = [outcome if v is Visibility.OPEN else v for v in at.seen]
 
 
-def _keeping_the_tag(self: MemoryLog, partition: int, offset: int) -> None:
+def _keeping_the_tag(self: FakeLog, partition: int, offset: int) -> None:
     self.group[partition] = GroupOffset(offset, TAG)
 
 
@@ -244,7 +244,7 @@ def look(call: Callable[[], Any]) -> Any:
 
 
 def observe_memory(play: Any, partitions: int) -> list[tuple[str, Any]]:
-    return [(what, look(call)) for what, call in play(MemoryScene(partitions))]
+    return [(what, look(call)) for what, call in play(FakeScene(partitions))]
 
 
 def observe_broker(play: Any, scene: BrokerScene, expected: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -264,14 +264,14 @@ def observe_broker(play: Any, scene: BrokerScene, expected: list[tuple[str, Any]
 
 
 LIES: dict[str, tuple[Any, str, Any]] = {
-    "offsets of a group outlive its topic": (MemoryLog, "recreate", _keeping_the_group(MemoryLog.recreate)),
-    "a topic made anew is the same one": (MemoryLog, "topic_id", property(lambda _: "topic-1")),
+    "offsets of a group outlive its topic": (FakeLog, "recreate", _keeping_the_group(FakeLog.recreate)),
+    "a topic made anew is the same one": (FakeLog, "topic_id", property(lambda _: "topic-1")),
     "an open transaction is not waited for": (_Partition, "stable_end", property(lambda at: at.end)),
-    "retention deletes nothing": (MemoryLog, "retain_from", lambda *_, **__: None),
-    "markers take no offset": (MemoryLog, "end_transactions", _without_markers),
-    "a reset keeps our tag": (MemoryLog, "reset_group", _keeping_the_tag),
-    "members keep nobody out": (MemoryLog, "live_members", property(lambda _: [], lambda *_: None)),
-    "a time is never found": (MemoryLog, "_offset_at", staticmethod(lambda at, _: at.stable_end)),
+    "retention deletes nothing": (FakeLog, "retain_from", lambda *_, **__: None),
+    "markers take no offset": (FakeLog, "end_transactions", _without_markers),
+    "a reset keeps our tag": (FakeLog, "reset_group", _keeping_the_tag),
+    "members keep nobody out": (FakeLog, "live_members", property(lambda _: [], lambda *_: None)),
+    "a time is never found": (FakeLog, "_offset_at", staticmethod(lambda at, _: at.stable_end)),
 }
 
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.fakes.batch import Bench
+from tests.fakes.fake_log import Record
+from tests.fakes.fake_tables import FakeTables, PublishedRow, StoredHeld
+from tests.fakes.faults import under_way
 from tests.histories.history import (
     Abandoned,
     CatalogSetBack,
@@ -34,10 +38,6 @@ from tests.histories.history import (
     Truncated,
 )
 from tests.histories.sealing import is_proven
-from tests.memory.batch import Bench
-from tests.memory.faults import under_way
-from tests.memory.memory_log import Record
-from tests.memory.memory_tables import MemoryTables, PublishedRow, StoredHeld
 
 
 class Witness:
@@ -163,7 +163,7 @@ class Witness:
         """What readers find; between head and table nothing may be lost."""
         self.history.append(ReadBack(tuple((row.waveform_id, row.samples) for _, row in self._tables.rows)))
 
-    def catalog_lost(self, tables: MemoryTables) -> None:
+    def catalog_lost(self, tables: FakeTables) -> None:
         """Another one is in its place; of the one before nobody hears any more."""
         self._tables = tables
         tables.tell = self._hear  # type: ignore[method-assign]

@@ -14,7 +14,7 @@ from typing import Any
 from spark_apps.outcome import read_outcomes, run_task
 from tests.builders.landing import land_records
 from tests.deployment_rig import STREAM, DeploymentRig
-from tests.memory.memory_log import MemoryLog, Record
+from tests.fakes.fake_log import FakeLog, Record
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.edges import Progress
@@ -30,10 +30,10 @@ from wavestitch.write_once import write_first
 
 
 @dataclass(frozen=True)
-class MemoryDeployment(Deployment):
+class FakeDeployment(Deployment):
     """A deployment that reads its log from memory."""
 
-    memory: MemoryLog = field(default_factory=MemoryLog)
+    memory: FakeLog = field(default_factory=FakeLog)
 
     @property
     def log(self) -> Any:  # type: ignore[override]
@@ -42,7 +42,7 @@ class MemoryDeployment(Deployment):
 
 def make_landed_deployment(folder: Path, *, stream_yaml: str, partitions: int) -> DeploymentRig:
     """`stream_yaml`: the stream's definition but for topic and group."""
-    log = MemoryLog(partitions=partitions)
+    log = FakeLog(partitions=partitions)
     (folder / "streams").mkdir(parents=True)
     # Neither a broker nor Spark is named: nothing here may ask for one.
     (folder / "wavestitch.toml").write_text(
@@ -52,7 +52,7 @@ def make_landed_deployment(folder: Path, *, stream_yaml: str, partitions: int) -
         f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
     )
     settings = load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")})
-    whole = DeploymentRig(MemoryDeployment(settings, log), log.name, f"{log.name}-batches", folder)
+    whole = DeploymentRig(FakeDeployment(settings, log), log.name, f"{log.name}-batches", folder)
     declare(whole, stream_yaml)
     return whole
 
@@ -63,13 +63,13 @@ def declare(whole: DeploymentRig, stream_yaml: str) -> None:
     path.write_text(f"topic: {whole.topic}\ngroup: {whole.group}\n{stream_yaml}", encoding="utf-8")
 
 
-def run_landed_batch(deployment: MemoryDeployment) -> dict[str, Any]:
+def run_landed_batch(deployment: FakeDeployment) -> dict[str, Any]:
     """One batch; returns what was published."""
     published: dict[str, Any] = done_to_json(run_batch(landed_edges(deployment), RunOptions(), watcher=Silent()))
     return dict(published["published"])
 
 
-def landed_edges(deployment: MemoryDeployment) -> DeploymentEdges:
+def landed_edges(deployment: FakeDeployment) -> DeploymentEdges:
     """The product's own edges, but for the reader and Spark."""
 
     def read(
@@ -86,7 +86,7 @@ def landed_edges(deployment: MemoryDeployment) -> DeploymentEdges:
     return DeploymentEdges(deployment, STREAM, read=read, submit=stitch_here)
 
 
-def _land_unit(log: MemoryLog, plan: Plan, unit: int, folder: Path) -> Receipt:
+def _land_unit(log: FakeLog, plan: Plan, unit: int, folder: Path) -> Receipt:
     records = [r for r in log.committed() if r.topic_id == plan.topic_id]
     slices = [_land_slice(records, wanted, folder) for wanted in plan.units[unit]]
     return Receipt(plan.plan_id, unit, slices, 0.0)

@@ -9,7 +9,7 @@ from consumers.landed_file import open_landing
 from tests.deployment_rig import STREAM, plan_on
 from tests.hostile.file_kinds import Bed
 from tests.hostile.kind import chunked
-from tests.hostile.landed_deployment import MemoryDeployment, landed_edges, make_landed_deployment
+from tests.hostile.landed_deployment import FakeDeployment, landed_edges, make_landed_deployment
 from wavestitch.batch.reassemble import Landed, load_landed
 from wavestitch.batch.steps import step_read
 from wavestitch.batch.work_folder import WorkFolder
@@ -24,7 +24,7 @@ STREAM_YAML = "reading: {min_slice: 4, workers: 2}\nlimits: {max_clock_skew: 190
 def land_two_plans(folder: Path) -> Path:
     """Two plans, both landed, the second of some records more; returns the deployment's landing folder."""
     whole = make_landed_deployment(folder, stream_yaml=STREAM_YAML, partitions=2)
-    assert isinstance(whole.deployment, MemoryDeployment)
+    assert isinstance(whole.deployment, FakeDeployment)
     for waveform_id, count in (("damaged", 40), ("another", 8)):
         for n, record in enumerate(chunked(waveform_id, count)):
             whole.deployment.memory.append(n % 2, 1_767_225_600_000 + n, record.key, record.headers, record.value)

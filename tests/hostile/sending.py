@@ -10,7 +10,7 @@ from typing import Any
 from tests.deployment_rig import DeploymentRig
 from tests.hostile.corpus import STREAM_YAML, record_kinds
 from tests.hostile.kind import Record
-from tests.hostile.landed_deployment import MemoryDeployment, make_landed_deployment, run_landed_batch
+from tests.hostile.landed_deployment import FakeDeployment, make_landed_deployment, run_landed_batch
 from tests.hostile.outcome import HeldRecord, Sent, held_records, interleave, samples_of
 
 PARTITIONS = 3
@@ -28,15 +28,15 @@ class Carried:
     held: dict[tuple[int, int], HeldRecord]
 
     @property
-    def deployment(self) -> MemoryDeployment:
-        assert isinstance(self.whole.deployment, MemoryDeployment)
+    def deployment(self) -> FakeDeployment:
+        assert isinstance(self.whole.deployment, FakeDeployment)
         return self.whole.deployment
 
 
 def carry_corpus(folder: Path) -> Carried:
     """Send every kind between probes, run one batch, look."""
     whole = make_landed_deployment(folder, stream_yaml=STREAM_YAML, partitions=PARTITIONS)
-    assert isinstance(whole.deployment, MemoryDeployment)
+    assert isinstance(whole.deployment, FakeDeployment)
     now_ms = time.time_ns() // 1_000_000
     sent = {}
     for one in interleave(record_kinds(), partitions=PARTITIONS):

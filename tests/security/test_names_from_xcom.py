@@ -13,7 +13,7 @@ import pytest
 
 from tests.deployment_rig import STREAM, plan_on
 from tests.hostile.kind import chunked
-from tests.hostile.landed_deployment import MemoryDeployment, landed_edges, make_landed_deployment
+from tests.hostile.landed_deployment import FakeDeployment, landed_edges, make_landed_deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.results import Read, Reassembled, Validated
 from wavestitch.batch.steps import step_publish, step_read, step_reassemble, step_validate
@@ -42,7 +42,7 @@ class Under:
         whole = make_landed_deployment(
             folder, stream_yaml="reading: {min_slice: 4, workers: 1}\nlimits: {max_clock_skew: 19000 d}\n", partitions=1
         )
-        assert isinstance(whole.deployment, MemoryDeployment)
+        assert isinstance(whole.deployment, FakeDeployment)
         for n, record in enumerate(chunked("w", 8)):
             whole.deployment.memory.append(0, 1_767_225_600_000 + n, record.key, record.headers, record.value)
         self.edges: DeploymentEdges = landed_edges(whole.deployment)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
-from tests.memory.memory_log import MemoryLog, stored_size
-from tests.memory.memory_tables import MemoryFiles, MemoryTables
+from tests.fakes.fake_log import FakeLog, stored_size
+from tests.fakes.fake_tables import FakeFiles, FakeTables
 from wavestitch.batch.plan import PlanRequest, plan_batch
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_size import (
@@ -101,7 +101,7 @@ def test_what_is_no_stop_is_said_so(text: str) -> None:
         READER_STOP.read(text)
 
 
-def planned(log: MemoryLog, tables: MemoryTables, *, stops: list[ReaderStop] | None = None) -> Plan:
+def planned(log: FakeLog, tables: FakeTables, *, stops: list[ReaderStop] | None = None) -> Plan:
     found = plan_batch(
         STREAM,
         PlanRequest(),
@@ -115,8 +115,8 @@ def planned(log: MemoryLog, tables: MemoryTables, *, stops: list[ReaderStop] | N
     return found
 
 
-def filled(count: int, size: int) -> MemoryLog:
-    log = MemoryLog("waves", 1)
+def filled(count: int, size: int) -> FakeLog:
+    log = FakeLog("waves", 1)
     for n in range(count):
         send_chunk(log, f"w{n}", 0, b"\1\0" * (size // 2), at_ms=START_MS)
     return log
@@ -124,19 +124,19 @@ def filled(count: int, size: int) -> MemoryLog:
 
 def test_the_first_estimate_comes_from_the_log_not_from_its_largest_message() -> None:
     log = filled(600, 1000)
-    plan = planned(log, MemoryTables(MemoryFiles()))
+    plan = planned(log, FakeTables(FakeFiles()))
     assert plan.mean_record_bytes == stored_size(log.partitions[0].records[0])
     assert plan.records == 600, "a broker's largest message is 1 MiB, so one record was planned"
 
 
 def test_what_a_stopped_reader_saw_teaches_the_next_plan_from_the_same_place_only() -> None:
-    log, tables = filled(600, 1000), MemoryTables(MemoryFiles())
+    log, tables = filled(600, 1000), FakeTables(FakeFiles())
     assert planned(log, tables, stops=[stop(records=10, planned=600)]).records == 8
     assert planned(log, tables, stops=[stop(records=10, planned=600, at=5)]).records == 600
 
 
 def test_a_plan_whose_reader_never_gets_through_is_halved_until_it_does() -> None:
-    log, tables = filled(600, 1000), MemoryTables(MemoryFiles())
+    log, tables = filled(600, 1000), FakeTables(FakeFiles())
     stops: list[ReaderStop] = []
     sizes: list[int] = []
     while not sizes or sizes[-1] > 1:

@@ -1,6 +1,6 @@
 """Iceberg in memory, as far as batches can tell: snapshots made by compare-and-set, held rows, published rows, history.
 
-`MemoryFiles` is the disk beside it: what was staged or landed outlives any run that wrote it.
+`FakeFiles` is the disk beside it: what was staged or landed outlives any run that wrote it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tests.memory.faults import Edge, Fault
+from tests.fakes.faults import Edge, Fault
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedChunk, PublishedWaveform
@@ -55,7 +55,7 @@ class Staged(NamedTuple):
     parent: int | None
 
 
-class MemoryFiles:
+class FakeFiles:
     """Write-once files by name: landings (payload by row) and staged rows."""
 
     def __init__(self) -> None:
@@ -64,13 +64,13 @@ class MemoryFiles:
         self.kept: dict[str, BatchRow] = {}
 
 
-class MemoryTables(Edge):
+class FakeTables(Edge):
     """The tables of one stream. Implements `wavestitch.contracts.ports.Tables`.
 
     `snapshots`: all heads that were ever committed, oldest first; `expired`: how many of them maintenance has dropped.
     """
 
-    def __init__(self, files: MemoryFiles, *, uuid: str = "6d0f4f0e-0000-4000-8000-000000000001") -> None:
+    def __init__(self, files: FakeFiles, *, uuid: str = "6d0f4f0e-0000-4000-8000-000000000001") -> None:
         """`uuid`: the table's own. It is there from the first commit on; a catalog that was lost gets another one."""
         self.files = files
         self.uuid = uuid

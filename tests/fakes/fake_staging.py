@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tests.memory.faults import Edge
-from tests.memory.memory_tables import MemoryFiles, PublishedRow
+from tests.fakes.fake_tables import FakeFiles, PublishedRow
+from tests.fakes.faults import Edge
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.offset_range import OffsetRange
@@ -13,12 +13,12 @@ from wavestitch.contracts.ports import StagedFile
 from wavestitch.contracts.row_check import StagedRow
 
 
-class MemoryStaging(Edge):
+class FakeStaging(Edge):
     """Implements `wavestitch.batch.publish.Staging`. `stitched`: the row of every waveform that was stitched.
     `landed`: the landing files by number."""
 
     def __init__(
-        self, plan_id: str, files: MemoryFiles, stitched: Mapping[str, PublishedRow], landed: Sequence[str]
+        self, plan_id: str, files: FakeFiles, stitched: Mapping[str, PublishedRow], landed: Sequence[str]
     ) -> None:
         self._plan_id = plan_id
         self._files = files

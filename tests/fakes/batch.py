@@ -16,11 +16,11 @@ from typing import Any
 import xxhash
 
 from consumers.unit_reader import _newest_epoch, _start_epoch
-from tests.memory.faults import Edge
-from tests.memory.memory_log import MemoryLog, Record
-from tests.memory.memory_reader import read_slice, source_of
-from tests.memory.memory_staging import MemoryStaging, landing_name
-from tests.memory.memory_tables import MemoryFiles, MemoryTables, PublishedRow
+from tests.fakes.fake_log import FakeLog, Record
+from tests.fakes.fake_reader import read_slice, source_of
+from tests.fakes.fake_staging import FakeStaging, landing_name
+from tests.fakes.fake_tables import FakeFiles, FakeTables, PublishedRow
+from tests.fakes.faults import Edge
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.reassemble import Landed, gather_landed
@@ -50,12 +50,12 @@ from wavestitch.contracts.verdict import Verdict
 class Bench(Edge):
     """The memory edges of one stream, and all that its batches ever left."""
 
-    log: MemoryLog
-    files: MemoryFiles = field(default_factory=MemoryFiles)
+    log: FakeLog
+    files: FakeFiles = field(default_factory=FakeFiles)
     plans: dict[str, Plan] = field(default_factory=dict)
     landed_records: dict[str, tuple[Record, ...]] = field(default_factory=dict)
     receipts: dict[str, Receipt] = field(default_factory=dict)
-    reports: dict[str, MemoryStitching] = field(default_factory=dict)
+    reports: dict[str, FakeStitching] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     gates: dict[str, Plan] = field(default_factory=dict)
     """Plans whose gate closed."""
@@ -63,10 +63,10 @@ class Bench(Edge):
     stops: list[ReaderStop] = field(default_factory=list)
     proof: ChunkProof = NO_PROOF
     """What its stream demands of the chunks, the key looked up."""
-    tables: MemoryTables = field(init=False)
+    tables: FakeTables = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tables = MemoryTables(self.files)
+        self.tables = FakeTables(self.files)
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,20 @@ class Carrying:
 
 
 @dataclass(frozen=True)
-class MemoryStitching:
+class FakeStitching:
     """Implements `wavestitch.batch.edges.Stitching`. `rows`: of every waveform that was stitched."""
 
     plan_id: str
-    files: MemoryFiles
+    files: FakeFiles
     outcomes: Mapping[str, Stitched]
     rows: Mapping[str, PublishedRow]
 
-    def staging(self, landed: Landed) -> MemoryStaging:
-        return MemoryStaging(self.plan_id, self.files, self.rows, landed.files)
+    def staging(self, landed: Landed) -> FakeStaging:
+        return FakeStaging(self.plan_id, self.files, self.rows, landed.files)
 
 
 @dataclass(frozen=True)
-class MemoryEdges:
+class FakeEdges:
     """Implements `wavestitch.batch.edges.Edges`. `now_ms`: the clock, which stands."""
 
     bench: Bench
@@ -107,11 +107,11 @@ class MemoryEdges:
         return self.stream.name
 
     @property
-    def log(self) -> MemoryLog:
+    def log(self) -> FakeLog:
         return self.bench.log
 
     @property
-    def tables(self) -> MemoryTables:
+    def tables(self) -> FakeTables:
         return self.bench.tables
 
     @property
@@ -150,8 +150,8 @@ class MemoryEdges:
     def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:
         return gather_landed(plan, [self.bench.receipts[name] for name in receipts], self._facts)
 
-    def stitching(self, plan: Plan, report: str | None) -> MemoryStitching:
-        return MemoryStitching(plan.plan_id, self.bench.files, {}, {}) if report is None else self.bench.reports[report]
+    def stitching(self, plan: Plan, report: str | None) -> FakeStitching:
+        return FakeStitching(plan.plan_id, self.bench.files, {}, {}) if report is None else self.bench.reports[report]
 
     def keep_verdict(self, plan: Plan, verdict: Verdict) -> str:
         return kept_once(self.bench.verdicts, f"verdict-{plan.plan_id}", verdict)
@@ -199,7 +199,7 @@ class MemoryEdges:
             rows[one.waveform_id] = PublishedRow(one.waveform_id, samples, topics, kept)
         if not outcomes:
             return None
-        made = MemoryStitching(plan.plan_id, self.bench.files, outcomes, rows)
+        made = FakeStitching(plan.plan_id, self.bench.files, outcomes, rows)
         return kept_once(self.bench.reports, f"report-{plan.plan_id}", made)
 
     def judge(self, plan: Plan, stitching: Stitching) -> Verdict:
@@ -248,12 +248,12 @@ def run_batch(
 ) -> BatchDone | NothingToDo:
     """Plan, then carry through."""
     how = how or Carrying()
-    return run_edges(MemoryEdges(bench, stream, clock_ms, how), RunOptions(request, **_gate(how)), watcher=Silent())
+    return run_edges(FakeEdges(bench, stream, clock_ms, how), RunOptions(request, **_gate(how)), watcher=Silent())
 
 
 def carry_through(bench: Bench, plan: Plan, how: Carrying) -> BatchDone | NothingToDo:
     """All steps after the plan. The same plan may be carried through again, by a second run at the same time, too."""
-    edges = MemoryEdges(bench, plan.stream, plan.clock_ms, how)
+    edges = FakeEdges(bench, plan.stream, plan.clock_ms, how)
     return run_edges(edges, RunOptions(plan_id=plan.plan_id, **_gate(how)), watcher=Silent())
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.memory.batch import MemoryEdges
-from tests.memory.faults import Edge, Fault
-from tests.memory.memory_staging import MemoryStaging
+from tests.fakes.batch import FakeEdges
+from tests.fakes.fake_staging import FakeStaging
+from tests.fakes.faults import Edge, Fault
 from wavestitch.batch import carry, walk
 from wavestitch.contracts.stages import Effect, Stage
 
@@ -127,7 +127,7 @@ def keep_account(patch: pytest.MonkeyPatch) -> Account:
 
     patch.setattr(Edge, "act", watched)
     for name, effects in UNNAMED.items():
-        patch.setattr(MemoryEdges, name, _noted(getattr(MemoryEdges, name), account, effects))
+        patch.setattr(FakeEdges, name, _noted(getattr(FakeEdges, name), account, effects))
     tables: list[dict[Any, Any]] = [carry.ACTS, walk.ACTS]
     for acts in tables:
         for stage, carried_out in list(acts.items()):
@@ -152,4 +152,4 @@ def _accounted(act: Callable[..., Any], account: Account, stage: type[Stage]) ->
     return accounted
 
 
-assert issubclass(MemoryStaging, Edge), "an edge whose calls are not seen has effects that nobody keeps account of"
+assert issubclass(FakeStaging, Edge), "an edge whose calls are not seen has effects that nobody keeps account of"

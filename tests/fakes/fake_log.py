@@ -3,7 +3,7 @@
 Within one topic id an offset comes again only where an unclean election cut the log off (`truncate`), in the leader
 epoch after that. A transaction's marker takes an offset and holds no record, and what was aborted is there for nobody
 who reads committed. Other people's tools (resets, expiry, recreation) are methods, too.
-`tests/histories/test_fake_is_honest.py` compares its answers with a real broker's; `memory_reader` is its consumer.
+`tests/histories/test_fake_is_honest.py` compares its answers with a real broker's; `fake_reader` is its consumer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tests.memory.faults import Edge
+from tests.fakes.faults import Edge
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
@@ -99,7 +99,7 @@ def stored_size(record: Record) -> int:
     return len(record.key or b"") + headers + len(record.value or b"")
 
 
-class MemoryLog(Edge):
+class FakeLog(Edge):
     """One topic and one consumer group. Implements `wavestitch.contracts.ports.Log`."""
 
     def __init__(self, name: str = "waves", partitions: int = 1) -> None:

@@ -1,6 +1,6 @@
 """Where a memory edge is about to act: the place at which a test may stop, kill or fail the caller.
 
-Every call of `MemoryLog`, `MemoryTables` and `MemoryStaging` passes through `Edge.act` before its effect and again
+Every call of `FakeLog`, `FakeTables` and `FakeStaging` passes through `Edge.act` before its effect and again
 after it. Outside a `Steps` run (a test that just calls) both pass freely.
 """
 

@@ -1,6 +1,6 @@
-"""The product's own reading loop (`scan_range`, its stop rule, its holes, its explanations) over a `MemoryLog`.
+"""The product's own reading loop (`scan_range`, its stop rule, its holes, its explanations) over a `FakeLog`.
 
-A consumer whose settings name a memory log gets a `MemoryConsumer`; every other one is the real client. Plays what a
+A consumer whose settings name a memory log gets a `FakeConsumer`; every other one is the real client. Plays what a
 reader meets: few records a poll, polls that bring nothing, an end of partition that is stale, records jumped over.
 """
 
@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError
 from consumers import range_scan, slice_reader
 from consumers.failed_reading import check_topic, explain_failure
 from consumers.range_scan import ScanFailed, Source, scan_range
-from tests.memory.memory_log import MemoryLog, Mood, Record
+from tests.fakes.fake_log import FakeLog, Mood, Record
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange
@@ -29,7 +29,7 @@ from wavestitch.kafka.client_settings import Isolation, KafkaSettings
 _MOST = 5
 _MARKER_BYTES = 78
 """What a marker takes in a real log."""
-_LOGS: WeakValueDictionary[str, MemoryLog] = WeakValueDictionary()
+_LOGS: WeakValueDictionary[str, FakeLog] = WeakValueDictionary()
 _connect_really = range_scan.open_consumer
 
 
@@ -39,7 +39,7 @@ def source_of(plan: Plan) -> Source:
 
 
 def read_slice(
-    log: MemoryLog,
+    log: FakeLog,
     source: Source,
     slice_: OffsetRange,
     *,
@@ -66,7 +66,7 @@ def read_slice(
     return found, proven
 
 
-def _fetch_raw(log: MemoryLog, partition: int, offset: int, most_bytes: int) -> RawFetch:
+def _fetch_raw(log: FakeLog, partition: int, offset: int, most_bytes: int) -> RawFetch:
     with log.act("log.raw", error=Transient):
         try:
             return log.fetch_raw(partition, offset, most=max(1, most_bytes // _MARKER_BYTES))
@@ -102,10 +102,10 @@ class _Message:
         return self.record.value if self.record is not None else None
 
 
-class MemoryConsumer:
+class FakeConsumer:
     """The client's consumer, as far as `scan_range` uses it."""
 
-    def __init__(self, log: MemoryLog, *, committed: bool) -> None:
+    def __init__(self, log: FakeLog, *, committed: bool) -> None:
         self._log = log
         self._committed = committed
         self._at: Any = None
@@ -152,7 +152,7 @@ def _connect(settings: KafkaSettings, *, isolation: Isolation, **more: Any) -> A
     log = _LOGS.get(settings.bootstrap)
     if log is None:
         return _connect_really(settings, isolation=isolation, **more)
-    return MemoryConsumer(log, committed=isolation == "read_committed")
+    return FakeConsumer(log, committed=isolation == "read_committed")
 
 
 def _scan(slice_: OffsetRange, *, settings: KafkaSettings, **more: Any) -> list[Interval]:

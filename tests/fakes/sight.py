@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.fakes.batch import Bench
 from tests.guarantees import HeldRow, Row, Sight
-from tests.memory.batch import Bench
 
 
 def look_around(bench: Bench, *, allowed_lateness_ms: int, junk_bytes: int | None = None) -> Sight:
