@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.batch_row import describe_head
-from wavestitch.contracts.errors import Fenced, Refused
+from wavestitch.contracts.errors import DataLost, Fenced, Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import GroupOffset, HeadKind
 from wavestitch.tables.catalog import CatalogSettings
@@ -123,6 +124,26 @@ def test_what_retention_took_is_named_too_where_nobody_knows_whether_it_was_read
     assert look(bench).skipped == (OffsetRange(0, 0, 2),)
     bench.log.expire_group(0)
     assert look(bench).skipped == (OffsetRange(0, 0, 2),)
+
+
+def test_what_is_read_again_is_not_named_as_skipped_any_more(bench: Bench) -> None:
+    bench.tables.left = replace(bench.tables.snapshots[-1], skipped=(OffsetRange(0, 1, 3),))
+    assert apply(bench).skipped == (OffsetRange(0, 1, 3),)
+    bench.tables.expire_head(left=bench.tables.snapshots[-1])
+    bench.log.expire_group(0)  # so that everything is read again
+    head = apply(bench)
+    assert (head.positions[0].next_offset, head.skipped) == (0, ())
+
+
+def test_a_log_that_was_cut_off_meanwhile_is_found_out_by_the_epoch_of_a_head_that_is_left(bench: Bench) -> None:
+    bench.tables.left = bench.tables.snapshots[-1]
+    bench.log.truncate(0, 1)
+    for name in "defg":
+        send(bench, name, 0)
+        send(bench, name, 1)
+    apply(bench)
+    with pytest.raises(DataLost, match="was cut off before"):
+        ingest(bench)
 
 
 def test_a_rewind_that_the_group_does_not_show_is_not_undone() -> None:

@@ -72,10 +72,48 @@ def test_no_loss_wants_the_payload_too(sound: Sight) -> None:
     fails(NoLoss(), replace(sound, held=[replace(r, payload=b"else") for r in sound.held]), "without its bytes")
 
 
+def skipped_to_the_end(sound: Sight) -> Sight:
+    """After the first head nobody has read anything: a rewind went over it all, and names it."""
+    first, last = sound.heads[0], sound.heads[-1]
+    end = last.positions[0].next_offset
+    over = replace(last, kind=HeadKind.REWIND, plan_id="", skipped=(OffsetRange(0, 0, end),))
+    return replace(sound, held=[], published=[], heads=[first, over])
+
+
 def test_no_loss_exempts_what_was_skipped_by_name(sound: Sight) -> None:
-    end = sound.heads[-1].positions[0].next_offset
-    skipped = replace(sound.heads[-1], skipped=(OffsetRange(0, 0, end),))
-    NoLoss().check(replace(sound, held=[], published=[], heads=[*sound.heads[:-1], skipped]))
+    NoLoss().check(skipped_to_the_end(sound))
+
+
+def test_no_loss_exempts_no_longer_what_somebody_went_back_for(sound: Sight) -> None:
+    """Whatever the head goes on naming, and whoever has named it before."""
+    skipped = skipped_to_the_end(sound)
+    back = replace(sound.heads[0], kind=HeadKind.REWIND, skipped=())
+    NoLoss().check(replace(skipped, heads=[*skipped.heads, back]))
+    again = replace(sound.heads[-1], kind=HeadKind.INGEST)
+    fails(NoLoss(), replace(skipped, heads=[*skipped.heads, back, again]), "neither published nor held")
+    still = replace(back, skipped=skipped.heads[-1].skipped)
+    fails(NoLoss(), replace(skipped, heads=[*skipped.heads, still]), "names .* as skipped, and has not gone past that")
+
+
+def test_no_loss_exempts_nothing_that_a_rewind_went_over_without_naming_it(sound: Sight) -> None:
+    first, over = skipped_to_the_end(sound).heads
+    silent = replace(sound, held=[], published=[], heads=[first, replace(over, skipped=())])
+    fails(NoLoss(), silent, "neither published nor held")
+
+
+def test_at_a_place_that_was_used_again_either_record_may_be_what_was_read(sound: Sight) -> None:
+    """An unclean election cuts the log off, and other records take the offsets."""
+    (row,) = sound.published
+    there = {coordinate for coordinate, _, _ in row.chunks}
+    before = [r for r in sound.records if r.coordinate in there]
+    others = [replace(r, headers=(), value=b"another") for r in before]
+    for records in ([*sound.records, *others], [*others, *sound.records]):
+        again = replace(sound, records=records)
+        for guarantee in (NoLoss(), NoInvention(), Balanced()):
+            guarantee.check(again)
+    neither = [r for r in sound.records if r.coordinate not in there] + others + others
+    fails(NoInvention(), replace(sound, records=neither), "no chunk was produced")
+    fails(NoLoss(), replace(sound, records=neither), "is not held")
 
 
 def test_no_duplicates_sees_an_id_twice(sound: Sight) -> None:

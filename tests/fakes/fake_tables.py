@@ -78,6 +78,8 @@ class FakeTables(Edge):
         self.expired = 0
         self.headless = 0
         """The snapshot that another engine put in place of all of ours; 0 where there is none."""
+        self.left: Head | None = None
+        """Of the heads that it expired the one that is in the metadata still, out of main's reach."""
         self._snapshot_ids = itertools.count(1000)
         self._held_ids = itertools.count(5000)
         self.rows: list[tuple[int, PublishedRow]] = []
@@ -105,7 +107,7 @@ class FakeTables(Edge):
         with self.act("tables.remains", error=Transient):
             if not self.snapshots or not self.headless:
                 return None
-            return Remains(self.uuid, self.headless, self.headless - 999, len(self.rows), None)
+            return Remains(self.uuid, self.headless, self.headless - 999, len(self.rows), self.left)
 
     def held_left(self) -> HeldLeft:
         with self.act("tables.held_left", error=Transient):
@@ -317,10 +319,11 @@ class FakeTables(Edge):
         self.history = [b for b in self.history if b.sequence not in numbers]
         self.tell("history lost", sequences=[b.sequence for b in gone])
 
-    def expire_head(self) -> None:
-        """As another engine does it: a snapshot of its own (a compaction) is newest, and all older ones go."""
+    def expire_head(self, left: Head | None = None) -> None:
+        """As another engine does it: a snapshot of its own (a compaction) is newest, and all older ones go, but for
+        one that a tag of its own keeps."""
         if self.snapshots:
-            self.headless = next(self._snapshot_ids)
+            self.headless, self.left = next(self._snapshot_ids), left
             gone, self.expired = self.snapshots[self.expired :], len(self.snapshots)
             for head in gone:
                 self.tell("forgotten", head=head)

@@ -17,12 +17,12 @@ from tests.faults.fault_class import Counts
 from tests.guarantees import (
     Balanced,
     Fenced,
-    GivenUp,
     HeldRow,
     NoDuplicates,
     NoInvention,
     NoLoss,
     OffsetsLast,
+    Passed,
     Row,
     Sight,
     furthest,
@@ -137,13 +137,10 @@ def judge(
 
 def must_be_there(sight: Sight) -> set[str]:
     """The waveforms that must be published: whole in what was read or should have been, and of one version."""
-    gone = GivenUp(sight.heads)
-    far = {t: furthest(sight.heads, t) for t in {h.topic_id for h in sight.heads}}
+    owed = Passed(sight.heads)
     # What a deleted topic had and nobody had read went with it. That the head stands at the end of today's is looked
     # at by whoever settled the stream.
-    known = [
-        r for r in sight.records if r.coordinate not in gone and r.offset < far.get(r.topic_id, {}).get(r.partition, 0)
-    ]
+    known = [r for r in sight.records if r.coordinate in owed]
     every = truths(sight.records)
     return {i for i, t in truths(known).items() if t.whole and not every[i].contradicts_itself}
 
@@ -162,10 +159,9 @@ def count_gaps(sight: Sight, *, rewritten: bool = False) -> int:
         if topic_of.get(row.sequence) == sight.topic_id and row.kind == "ingest":
             for p, start, end in row.ranges:
                 covered.setdefault(p, set()).update(range(start, end))
-    for head in sight.heads:
-        if head.topic_id == sight.topic_id:
-            for r in head.skipped:
-                covered.setdefault(r.partition, set()).update(range(r.start, r.end))
+    for (topic_id, p), given_up in Passed(sight.heads).given_up.items():
+        if topic_id == sight.topic_id:
+            covered.setdefault(p, set()).update(given_up)
     gaps = 0 if rewritten else _wrong_holes(sight)
     for p, at in furthest(sight.heads, sight.topic_id).items():
         gaps += len(set(range(first.get(p, 0), at)) - covered.get(p, set()))

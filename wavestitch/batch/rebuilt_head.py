@@ -19,6 +19,7 @@ from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, HeadKind, Position, Tag, parse_tag
+from wavestitch.contracts.protocol import moved_position, still_skipped
 from wavestitch.contracts.quantities import BEGINNING, NONE_YET, Generation
 
 _SHOWN = 20
@@ -56,7 +57,8 @@ def rebuild_head(
     newest = _newest_generation(remains, history)
     proven = {p for p, tag in tags.items() if _proven(tag, known_to, newest) and held.settled}
     shown = {p: found.offset for p, found in sight.group.items() if p in proven and found is not None}
-    positions = {p: _position(sight, p, shown) for p in sight.topic.partitions}
+    positions = {p: _position(sight, p, shown, left) for p in sight.topic.partitions}
+    stands = {p: at.next_offset for p, at in positions.items()}
     skipped = tuple(
         OffsetRange(p, shown.get(p, 0), at.log_start)
         for p, at in sorted(sight.ends.items())
@@ -69,7 +71,7 @@ def rebuild_head(
         kind=HeadKind.REBUILT,
         topic_id=sight.topic.topic_id,
         positions=positions,
-        skipped=(left.skipped if left is not None else ()) + skipped,
+        skipped=(still_skipped(left.skipped, stands) if left is not None else ()) + skipped,
         watermark_ms=left.watermark_ms if left is not None else BEGINNING,
         note=with_missing(note, missing),
         held=held.mark,
@@ -99,12 +101,12 @@ def _newest_generation(remains: Remains, history: Sequence[BatchRow]) -> Generat
     return max([left, *(b.generation for b in history)])
 
 
-def _position(sight: Sight, partition: int, shown: Mapping[int, int]) -> Position:
+def _position(sight: Sight, partition: int, shown: Mapping[int, int], left: Head | None) -> Position:
     here = sight.ends[partition]
     at = shown.get(partition)
     # Beyond the log's end: it was cut back. Below its start: retention; then what is gone is named as skipped.
     to = here.log_start if at is None or not here.log_start <= at <= here.high_watermark else at
-    return Position(to, leader_epoch=here.leader_epoch)
+    return moved_position(to, was=left.positions.get(partition) if left is not None else None, here=here)
 
 
 def _known_to(history: Sequence[BatchRow]) -> int:
