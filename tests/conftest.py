@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.deployment_rig import eventually
+from tests.postgresql import Postgresql, running_postgresql
 from tests.two_processors import BothProcessors, end_in_order, end_workers, long_first
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, SPARK_TABLES, cached_jars
@@ -84,6 +85,13 @@ def broker(java_home: Path, kafka_jars: Path, tmp_path_factory: pytest.TempPathF
         yield start_broker(folder=folder, java_home=java_home, jars=kafka_jars, say=_say)
     finally:
         stop_broker(folder)
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgresql]:
+    """One real PostgreSQL for the session; tests keep apart by databases of their own."""
+    with running_postgresql(tmp_path_factory.mktemp("postgresql")) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -83,7 +83,7 @@ def test_a_recreated_topic_is_refused_until_somebody_begins_anew_on_it(whole: De
     eventually(lambda: whole.topic not in admin.list_topics(timeout=10).topics)
     from wavestitch.local.stack import make_topic  # noqa: PLC0415
 
-    eventually(lambda: make_topic(broker.bootstrap, whole.topic, partitions=1))
+    eventually(lambda: make_topic(whole.deployment.kafka, whole.topic, partitions=1))
     with pytest.raises(Refused, match=r"was recreated.*--to new-topic"):
         plan(whole)
     rewound(whole, Target(word="new-topic"))

@@ -45,9 +45,11 @@ def limits(**changes: Any) -> MaintainLimits:
 
 @dataclass
 class Rig:
-    """`now_ms`: the clock of the next maintenance; ahead of all that was written, so that everything is old."""
+    """`now_ms`: the clock of the next maintenance; ahead of all that was written, so that everything is old.
+    `catalog`: its address, a SQLite file beside the rest unless given."""
 
     folder: Path
+    catalog: str = ""
     deployment: Deployment = field(init=False)
     tables: StreamTables = field(init=False)
     number: int = 0
@@ -63,7 +65,12 @@ class Rig:
             '[kafka]\nbootstrap = "127.0.0.1:1"\n'
             f'[tables]\nuri = "sqlite:///{self.folder}/catalog.db"\nwarehouse = "file://{self.folder}/warehouse"\n'
         )
-        self.deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(config)}))
+        environment = {"WAVESTITCH_CONFIG": str(config)}
+        if self.catalog:
+            address = self.folder / "catalog-address"
+            address.write_text(f"{self.catalog}\n")
+            environment["WAVESTITCH_TABLES__URI"] = f"file:{address}"
+        self.deployment = Deployment(load_settings(environment))
         self.tables = self.deployment.tables(STREAM)
 
     def publish(self, *ids: str, chunks: int = 2, recorded: bool = True, **head: Any) -> Head:

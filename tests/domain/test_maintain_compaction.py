@@ -16,6 +16,7 @@ from pyiceberg.table.update.snapshot import _OverwriteFiles
 from tests.builders.table_rows import NOON, facts, held_row, payloads, published_row, stage, write_landing
 from tests.deployment_rig import eventually
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
+from tests.postgresql import Postgresql
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.position import HeadKind
@@ -30,6 +31,15 @@ from wavestitch.tables.read_waveforms import read_waveforms
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def rig_on_each(request: pytest.FixtureRequest, tmp_path: Path) -> Rig:
+    """Of each catalog that Spark reaches through JDBC."""
+    if request.param == "sqlite":
+        return Rig(tmp_path)
+    server: Postgresql = request.getfixturevalue("postgresql")
+    return Rig(tmp_path, server.address(server.new_database()))
 
 
 def many_small_files(rig: Rig) -> None:
@@ -49,7 +59,8 @@ def many_small_files(rig: Rig) -> None:
         rig.number += 1
 
 
-def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig, java_home, spark_table_jars):
+def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig_on_each, java_home, spark_table_jars):
+    rig = rig_on_each
     many_small_files(rig)
     deployment = rig.deployment
     spark = deployment.settings.spark.model_copy(

@@ -1,4 +1,4 @@
-"""A commit names the snapshot that it was decided on, is sent once and deletes nothing: in SQL and in REST catalogs."""
+"""A commit names the snapshot it was decided on, is sent once and deletes nothing: in SQLite, PostgreSQL and REST."""
 
 from __future__ import annotations
 
@@ -35,10 +35,13 @@ pytestmark = pytest.mark.filterwarnings("error")
 EAGER = {"commit.retry.num-retries": "4", "commit.retry.min-wait-ms": "1"}
 
 
-@pytest.fixture(params=["sql", "rest"])
+@pytest.fixture(params=["sqlite", "postgresql", "rest"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogSettings]:
-    if request.param == "sql":
+    if request.param == "sqlite":
         yield CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+    elif request.param == "postgresql":
+        server = request.getfixturevalue("postgresql")
+        yield CatalogSettings("local", server.address(server.new_database()), f"file://{tmp_path}/warehouse")
     else:
         with rest_catalog(tmp_path) as (served, _):
             yield served

