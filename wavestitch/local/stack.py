@@ -69,7 +69,7 @@ def start_stack(
         folder, bootstrap=broker.bootstrap, java_home=java_home, streams=streams, spark_conf=spark_conf
     )
     for stream in declared_streams(streams, say=say):
-        if make_topic(broker.bootstrap, stream.topic):
+        if make_topic(KafkaSettings(broker.bootstrap), stream.topic):
             say(f"made topic {stream.topic} with {TOPIC_PARTITIONS} partitions")
     airflow = start_airflow(
         folder=folder / "airflow",
@@ -136,13 +136,13 @@ def declared_streams(streams: Path, *, say: Say = lambda _: None) -> list[Stream
     return found
 
 
-def make_topic(bootstrap: str, topic: str, *, partitions: int = TOPIC_PARTITIONS) -> bool:
-    """Make a topic; False where it is there already."""
-    admin = open_admin(KafkaSettings(bootstrap))
+def make_topic(kafka: KafkaSettings, topic: str, *, partitions: int = TOPIC_PARTITIONS) -> bool:
+    """Make a topic, with as many copies as the brokers say; False where it is there already."""
+    admin = open_admin(kafka)
     try:
         if topic in admin.list_topics(timeout=10).topics:
             return False
-        admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])[topic].result(30)
+        admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=-1)])[topic].result(30)
     except KafkaException as raised:
-        raise translate(kafka_error(raised), f"making topic {topic} on {bootstrap}") from None
+        raise translate(kafka_error(raised), f"making topic {topic} on {kafka.bootstrap}") from None
     return True
