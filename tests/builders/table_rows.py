@@ -161,7 +161,8 @@ def stage_held(tables: StreamTables, base: Head, rows: Sequence[HeldRow], *, clo
     decision = rows[0].held.decision
     counts = Counter(base.held.counts if base.held is not None else {})
     counts.update(r.held.reason.value for r in rows)
-    size = (base.held.chunk_bytes if base.held is not None else 0) + sum(held_bytes(r.held.chunk) for r in rows)
+    size = base.held.chunk_bytes if base.held is not None else 0
+    size += sum(held_bytes(r.held.chunk, r.held.reason) for r in rows)
     staging = HeldStaging("plan", decision, base.generation, base.sequence + 1, dict(counts), size, EpochMs(clock_ms))
     return tables.stage_held(base.held, rows, staging=staging)
 

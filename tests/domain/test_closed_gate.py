@@ -13,7 +13,7 @@ from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
-from wavestitch.batch.landing_facts import GATE_CLOSED, READER_STOPPED, closed_gates, reader_stops
+from wavestitch.batch.landing_facts import GATE_CLOSED, READER_STOPPED, closed_gates, gates_of, reader_stops
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan, step_publish, step_read, step_reassemble, step_validate
@@ -127,6 +127,22 @@ def test_no_other_batch_publishes_what_was_stopped(bench: Bench, request_: PlanR
     assert "bad" in published(bench)
 
 
+def test_nor_does_one_that_reads_a_second_copy_of_it(bench: Bench) -> None:
+    """A producer's retry: what was stopped is in the log once more, behind what the stopped batch covers."""
+    send(bench, "bad")
+    behind = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 1, 7),))
+    with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
+        run_batch(bench, STREAM, behind, clock_ms=START_MS, how=SPOILED)
+    assert published(bench) == set()
+
+
+def test_where_nobody_can_say_what_it_stopped_nothing_is_published_past_it(bench: Bench) -> None:
+    bench.at_gates.clear()
+    beside = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(1, 0, 5),))
+    with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
+        run_batch(bench, STREAM, beside, clock_ms=START_MS, how=SPOILED)
+
+
 def test_beside_it_a_batch_of_other_offsets_goes_on(bench: Bench) -> None:
     beside = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 1, 6), OffsetRange(1, 0, 5)))
     run_batch(bench, STREAM, beside, clock_ms=START_MS, how=SPOILED)
@@ -187,11 +203,13 @@ def test_on_disk_a_closed_gate_is_found_until_its_batch_is_abandoned(bench: Benc
     folder = WorkFolder(tmp_path, "ecg", plan.plan_id)
     folder.create(plan)
     assert closed_gates(tmp_path, "ecg") == []
-    for why in ("too few", "judged again, by newer data"):
-        kept = folder.write_digested(GATE_CLOSED, CLOSED_GATES.text(ClosedGate(plan.plan_id, (why,))))
+    for verdict in ("too few", "judged again, by newer data"):
+        kept = folder.write_digested(GATE_CLOSED, CLOSED_GATES.text(ClosedGate(plan.plan_id, None, verdict)))
     assert closed_gates(tmp_path, "ecg") == [plan]
+    assert [gate.verdict for gate in gates_of(folder) or ()] == ["judged again, by newer data", "too few"]
     kept.chmod(0o600)
     kept.write_text("damaged")
+    assert gates_of(folder) is None
     assert closed_gates(tmp_path, "ecg") == [plan], "a gate is closed however damaged the file that says so"
     folder.abandon(who="ada", why="the sensor was off", at_ms=EpochMs(0))
     assert closed_gates(tmp_path, "ecg") == []

@@ -33,14 +33,60 @@ class TestQuotas:
         for n in range(3):
             world.send(f"w{n}", 0, ONE)
         world.ingest()
-        world.send("w0", 1, TWO)
         world.send("x", 0, ONE)
-        with pytest.raises(Refused, match=r"4 rows in .* partition 0, offsets 4 to 4 \(1 open\).*rewind ecg --to 0:5"):
+        world.send("y", 0, ONE)
+        world.send("w0", 1, TWO)
+        with pytest.raises(Refused, match=r"4 rows in .* partition 0, offsets 3 to 4 \(2 open\).*rewind ecg --to 0:5"):
             world.ingest()
         assert world.published() == {}
         world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=4)})
         world.ingest()
         assert world.published() == {"w0": ONE + TWO}
+
+    def test_what_was_discarded_takes_no_room(self, world: World) -> None:
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=2)})
+        for n in range(2):
+            world.send(f"w{n}", 0, ONE)
+        world.ingest()
+        world.send("x", 0, ONE)
+        with pytest.raises(Refused, match="3 rows in"):
+            world.ingest()
+        world.decide(HeldAction.DISCARD, "w0")
+        world.ingest()
+        assert world.held() == {"w0": {"discarded"}, "w1": {"open"}, "x": {"open"}}
+
+    def test_what_the_batch_publishes_is_not_held_after_it(self, world: World) -> None:
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=3)})
+        for n in range(3):
+            world.send(f"w{n}", 0, ONE)
+        world.ingest()
+        for n in range(3):
+            world.send(f"w{n}", 1, TWO)
+        world.send("x", 0, ONE)
+        world.ingest()
+        assert len(world.published()) == 3
+        assert world.held() == {"x": {"open"}}
+
+    def test_beyond_a_limit_that_was_lowered_it_may_only_shrink(self, world: World) -> None:
+        for n in range(4):
+            world.send(f"w{n}", 0, ONE)
+        world.ingest()
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=2)})
+        world.send("w0", 1, TWO)
+        world.send("x", 0, ONE)
+        world.ingest()
+        assert set(world.published()) == {"w0"}
+        world.send("y", 0, ONE)
+        with pytest.raises(Refused, match=r"5 rows in .* would be held; allowed are 2"):
+            world.ingest()
+
+    def test_what_is_good_before_the_bad_can_be_taken_in(self, world: World) -> None:
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=1)})
+        world.send("good", 0, ONE, count=1)
+        world.send("x", 0, ONE)
+        world.send("y", 0, ONE)
+        with pytest.raises(Refused, match=r"what comes before them with `wavestitch run ecg --until 0:1`, or skip all"):
+            world.ingest()
 
     def test_bytes_count_what_is_held_and_not_what_was_released_since(self, world: World) -> None:
         """Each batch makes whole what waited, and leaves one open; rows lie in the table until maintenance."""
@@ -53,7 +99,7 @@ class TestQuotas:
             world.send(f"w{n}", 0, ONE, at=T + n)
         world.send("x", 0, ONE)
         world.send("y", 0, ONE)
-        with pytest.raises(Refused, match=rf"4 rows in {4 * one} bytes would be held"):
+        with pytest.raises(Refused, match=rf"3 rows in {3 * one} bytes would be held"):
             world.ingest()
 
 
@@ -92,8 +138,23 @@ class TestClosedGate:
             carry_through(world.bench, ingest, Carrying())
 
     def test_nor_another_redrive_among_more_that_are_good(self, world: World, plan: Plan) -> None:
-        with pytest.raises(Refused, match="no other decision about its waveforms goes past it"):
+        with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
             plan_held(self.edges(world), HeldAction.REDRIVE, Selection(), who="ops", why="diluted")
+
+    def test_nor_one_of_a_waveform_that_an_ingest_had_taken_up_there(self, world: World) -> None:
+        """A chunk of what is held comes once more; the ingest decides about it afresh, and is stopped with it."""
+        ids = ("w", "u", "v")
+        for wid in ids:
+            world.send(wid, 0, ONE, count=1)
+        world.ingest(failing=set(ids))
+        world.send("w", 0, ONE, count=1)
+        with pytest.raises(GateClosed):
+            world.ingest(spoiled={"w"})
+        found = plan_held(self.edges(world), HeldAction.REDRIVE, Selection(ids=("u", "v")), who="ops", why="good").plan
+        with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
+            plan_held(self.edges(world), HeldAction.REDRIVE, Selection(ids=ids), who="ops", why="diluted")
+        carry_out(self.edges(world), found)
+        assert set(world.published()) == {"u", "v"}
 
     def test_accepted_it_is_published_and_the_stream_goes_on(self, world: World, plan: Plan) -> None:
         carry_through(world.bench, plan, Carrying(spoiled={"w"}, gate="accept"))

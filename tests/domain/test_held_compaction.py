@@ -52,7 +52,8 @@ def hold_many(rig: Rig, rows: Sequence[HeldRow], *, decision: str, held: EpochMs
     for row in rows:
         reason = row.held.reason.value
         counts[reason] = counts.get(reason, 0) + 1
-    size = (base.held.chunk_bytes if base.held is not None else 0) + sum(held_bytes(r.held.chunk) for r in rows)
+    size = base.held.chunk_bytes if base.held is not None else 0
+    size += sum(held_bytes(r.held.chunk, r.held.reason) for r in rows)
     staging = HeldStaging("plan", decision, base.generation, base.sequence + 1, counts, size, held)
 
     def encode() -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:

@@ -75,7 +75,7 @@ class World:
         assert (dict(mark.counts) if mark is not None else {}) == counts | self.junk_counts(), (
             "the head counts what is held"
         )
-        size = sum(held_bytes(h.chunk) for h in held)
+        size = sum(held_bytes(h.chunk, h.reason) for h in held)
         assert (mark.chunk_bytes if mark is not None else 0) == size, "the head knows the bytes of what is held"
 
     def junk_counts(self) -> dict[str, int]:
@@ -396,7 +396,7 @@ class TestPlannedBeforeAnotherOneWasStopped:
         wide, beside, narrow = self.plan(world, "w", "u", "v"), self.plan(world, "z"), self.plan(world, "w")
         with pytest.raises(GateClosed):
             carry_out(self.edges(world), narrow)
-        with pytest.raises(Refused, match="no other decision about its waveforms goes past it"):
+        with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
             carry_out(self.edges(world), wide)
         assert world.published() == {}
         carry_out(self.edges(world), beside)

@@ -95,6 +95,18 @@ def test_an_ingest_of_other_partitions_goes_on_while_one_is_overtaken() -> None:
     assert stands(bench) == {0: 20, 1: 30, 2: 30}
 
 
+def test_so_it_does_where_somebody_reset_the_group_of_one_of_them() -> None:
+    bench = make_bench()
+    for p in range(3):
+        send(bench, p, 10)
+    bench.log.retain_from(0, 25)
+    bench.log.reset_group(1, 15)
+    with pytest.raises(DataLost, match=r"partition 0 of waves begins at 25.*--partitions` reads them before that"):
+        ingest(bench)
+    ingest(bench, PlanRequest(only=frozenset({1, 2})))
+    assert stands(bench) == {0: 20, 1: 30, 2: 30}
+
+
 def test_an_ingest_until_named_offsets_takes_in_what_is_good_before_a_bad_place() -> None:
     bench = make_bench(2)
     for p in range(2):

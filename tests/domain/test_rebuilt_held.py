@@ -5,6 +5,7 @@ The tables are real (Iceberg on SQLite), the log is in memory.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from wavestitch.batch.rewind import Rewind, apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.errors import Altered, BadInput, Refused
-from wavestitch.contracts.ports import HeldRow
+from wavestitch.contracts.ports import HeldRow, HeldStaging
 from wavestitch.contracts.position import Head, HeadKind, Position
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 from wavestitch.tables.commit.stored_table import StoredTable
 
@@ -54,6 +56,23 @@ class Place:
     def rows(self, tmp_path: Path, sequence: int) -> list[HeldRow]:
         landing = write_landing(tmp_path / "l.arrow", ROWS)
         return held_rows(landing, ROWS, decision="dA", sequence=sequence)
+
+    def discard(self) -> None:
+        """An operator's decision about all that is held."""
+        base = self.tables.head()
+        rows = [
+            HeldRow(
+                replace(h, reason=Reason.DISCARDED, decision="dB", sequence=base.sequence + 1, stored=False), None, -1
+            )
+            for h in all_held(self.tables)
+        ]
+        size = base.held.chunk_bytes
+        staging = HeldStaging("plan-b", "dB", base.generation, base.sequence + 1, {"discarded": 4}, size, EpochMs(1))
+        mark = self.tables.stage_held(base.held, rows, staging=staging)
+        made = self.tables.commit(base, base.next(held=mark, decision="dB"), [])
+        self.rig.record(made)
+        self.tables.settle_held()
+        self.log.commit_group("g", "t", made.positions, made.tag(self.tables.table_uuid()).encode())
 
     @property
     def held_table(self) -> StoredTable:
@@ -184,6 +203,34 @@ class TestRowsThatSomebodyTookOut:
     def test_what_is_held_by_the_head_cannot_be_exchanged(self, place: Place) -> None:
         with pytest.raises(BadInput, match="this one names what is held by itself"):
             place.look("earliest", held=1)
+
+
+class TestDecisionsThatSomebodyTookOut:
+    """The rows of an operator's discard are a partition of the held table; below them the chunks are held as before."""
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        made = Place(tmp_path)
+        made.discard()
+        made.held_table.load().delete("reason = 'discarded'")
+        return made
+
+    def test_under_a_rebuilt_head_they_are_named_with_the_way_to_take_them_back(self, place: Place) -> None:
+        place.lose_the_head()
+        found = place.look()
+        assert [m.what for m in found.missing] == ["the last word on 4 held chunks"]
+        assert "(4 discarded): w0 chunk 0 at partition 0 offset 0" in found.missing[0].said
+        with pytest.raises(Refused, match=r"--held \d+`. Put it back, or say --accept-missing"):
+            place.apply(found)
+        (_, back) = found.missing[0].said.split("--held ")
+        assert place.look(held=int(back.strip("`"))).missing == ()
+
+    def test_where_the_older_snapshot_is_gone_too_their_number_is_known(self, place: Place) -> None:
+        expire_all_but_main(place.held_table)
+        place.lose_the_head()
+        found = place.look()
+        assert [m.what for m in found.missing] == ["the last word on 4 held chunks, not known which"]
+        assert place.apply(found, accept_missing=True).held.counts == {"open": 4}
 
 
 class TestWaveformsTableDropped:

@@ -18,12 +18,18 @@ from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.cli import app
 from wavestitch.contracts.batch_stages import BATCH, HELD, PLANNING
+from wavestitch.contracts.errors import GateClosed
 from wavestitch.contracts.held_choice import HeldAction
 
 T = 1_767_614_400_000
 LONG = """expectations:
   - type: expect_column_values_to_be_between
     kwargs: {column: sample_count, min_value: 2}
+    severity: critical
+"""
+NEVER = """expectations:
+  - type: expect_table_row_count_to_equal
+    kwargs: {value: 77}
     severity: critical
 """
 
@@ -67,6 +73,22 @@ def test_every_stage_leaves_what_it_names_and_nothing_else(
         s.name: sorted(s.effects) for s in (*PLANNING, *BATCH)
     }
     assert observer.beside == set()
+
+
+def test_what_a_closed_gate_stopped_is_read_from_what_the_batch_left(tmp_path: Path) -> None:
+    deployment = make_landed_deployment(tmp_path, stream_yaml=NEVER, partitions=1).deployment
+    assert isinstance(deployment, FakeDeployment)
+    for name in ("w", "x"):
+        send(deployment, name, b"\x01\x00", count=1)
+    edges = landed_edges(deployment)
+    with pytest.raises(GateClosed):
+        run_landed_batch(deployment)
+    (plan,) = edges.closed_gates()
+    assert edges.stopped(plan) == {"w", "x"}
+    folder = deployment.folder(STREAM, plan.plan_id).path
+    (report,) = folder.glob("report-*.json")
+    report.unlink()
+    assert edges.stopped(plan) is None, "nobody can say any more"
 
 
 def test_rewinds_and_decisions_leave_no_more_than_they_name(

@@ -43,7 +43,7 @@ from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.contracts.stream import Stream
-from wavestitch.contracts.verdict import Verdict
+from wavestitch.contracts.verdict import Verdict, would_publish
 
 
 @dataclass
@@ -59,6 +59,8 @@ class Bench(Edge):
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     gates: dict[str, Plan] = field(default_factory=dict)
     """Plans whose gate closed."""
+    at_gates: dict[str, list[tuple[str | None, str]]] = field(default_factory=dict)
+    """By plan id, the names of the report and the verdict each time; none where a test has damaged that."""
     abandoned: set[str] = field(default_factory=set)
     stops: list[ReaderStop] = field(default_factory=list)
     proof: ChunkProof = NO_PROOF
@@ -159,15 +161,24 @@ class FakeEdges:
     def verdict(self, plan: Plan, name: str) -> Verdict:
         return self.bench.verdicts[name]
 
-    def close_gate(self, plan: Plan, verdict: Verdict) -> None:
+    def close_gate(self, plan: Plan, *, report: str | None, verdict: str) -> None:
         with self.bench.act("folder.close_gate", error=Transient):
             self.bench.gates[plan.plan_id] = plan
+            self.bench.at_gates.setdefault(plan.plan_id, []).append((report, verdict))
             self.bench.tell("gate closed", plan_id=plan.plan_id)
 
     def closed_gates(self) -> list[Plan]:
         with self.bench.act("folder.closed_gates", error=Transient):
             self.bench.tell("looked", what="gates")
             return [p for i, p in sorted(self.bench.gates.items()) if i not in self.bench.abandoned]
+
+    def stopped(self, plan: Plan) -> set[str] | None:
+        found = self.bench.at_gates.get(plan.plan_id)
+        if found is None:
+            return None
+        return set().union(
+            *(would_publish(self.stitching(plan, r).outcomes, self.verdict(plan, v).failed) for r, v in found)
+        )
 
     def reader_stops(self) -> list[ReaderStop]:
         return list(self.bench.stops)

@@ -37,7 +37,7 @@ KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "plan": (PLANS, make_plan()),
     "receipt": (RECEIPTS, make_receipt(make_slice(5, 7))),
     "verdict": (VERDICTS, Verdict({"w": ("no",)}, (), ("x",), 1, 2)),
-    "closed gate": (CLOSED_GATES, ClosedGate("p", ("too few",))),
+    "closed gate": (CLOSED_GATES, ClosedGate("p", "report-1.json", "verdict-1.json")),
     "head": (HEADS, HEAD),
     "stitch job": (STITCH_JOBS, StitchJob("p", "t", "/l", "/o", "zstd", ("a",), ("b",))),
     "stitch report": (STITCH_REPORTS, StitchReport("p", ())),

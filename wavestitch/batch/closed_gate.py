@@ -1,7 +1,7 @@
 """While a batch stands at a closed gate, no ingest of its stream goes past it: diluted, what was stopped would pass.
 
-Nor does a backfill or a batch of named offsets publish what was stopped; what else they read goes on.
-So does an operator's decision whose rows closed the gate, and no other decision takes up what it is about. A batch
+Nor does any other batch (a backfill, one of named offsets, an operator's decision) publish what was stopped, wherever
+it has it from; what else it has goes on. An operator's decision whose rows closed the gate stops ingests, too. A batch
 stands there until it is committed (accepted, or parked), abandoned, or fenced because the stream stands
 elsewhere now (a rewind). That its base has left the table's history settles nothing: then it cannot be published any
 more, and goes on standing there until it is abandoned. Decides that, and nothing about the gate itself.
@@ -13,15 +13,19 @@ from collections.abc import Collection, Sequence
 
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.history import History, find_committed, history_of
-from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.protocol import check_fence, is_in_history
 
-ASKS_THE_GATE = frozenset({HeldAction.REDRIVE, HeldAction.PICK})
-"""Who accepts has an answer to it, who discards or restores publishes nothing."""
+
+def asks_the_gate(plan: Plan) -> bool:
+    """Whether a plan that moves no positions asks what was stopped before it publishes. Who accepts has an answer to
+    that; who discards or restores publishes nothing."""
+    if plan.kind is PlanKind.HELD:
+        return plan.choice is not None and plan.choice.action in (HeldAction.REDRIVE, HeldAction.PICK)
+    return not plan.moves_positions
 
 
 def stands_at_its_gate(plan: Plan) -> bool:
@@ -34,22 +38,18 @@ def refuse_past_closed_gate(
     edges: Edges,
     *,
     own: str = "",
-    ids: Collection[str] | None = None,
-    places: Collection[Coordinate] | None = None,
+    publishes: Collection[str] | None = None,
 ) -> None:
     """Raises `Refused` where another batch stands at a closed gate. `own`: the plan that asks; one whose gate closed
-    too was accepted or parked by somebody, and goes on. `ids`: asked for a decision about these waveforms, which only
-    one about some of them bars. `places`: asked for a backfill or named offsets, of the chunks that it would publish;
-    only one that stopped some of them bars it."""
+    too was accepted or parked by somebody, and goes on. `publishes`: waveform ids, asked for a batch that moves no
+    positions; only one that stopped some of them bars it."""
     closed = edges.closed_gates()
     if not closed or own in {p.plan_id for p in closed}:
         return
     heads = edges.tables.heads()
     standing = _standing(closed, heads, history_of(edges))
-    if ids is not None:
-        standing = [p for p in standing if p.choice is not None and not set(p.choice.ids).isdisjoint(ids)]
-    if places is not None:
-        standing = [p for p in standing if any(_has(p, place) for place in places)]
+    if publishes is not None:
+        standing = [p for p in standing if _stopped_some(edges, p, publishes)]
     if not standing:
         return
     plan = standing[0]
@@ -58,24 +58,21 @@ def refuse_past_closed_gate(
     run = f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate"
     raise Refused(
         f"stream {edges.name}: batch {plan.plan_id[:16]} stands at a closed gate (look at "
-        f"{edges.findings(plan.plan_id)}), and {_barred(ids, places)} goes past it: publish it nevertheless with {run} "
+        f"{edges.findings(plan.plan_id)}), and {_barred(publishes)} goes past it: publish it nevertheless with {run} "
         f"accept --why …`, hold it all with {run} park --why …`, or give it up with `wavestitch abandon {edges.name} "
         f"--plan {plan.plan_id} --why …`, {_afterwards(plan)}",
         plan_id=plan.plan_id,
     )
 
 
-def _has(plan: Plan, place: Coordinate) -> bool:
-    topic_id, partition, offset = place
-    return plan.topic_id == topic_id and any(
-        r.partition == partition and r.start <= offset < r.end for r in plan.ranges
-    )
+def _stopped_some(edges: Edges, plan: Plan, publishes: Collection[str]) -> bool:
+    stopped = edges.stopped(plan)
+    # Where nobody can say any more what it stopped, it may have been any of these.
+    return stopped is None or not stopped.isdisjoint(publishes)
 
 
-def _barred(ids: Collection[str] | None, places: Collection[Coordinate] | None) -> str:
-    if places is not None:
-        return "no batch that would publish what it stopped"
-    return "no ingest" if ids is None else "no other decision about its waveforms"
+def _barred(publishes: Collection[str] | None) -> str:
+    return "no ingest" if publishes is None else "no batch that would publish what it stopped"
 
 
 def _afterwards(plan: Plan) -> str:

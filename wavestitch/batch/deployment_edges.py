@@ -10,7 +10,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -21,7 +21,7 @@ from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
 from wavestitch.batch.deployment import Deployment, code_version, plain_name
 from wavestitch.batch.edges import Progress, Say, Stitching
-from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, reader_stops
+from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, gates_of, reader_stops
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
 from wavestitch.batch.work_folder import WorkFolder, kept_row, plain_text
@@ -30,7 +30,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.decision import Stitched
-from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.errors import Altered, BadInput, NewerFormat, Transient
 from wavestitch.contracts.plain_text import harmless
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log
@@ -39,7 +39,7 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.contracts.stream import Stream
-from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate, Verdict, verdict_from_json
+from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate, Verdict, verdict_from_json, would_publish
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.modes import make_folder
 from wavestitch.tables.stream_tables import StreamTables
@@ -173,12 +173,21 @@ class DeploymentEdges:
     def verdict(self, plan: Plan, name: str) -> Verdict:
         return verdict_from_json(self._folder(plan.plan_id).read_digested(name, kind="verdict"))
 
-    def close_gate(self, plan: Plan, verdict: Verdict) -> None:
-        gate = ClosedGate(plan.plan_id, verdict.closed)
+    def close_gate(self, plan: Plan, *, report: str | None, verdict: str) -> None:
+        gate = ClosedGate(plan.plan_id, report, verdict)
         self._folder(plan.plan_id).write_digested(GATE_CLOSED, CLOSED_GATES.text(gate))
 
     def closed_gates(self) -> list[Plan]:
         return closed_gates(self.deployment.settings.landing, self.name)
+
+    def stopped(self, plan: Plan) -> Set[str] | None:
+        gates = gates_of(self._folder(plan.plan_id))
+        try:
+            return None if gates is None else set[str]().union(*(self._stopped_at(plan, gate) for gate in gates))
+        except NewerFormat:
+            raise
+        except (Altered, BadInput):
+            return None  # its files were damaged, or taken away
 
     def reader_stops(self) -> list[ReaderStop]:
         return reader_stops(self.deployment.settings.landing, self.name)
@@ -220,6 +229,9 @@ class DeploymentEdges:
 
     def _folder(self, plan_id: str) -> WorkFolder:
         return self.deployment.folder(self.name, plan_id)
+
+    def _stopped_at(self, plan: Plan, gate: ClosedGate) -> set[str]:
+        return would_publish(self.stitching(plan, gate.report).outcomes, self.verdict(plan, gate.verdict).failed)
 
     def _load_gate(self, plan: Plan) -> None:
         """Spark takes longer to start than the gate to import, and leaves a processor free meanwhile."""

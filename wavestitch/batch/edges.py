@@ -6,7 +6,7 @@ through the very same steps, where every interleaving and every crash can be pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from wavestitch.batch.publish import Staging
@@ -89,11 +89,15 @@ class Edges(Protocol):
 
     def verdict(self, plan: Plan, name: str) -> Verdict: ...
 
-    def close_gate(self, plan: Plan, verdict: Verdict) -> None:
-        """Keep that the gate closed: no ingest goes past this batch until somebody has decided about it."""
+    def close_gate(self, plan: Plan, *, report: str | None, verdict: str) -> None:
+        """Keep that the gate closed on what these names hold: no ingest goes past this batch until somebody has decided
+        about it."""
 
     def closed_gates(self) -> Sequence[Plan]:
         """The plans of this stream whose gate closed, those aside that were abandoned; some may be finished since."""
+
+    def stopped(self, plan: Plan) -> Set[str] | None:
+        """The waveforms that this plan's closed gate kept from being published; None where nobody can say any more."""
 
     def reader_stops(self) -> Sequence[ReaderStop]:
         """What readers of this stream had seen that stopped at their budget."""

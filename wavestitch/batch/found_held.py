@@ -7,7 +7,7 @@ the history or a head knows how many there were: an operator accepts it by name,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wavestitch.contracts.batch_row import BatchRow
@@ -17,7 +17,7 @@ from wavestitch.contracts.held_left import Choice, LeftSnapshot, choose_held
 from wavestitch.contracts.held_mark import HeldMark, held_bytes
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.reasons import OF_RECORDS
+from wavestitch.contracts.reasons import OF_RECORDS, Reason
 
 _SHOWN = 20
 _JUNK = frozenset(r.value for r in OF_RECORDS)
@@ -84,7 +84,8 @@ def _counted(tables: Tables, snapshot: LeftSnapshot | None) -> tuple[HeldMark | 
     held = effective_held(rows, published=tables.published(ids))
     counts = Counter({reason: n for reason, n in mark.counts.items() if reason in _JUNK})
     counts.update(h.reason.value for h in held)
-    return replace(mark, counts=dict(sorted(counts.items())), chunk_bytes=sum(held_bytes(h.chunk) for h in held)), held
+    size = sum(held_bytes(h.chunk, h.reason) for h in held)
+    return replace(mark, counts=dict(sorted(counts.items())), chunk_bytes=size), held
 
 
 Counted = tuple[HeldMark | None, list[HeldChunk]]
@@ -94,14 +95,23 @@ def _missing(chosen: Choice, now: Counted, before: Counted) -> tuple[Missing, ..
     """What the snapshot that main had before has, and the one that is taken has not."""
     if chosen.instead_of is None:
         return ()
-    there = {h.key for h in now[1]}
+    there = {h.key: h.reason for h in now[1]}
     gone = [h for h in before[1] if h.key not in there]
+    # An older snapshot, or one that somebody else's tool made, has an older word on what it has.
+    older = chosen.taken is None or chosen.taken.version < chosen.instead_of.version
+    undone = [h for h in before[1] if older and there.get(h.key, h.reason) is not h.reason]
     junk = _junk(before[0]) - _junk(now[0])
     found: list[Missing] = []
     back = f"; take them back with `--held {chosen.instead_of.snapshot_id}`"
     if gone:
         said = f"{len(gone)} held chunks that {chosen.instead_of} of the held table has: {_places(gone)}{back}"
         found.append(Missing(f"{len(gone)} held chunks", said))
+    if undone:
+        said = (
+            f"the last word on {len(undone)} held chunks, which {chosen.instead_of} of the held table has "
+            f"({_words(h.reason for h in undone)}): {_places(undone)}{back}"
+        )
+        found.append(Missing(f"the last word on {len(undone)} held chunks", said))
     if junk > 0:
         said = f"{junk} records that are no chunks, which {chosen.instead_of} of the held table has{back}"
         found.append(Missing(f"{junk} held records that are no chunks", said))
@@ -112,14 +122,24 @@ def _unaccounted(expected: Mapping[str, int] | None, now: Counted, before: Count
     """What was held by the last word on it, and is in no snapshot that is there."""
     if expected is None:
         return ()
-    known = {h.key for h in (*now[1], *before[1])}
+    known = {h.key: h.reason for h in (*now[1], *before[1])}
     chunks = sum(n for reason, n in expected.items() if reason not in _JUNK) - len(known)
+    there = Counter(reason.value for reason in known.values())
+    short = {r: n - there[r] for r, n in expected.items() if r not in _JUNK and n > there[r]}
+    undone = sum(short.values()) - max(chunks, 0)
     junk = sum(n for reason, n in expected.items() if reason in _JUNK) - max(_junk(now[0]), _junk(before[0]))
     found: list[Missing] = []
     for n, what in ((chunks, "held chunks"), (junk, "held records that are no chunks")):
         if n > 0:
             said = f"{n} {what} that were counted are in no snapshot of the held table that is left; nobody knows which"
             found.append(Missing(f"{n} {what}, not known which", said))
+    if undone > 0:
+        counted = ", ".join(f"{n} {reason}" for reason, n in sorted(short.items()))
+        said = (
+            f"the last word on {undone} held chunks is in no snapshot of the held table that is left; nobody knows "
+            f"which: counted were {counted} more than are found"
+        )
+        found.append(Missing(f"the last word on {undone} held chunks, not known which", said))
     return tuple(found)
 
 
@@ -142,6 +162,10 @@ def _junk(mark: HeldMark | None) -> int:
 def _places(chunks: Sequence[HeldChunk]) -> str:
     more = f" and {len(chunks) - _SHOWN} more" if len(chunks) > _SHOWN else ""
     return "; ".join(f"{h.chunk.waveform_id} chunk {h.chunk.seq} at {h.chunk.place}" for h in chunks[:_SHOWN]) + more
+
+
+def _words(reasons: Iterable[Reason]) -> str:
+    return ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(r.value for r in reasons).items()))
 
 
 def _remarks(tables: Tables, chosen: Choice, held: Sequence[HeldChunk]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from wavestitch.batch.carry import Carried, How, Silent, Watcher, carry_through
-from wavestitch.batch.closed_gate import ASKS_THE_GATE, refuse_past_closed_gate
+from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.held_records import refuse_records
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
@@ -84,11 +84,11 @@ def plan_held(
         refuse_records(tables, edges.log, stream, wanted.ids)
         first = f": {passed[0][0]!r} {passed[0][1]}" if passed else ""
         raise Refused(f"stream {stream.name}: nothing that is held and meant can be changed by {action.value}{first}")
-    if action in ASKS_THE_GATE:
-        refuse_past_closed_gate(edges, ids=[w.waveform_id for w in taken])
     among = tuple(digest_of(_standing(w)) for w in taken) if pick else ()
     choice = HeldChoice(action, tuple(w.waveform_id for w in taken), name_of_person(who), reason, pick, among)
     plan = _plan(edges, stream, head, choice)
+    if asks_the_gate(plan):
+        refuse_past_closed_gate(edges, publishes=choice.ids)
     return HeldPreview(
         plan=plan,
         waveforms=len(taken),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.held import HeldChunk, HeldLook, effective_held
+from wavestitch.contracts.offset_range import parse_place
 from wavestitch.contracts.ports import Log, Tables
 from wavestitch.contracts.stream import Stream
 
@@ -29,12 +30,13 @@ class HeldRecord:
         return self.held.chunk.reason is not None and not self.held.stored
 
 
-def parse_place(text: str, *, topic_id: str) -> Coordinate:
+def _coordinate(text: str, *, topic_id: str) -> Coordinate:
     """`PARTITION:OFFSET`, of this topic unless another is named before it."""
-    *topic, partition, offset = text.split(":") if ":" in text else ("", "")
-    if len(topic) > 1 or not all(n.isascii() and n.isdigit() and len(n) < 20 for n in (partition, offset)):
+    place = parse_place(text)
+    if place is None:
         raise BadInput(f"{ascii(text)[:80]} is no place; write PARTITION:OFFSET or TOPICID:PARTITION:OFFSET")
-    return (topic[0] if topic else topic_id), int(partition), int(offset)
+    topic, partition, offset = place
+    return topic or topic_id, partition, offset
 
 
 def find_records(tables: Tables, log: Log, stream: Stream, places: Sequence[str]) -> list[HeldRecord]:
@@ -42,7 +44,7 @@ def find_records(tables: Tables, log: Log, stream: Stream, places: Sequence[str]
     head = tables.head()
     if head is None:
         raise Refused(f"stream {stream.name} has no head yet: nothing is held")
-    wanted = {parse_place(p, topic_id=head.topic_id): p for p in places}
+    wanted = {_coordinate(p, topic_id=head.topic_id): p for p in places}
     rows = effective_held(tables.held(head.held, HeldLook(coordinates=frozenset(wanted))), published={})
     for coordinate, text in wanted.items():
         if all(h.chunk.coordinate != coordinate for h in rows):

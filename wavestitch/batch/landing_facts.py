@@ -14,7 +14,7 @@ from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, NewerFormat, WavestitchError
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.verdict import CLOSED_GATES
+from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate
 
 GATE_CLOSED = "gate-closed"
 READER_STOPPED = "reader-stopped"
@@ -30,6 +30,17 @@ def closed_gates(landing: Path, stream: str) -> list[Plan]:
             plan = folder.plan()
             found[plan.plan_id] = plan
     return [found[i] for i in sorted(found)]
+
+
+def gates_of(folder: WorkFolder) -> list[ClosedGate] | None:
+    """Each time that this batch's gate closed; None where one of the files that say so is damaged."""
+    try:
+        names = sorted(path.name for path in folder.path.glob(f"{GATE_CLOSED}-*.json"))
+        return [CLOSED_GATES.read(folder.read_digested(name)) for name in names]
+    except NewerFormat:
+        raise
+    except (Altered, BadInput):
+        return None
 
 
 def reader_stops(landing: Path, stream: str) -> list[ReaderStop]:

@@ -47,7 +47,9 @@ def reconcile_head(stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Wa
             found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)
             if found.adopt is not None:
                 ends = log.ends(topic.name, topic.partitions)
-                _refuse_skipped_start(stream, found.adopt, ends)
+                # Of the others the plan asks, where they are wanted.
+                reset = {p for p, at in found.adopt.positions.items() if at != head.positions.get(p)}
+                _refuse_skipped_start(stream, found.adopt, {p: ends[p] for p in reset & ends.keys()})
                 adopted = _as_moved(found.adopt, head, ends)
                 return _committed(walk, CommitHead(head, adopted), ShowHead(adopted, group)), found.why
             if found.project:

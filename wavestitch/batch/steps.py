@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
-from wavestitch.batch.closed_gate import ASKS_THE_GATE, refuse_past_closed_gate, stands_at_its_gate
+from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate, stands_at_its_gate
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.edges import Edges, Progress, Say
 from wavestitch.batch.history import find_committed, history_of, missing_rows
@@ -43,7 +43,7 @@ from wavestitch.contracts.errors import GateClosed, WavestitchError
 from wavestitch.contracts.past_cost import forecast
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.stages import explain
-from wavestitch.contracts.verdict import Verdict
+from wavestitch.contracts.verdict import Verdict, would_publish
 from wavestitch.write_once import disk_errors
 
 P = ParamSpec("P")
@@ -184,7 +184,7 @@ def step_validate(
     # What the stream says is said for every batch; what somebody says of this one comes first.
     by_itself = bool(verdict.closed) and gate == "stop" and plan.stream.on_closed_gate == "park"
     if verdict.closed and gate == "stop" and not by_itself:
-        edges.close_gate(plan, verdict)
+        edges.close_gate(plan, report=report, verdict=name)
         raise GateClosed(
             f"batch {plan.plan_id[:16]} of stream {edges.name}: {'; '.join(verdict.closed)}. Nothing was published. "
             f"Look at {edges.findings(plan.plan_id)}; then carry the same plan through with "
@@ -223,15 +223,11 @@ def step_publish(
     if plan.moves_positions:
         # Planned before that other batch was stopped: it would take its range, and what was stopped with it.
         refuse_past_closed_gate(edges, own=plan.plan_id)
-    elif plan.choice is not None and plan.choice.action in ASKS_THE_GATE:
-        refuse_past_closed_gate(edges, own=plan.plan_id, ids=plan.choice.ids)
     landed = edges.landed(plan, made.receipts)
     stitching = edges.stitching(plan, made.report)
     failed = edges.verdict(plan, checked.verdict).failed
-    if plan.kind in (PlanKind.BACKFILL, PlanKind.MANUAL) and not checked.park:
-        ids = stitching.outcomes.keys() - failed
-        places = [(plan.topic_id, c.partition, c.offset) for c in landed.chunks if c.waveform_id in ids]
-        refuse_past_closed_gate(edges, own=plan.plan_id, places=places)
+    if asks_the_gate(plan) and not checked.park:
+        refuse_past_closed_gate(edges, own=plan.plan_id, publishes=would_publish(stitching.outcomes, failed))
     evidence = Evidence(
         chunks=landed.chunks,
         seen_ms=landed.seen_ms,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.held_mark import BESIDE
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Fate, Reason
@@ -68,6 +69,11 @@ class Decision:
     carried_in: Mapping[int, int]
     held_counts: Mapping[str, int]
     held_bytes: int
+
+    @property
+    def waveform_rows(self) -> int:
+        """As `HeldMark.waveform_rows`, after it."""
+        return sum(n for reason, n in self.held_counts.items() if reason not in BESIDE)
 
     def counts(self) -> dict[Fate, int]:
         """Chunks per fate; every fate is there."""

@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from wavestitch.contracts.assembly import ChunkFacts, Coordinate
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.offset_range import parse_place
 
 
 class HeldAction(StrEnum):
@@ -52,13 +53,13 @@ def check_pick(pick: str) -> tuple[str, int, int] | None:
     anything else."""
     if pick in ("first", "last"):
         return None
-    *topic, partition, offset = pick.split(":") if ":" in pick else ("", "")
-    if len(topic) > 1 or not all(n.isascii() and n.isdigit() for n in (partition, offset)):
+    place = parse_place(pick)
+    if place is None:
         raise BadInput(
             f"--copy is {ascii(pick)[:80]}; allowed are first, last, PARTITION:OFFSET or TOPICID:PARTITION:OFFSET of "
             "the right copy"
         )
-    return (topic[0] if topic else ""), int(partition), int(offset)
+    return place
 
 
 def topics_at(chunks: Iterable[ChunkFacts], pick: str) -> list[str]:

@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.errors import Altered
-from wavestitch.contracts.reasons import OF_RECORDS
+from wavestitch.contracts.reasons import OF_RECORDS, Reason
 
 HELD_FORMAT = 1
 """Of held rows: their columns and what may stand in them. Whoever changes that counts it up and reads both."""
 JUNK = frozenset(r.value for r in OF_RECORDS)
 """Why records are held that are no chunks."""
+BESIDE = JUNK | {Reason.DISCARDED.value}
+"""What takes none of the room that a stream has for the chunks of waveforms it holds."""
 
 
 class HeldFile(NamedTuple):
@@ -33,9 +35,9 @@ class HeldFile(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class HeldMark:
     """`snapshot_id`: of the held table. `rows`, `bytes` and `digest`: of its live data files. `counts`: how many chunks
-    are held, by reason, and `chunk_bytes` the bytes and metadata of those that are chunks; rows that were released or
-    superseded are not among them, though the files still have them. `junk_bytes`: of these files, those of records that
-    are no chunks. `format`: the newest of any of these rows."""
+    are held, by reason, and `chunk_bytes` what they count for (see `held_bytes`); rows that were released or superseded
+    are not among them, though the files still have them. `junk_bytes`: of these files, those of records that are no
+    chunks. `format`: the newest of any of these rows."""
 
     snapshot_id: int
     rows: int
@@ -52,13 +54,14 @@ class HeldMark:
 
     @property
     def waveform_rows(self) -> int:
-        """How many chunks of waveforms are held: the rest are records that are none."""
-        return sum(n for reason, n in self.counts.items() if reason not in JUNK)
+        """How many chunks of waveforms are held and wait for something."""
+        return sum(n for reason, n in self.counts.items() if reason not in BESIDE)
 
 
-def held_bytes(c: ChunkFacts) -> int:
-    """What a held chunk counts for: its bytes and metadata."""
-    return c.length + len(c.meta or "")
+def held_bytes(c: ChunkFacts, reason: str) -> int:
+    """What a held chunk counts for: its bytes and metadata. Nothing for a record that is no chunk, nor for what an
+    operator discarded: a tombstone stays for ever, and what somebody has decided about may not stop the rest."""
+    return c.length + len(c.meta or "") if c.reason is None and reason not in BESIDE else 0
 
 
 def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, int], chunk_bytes: int) -> HeldMark:

@@ -15,7 +15,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.fates import Decision, Hold
 from wavestitch.contracts.held import HeldKey
-from wavestitch.contracts.held_mark import HeldMark, held_bytes
+from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.stream import Stream
 
@@ -28,10 +28,10 @@ def check_quota(plan: Plan, decision: Decision, held: HeldMark | None) -> frozen
     """
     if plan.choice is not None:
         return frozenset()
-    fresh = [h for h in decision.holds if not h.chunk.carried]
-    _refuse_beyond(plan, [h for h in fresh if h.chunk.reason is None], held)
+    _refuse_beyond(plan, decision, held)
+    junk = (h for h in decision.holds if not h.chunk.carried and h.chunk.reason is not None)
     room = plan.stream.limits.max_junk_bytes - (held.junk_bytes if held is not None else 0)
-    return frozenset(_without_room((h for h in fresh if h.chunk.reason is not None), room))
+    return frozenset(_without_room(junk, room))
 
 
 def _without_room(junk: Iterable[Hold], room: int) -> Iterable[HeldKey]:
@@ -42,27 +42,28 @@ def _without_room(junk: Iterable[Hold], room: int) -> Iterable[HeldKey]:
             yield h.chunk.key
 
 
-def _refuse_beyond(plan: Plan, fresh: Sequence[Hold], held: HeldMark | None) -> None:
-    if not fresh:
-        return
+def _refuse_beyond(plan: Plan, decision: Decision, held: HeldMark | None) -> None:
+    fresh = [h for h in decision.holds if not h.chunk.carried and h.chunk.reason is None]
     limits = plan.stream.limits
-    # Of what is really held: rows of what was released since lie in the table until maintenance.
-    rows = (held.waveform_rows if held is not None else 0) + len(fresh)
-    size = (held.chunk_bytes if held is not None else 0) + sum(held_bytes(h.chunk) for h in fresh)
-    if rows <= limits.max_held_rows and size <= limits.max_held_bytes:
+    # What is held after the batch: what it publishes is released by it. Beyond a limit already, it may only shrink.
+    rows, most_rows = decision.waveform_rows, max(limits.max_held_rows, held.waveform_rows if held is not None else 0)
+    size, most_bytes = decision.held_bytes, max(limits.max_held_bytes, held.chunk_bytes if held is not None else 0)
+    if not fresh or (rows <= most_rows and size <= most_bytes):
         return
     worst, count = Counter(h.chunk.partition for h in fresh).most_common(1)[0]
     here = [h for h in fresh if h.chunk.partition == worst]
     first, last = min(h.chunk.offset for h in here), max(h.chunk.offset for h in here)
     why = ", ".join(f"{n} {reason}" for reason, n in Counter(h.reason.value for h in here).most_common(3))
     name = plan.stream.name
+    ahead = first > min(r.start for r in plan.ranges if r.partition == worst)
+    take = f"take in what comes before them with `wavestitch run {name} --until {worst}:{first}`, " if ahead else ""
     raise Refused(
         f"stream {name}: with this batch {rows} rows in {size} bytes would be held; allowed are {limits.max_held_rows} "
         f"and {limits.max_held_bytes}. Most of the new ones, {count}, are of partition {worst}, offsets {first} to "
         f"{last} ({why}): stop what sends them. Then raise limits.max_held_rows or max_held_bytes, let go of what is "
         f"old with `wavestitch maintain {name} --only snapshots,held --apply`, take the other partitions in with "
-        f"`--partitions`, or skip it by name with `wavestitch rewind {name} --to {worst}:{last + 1} --accept-skip "
-        "--apply`",
+        f"`--partitions`, {take}or skip all up to there by name with `wavestitch rewind {name} --to {worst}:{last + 1} "
+        "--accept-skip --apply`",
         partition=worst,
         first=first,
         last=last,

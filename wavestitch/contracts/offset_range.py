@@ -5,6 +5,7 @@ Pure arithmetic. Keeps I1: whatever is cut or packed, the union is the input, wi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -23,6 +24,15 @@ class OffsetRange(NamedTuple):
 
     def __str__(self) -> str:
         return f"partition {self.partition} [{self.start}, {self.end})"
+
+
+_PLACE = re.compile(r"(?:([^:]*):)?([0-9]{1,9}):([0-9]{1,18})")
+
+
+def parse_place(text: str) -> tuple[str, int, int] | None:
+    """`[TOPICID:]PARTITION:OFFSET`, the topic id empty where none is named; None for anything else."""
+    found = _PLACE.fullmatch(text)
+    return (found[1] or "", int(found[2]), int(found[3])) if found else None
 
 
 Unit = tuple[OffsetRange, ...]

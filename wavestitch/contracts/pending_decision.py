@@ -239,11 +239,11 @@ class PendingDecision:
         made = {i: pieces_of(self._publish[i]) for i in ids & self._publish.keys() if i is not None}
         for key, h in self._held_at.items():
             counts[h.reason.value] -= 1
-            size -= held_bytes(h.chunk) if h.chunk.reason is None else 0
+            size -= held_bytes(h.chunk, h.reason)
             now.setdefault(key, (h.chunk, h.reason))
         stay = [(c, reason) for c, reason in now.values() if not is_released(c, made)]
         counts.update(reason.value for _, reason in stay)
-        size += sum(held_bytes(c) for c, _ in stay if c.reason is None)
+        size += sum(held_bytes(c, reason) for c, reason in stay)
         return {reason: n for reason, n in sorted(counts.items()) if n}, size
 
     def _keep_open(self, found: Assembly, why: str) -> None:

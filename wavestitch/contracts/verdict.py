@@ -6,9 +6,10 @@ Its sentences name columns, metrics and limits, never samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
+from wavestitch.contracts.fates import Stitched
 from wavestitch.contracts.versioned import Versioned
 
 VERDICT_FORMAT = 1
@@ -35,6 +36,11 @@ class Verdict:
         return VERDICTS.text(self)
 
 
+def would_publish(outcomes: Mapping[str, Stitched], failed: Container[str]) -> set[str]:
+    """The waveform ids that a batch would publish: stitched, and not among those that the gate refused one by one."""
+    return {i for i, stitched in outcomes.items() if stitched.reason is None and i not in failed}
+
+
 def verdict_from_json(text: str) -> Verdict:
     """The verdict that `to_json` wrote; refused with `BadInput` where it is anything else."""
     return VERDICTS.read(text)
@@ -45,10 +51,12 @@ VERDICTS = Versioned(Verdict, "the verdict", "run the batch's validate step agai
 
 @dataclass(frozen=True, slots=True)
 class ClosedGate:
-    """Kept with a batch that stands at a closed gate. `closed`: as in the verdict."""
+    """Kept with a batch that stands at a closed gate: the names of the verdict, and of the report of what it was about
+    (None: nothing was stitched)."""
 
     plan_id: str
-    closed: tuple[str, ...]
+    report: str | None
+    verdict: str
 
 
 CLOSED_GATES = Versioned(ClosedGate, "what is kept of a closed gate", "run the batch's validate step again")
