@@ -108,7 +108,8 @@ def committed_offsets(
     for at in answer:
         if at.error is not None:
             raise translate(at.error, f"fetching the offset of group {group} on topic {topic} partition {at.partition}")
-        offsets[at.partition] = GroupOffset(at.offset, at.metadata or "") if at.offset >= 0 else None
+        epoch = at.leader_epoch if at.leader_epoch is not None and at.leader_epoch >= 0 else None
+        offsets[at.partition] = GroupOffset(at.offset, at.metadata or "", epoch) if at.offset >= 0 else None
     missing = sorted(set(partitions) - set(offsets))
     if missing:
         raise Transient(

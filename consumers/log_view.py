@@ -47,6 +47,12 @@ class KafkaLog:
             for p in partitions
         }
 
+    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> dict[int, int | None]:
+        from wavestitch.kafka.raw_log import RawLog  # noqa: PLC0415 - kafka-python takes half a second to import
+
+        with RawLog(self._settings, topic, deadline=self._deadline) as raw:
+            return {p: raw.epoch_end(p, epoch) for p, epoch in sorted(epochs.items())}
+
     def offsets_at(self, topic: str, times: Mapping[int, EpochMs]) -> dict[int, int]:
         # The ends come first: a record that arrives between the two questions lies at or behind them, never before.
         ends = self.ends(topic, list(times))

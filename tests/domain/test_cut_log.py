@@ -5,6 +5,7 @@ Every head keeps one, whoever moved it, and the ways past what was lost lead out
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import DataLost, Refused
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.position import Position
 
 CLOCK_MS = 1_700_000_000_000
 STREAM = make_stream("waves", group="waves-batches")
@@ -186,27 +188,93 @@ def test_the_ways_past_two_bad_places_do_not_stand_in_each_others_way() -> None:
     assert {row.waveform_id for _, row in bench.tables.rows} == set("abdefh")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a rewind asks the log for its ends, not whether it still is the one that was read"
-)
-def test_a_rewind_forward_over_a_cut_is_told_what_was_written_anew_before_it() -> None:
+def test_a_rewind_forward_over_a_cut_names_what_was_written_anew_before_it_among_what_it_skips() -> None:
     bench = Bench(FakeLog())
     produce(bench, "abcde")
     ingest(bench)
     bench.log.truncate(0, 1)
     produce(bench, "stuvwxyz")
-    with pytest.raises(Refused):
-        rewind(bench, Target("latest"))
+    edges: dict[str, Any] = {"log": bench.log, "tables": bench.tables}
+    for to, anew in ((Target("latest"), 9), (Target(offsets={0: 7}), 7)):
+        found = plan_rewind(STREAM, to, **edges, who="a test", why="to see")
+        assert found.skipped == (OffsetRange(0, 1, anew),)
+        assert f"{OffsetRange(0, 1, 5)} holds other records, which nobody has read" in found.remarks[0]
+        with pytest.raises(Refused, match=re.escape(f"would skip {OffsetRange(0, 1, anew)}")):
+            apply_rewind(STREAM, found, accept_skip=False, **edges)
+    rewind(bench, Target("latest"))
+    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 1, 9),)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a log that was written anew exactly to the position is found out by the next record"
-)
-def test_a_log_that_was_written_anew_to_the_very_position_is_found_out_at_once() -> None:
+@pytest.mark.parametrize("grown", ["wxyz", "stuvwxyz"])
+def test_a_log_that_was_written_anew_is_found_out_by_the_plan_which_names_where_it_was_cut_off(grown: str) -> None:
+    """Also where it was written anew to the very position, and nothing lies behind it yet."""
     bench = Bench(FakeLog())
     produce(bench, "abcde")
     ingest(bench)
     bench.log.truncate(0, 1)
-    produce(bench, "wxyz")
-    with pytest.raises((DataLost, Refused)):
+    produce(bench, grown)
+    plans = len(bench.plans)
+    with pytest.raises(DataLost, match="written anew from 1 on") as lost:
         ingest(bench)
+    assert len(bench.plans) == plans, "nothing was read"
+    target = way_out(str(lost.value))
+    assert target == Target(offsets={0: 1})
+    rewind(bench, target)
+    ingest(bench)
+    assert {row.waveform_id for _, row in bench.tables.rows} == set("abcde" + grown)
+    assert not bench.tables.snapshots[-1].skipped
+
+
+def test_a_head_that_is_rebuilt_behind_a_cut_does_not_hide_it() -> None:
+    """The group keeps the leader epoch of what it shows."""
+    bench = Bench(FakeLog())
+    produce(bench, "abcde")
+    for _ in range(2):  # the second completes the history, so that the group's tag is believed
+        ingest(bench)
+    bench.tables.expire_head()
+    bench.log.truncate(0, 1)
+    produce(bench, "stuvwxyz")
+    rewind(bench, Target("rebuilt"))
+    with pytest.raises(DataLost, match="written anew from 1 on"):
+        ingest(bench)
+
+
+def test_a_stream_that_begins_where_a_group_stood_behind_a_cut_is_told() -> None:
+    bench = Bench(FakeLog())
+    produce(bench, "abcde")
+    bench.log.commit_group("waves-batches", "waves", {0: Position(5, leader_epoch=0)}, "somebody's")
+    bench.log.truncate(0, 1)
+    produce(bench, "stuvwxyz")
+    with pytest.raises(DataLost, match="written anew from 1 on"):
+        ingest(bench)
+
+
+def test_a_log_that_was_put_back_from_before_it_was_read_is_not_taken_for_the_one_that_was() -> None:
+    bench = Bench(FakeLog())
+    bench.log.truncate(0, 0)
+    produce(bench, "abcde")
+    ingest(bench)
+    at = bench.log.partitions[0]
+    at.epoch, at.cuts, at.epochs = 0, [], [0] * at.end  # the same offsets, of whoever wrote them
+    with pytest.raises(DataLost, match="written anew from 0 on"):
+        ingest(bench)
+
+
+def test_the_log_is_asked_only_where_its_leader_changed_and_then_once() -> None:
+    """An election that cut nothing off costs one question more, also where nothing new lies."""
+    bench = Bench(FakeLog(partitions=2))
+    asked: list[Any] = []
+    real = bench.log.epoch_ends
+    bench.log.epoch_ends = lambda topic, epochs: asked.append(dict(epochs)) or real(topic, epochs)  # type: ignore[method-assign,func-returns-value]
+    for p, names in enumerate(("ab", "cd")):
+        produce(bench, names, p)
+    ingest(bench)
+    produce(bench, "e")
+    ingest(bench)
+    assert not asked
+    for p in (0, 1):
+        bench.log.truncate(p, bench.log.partitions[p].end)
+    for name in "fg":
+        produce(bench, name)
+        ingest(bench)
+    assert asked == [{0: 0, 1: 0}]

@@ -46,6 +46,7 @@ LOOKS = frozenset(
     {
         "folder.closed_gates",
         "log.ends",
+        "log.epoch_ends",
         "log.group_offsets",
         "log.members",
         "log.offsets_at",

@@ -86,8 +86,8 @@ class _Partition:
         return min(self.open, default=self.end)
 
     def end_of_epoch(self, epoch: int) -> int:
-        """Where what was written up to this epoch ends today."""
-        return min([self.end, *(at for cut, at in self.cuts if cut >= epoch)])
+        """Where what was written up to this epoch ends today; of what retention took the log knows no epoch."""
+        return max(self.log_start, min([self.end, *(at for cut, at in self.cuts if cut >= epoch)]))
 
 
 PROBED = 5
@@ -133,6 +133,11 @@ class FakeLog(Edge):
             found = {p: self._partition(topic, p) for p in partitions}
             return {p: PartitionEnds(at.log_start, at.stable_end, at.end, at.epoch) for p, at in found.items()}
 
+    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> dict[int, int | None]:
+        with self.act("log.epoch_ends", error=Transient):
+            found = {p: self._partition(topic, p) for p in epochs}
+            return {p: at.end_of_epoch(epochs[p]) if epochs[p] <= at.epoch else None for p, at in found.items()}
+
     def offsets_at(self, topic: str, times: Mapping[int, int]) -> dict[int, int]:
         with self.act("log.offsets_at", error=Transient):
             return {p: self._offset_at(self._partition(topic, p), t) for p, t in times.items()}
@@ -160,7 +165,9 @@ class FakeLog(Edge):
                 raise Refused(f"group {group} has live members, so Kafka takes no offsets from outside")
             # As Kafka does: what can be written is written, and the rest is an error.
             there = self.partitions if topic == self.name else {}
-            known = {p: GroupOffset(at.next_offset, metadata) for p, at in positions.items() if p in there}
+            known = {
+                p: GroupOffset(at.next_offset, metadata, at.leader_epoch) for p, at in positions.items() if p in there
+            }
             self.group |= known
             self.tell("projected", offsets={p: at.offset for p, at in known.items()}, metadata=metadata)
             for p in sorted(positions.keys() - known.keys()):

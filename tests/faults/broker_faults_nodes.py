@@ -123,7 +123,7 @@ def unclean_election(bench: Bench, seed: int) -> Counts:
         def cut() -> None:
             cluster.kill(ahead)
             cluster.start(behind)
-            eventually(lambda: _elected(cluster, topic, behind), seconds=120)
+            eventually(lambda: elected(cluster, topic, behind), seconds=120)
             case.ledger.records[:] = kept
             case.rewritten = True
             while case.rng.random() < 0.7 or len(case.ledger.records) - len(kept) < cut_off * (seed % 3) // 2:
@@ -159,7 +159,8 @@ def unclean_election(bench: Bench, seed: int) -> Counts:
         cluster.heal()
 
 
-def _elected(cluster: Cluster, topic: str, node: int) -> bool:
+def elected(cluster: Cluster, topic: str, node: int) -> bool:
+    """Whether it leads; asked for uncleanly where it does not."""
     if cluster.leader(topic, 0) == node:
         return True
     # The controllers may still be choosing one of themselves; the question is put again.

@@ -13,11 +13,16 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from consumers.log_view import KafkaLog
+from tests.broker.reading_rig import Sender
+from tests.builders.streams import make_stream
 from tests.deployment_rig import eventually
 from tests.faults.broker_faults import CLASSES
+from tests.faults.broker_faults_nodes import elected
 from tests.faults.cluster import Cluster, start_cluster
 from tests.faults.fault_class import Bench, FaultClass, Need
-from wavestitch.contracts.errors import Transient
+from wavestitch.batch.cut_log import find_cuts, refuse_cut_log
+from wavestitch.contracts.errors import DataLost, Transient
+from wavestitch.contracts.position import Position
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker
 
@@ -71,3 +76,37 @@ def test_a_partition_without_a_leader_has_no_end_instead_of_an_early_one(cluster
     finally:
         cluster.heal()
     assert log.ends(topic, [0])[0].high_watermark == 0
+
+
+def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cluster: Cluster) -> None:
+    """Also where it was written anew to the very position: by the leader epoch, which the client cannot be asked for."""
+    topic, ahead, behind = f"cut-{uuid.uuid4().hex[:6]}", 1, 2
+    log, admin, stream = KafkaLog(KafkaSettings(cluster.bootstrap)), cluster.admin, make_stream(topic=topic)
+    config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    new = NewTopic(topic, num_partitions=1, replica_assignment=[[ahead, behind]], config=config)
+    admin.create_topics([new])[topic].result(30)
+    try:
+        eventually(lambda: cluster.leader(topic, 0) == ahead)
+        Sender(cluster.bootstrap, topic).send(5)
+        eventually(lambda: cluster.in_sync(topic, 0) == {ahead, behind})
+        cluster.stop(behind)
+        eventually(lambda: cluster.in_sync(topic, 0) == {ahead})
+        Sender(cluster.bootstrap, topic).send(3)
+        read = log.ends(topic, [0])[0]
+        position = {0: Position(read.stable_end, leader_epoch=read.leader_epoch)}
+        assert find_cuts(topic, position, {0: read}, log) == {}
+        cluster.kill(ahead)
+        cluster.start(behind)
+        eventually(lambda: elected(cluster, topic, behind), seconds=120)
+        Sender(cluster.bootstrap, topic).send(3)
+        now = log.ends(topic, [0])[0]
+        assert (read.stable_end, now.stable_end) == (8, 8)
+        assert log.epoch_ends(topic, {0: read.leader_epoch or 0}) == {0: 5}
+        assert find_cuts(topic, position, {0: now}, log) == {0: 5}
+        with pytest.raises(DataLost, match=r"--to 0:5 --apply"):
+            refuse_cut_log(stream, position, {0: now}, log)
+        # One election more, which cuts nothing off: it still is found.
+        cluster.heal(topic)
+        assert log.epoch_ends(topic, {0: read.leader_epoch or 0}) == {0: 5}
+    finally:
+        cluster.heal()

@@ -99,6 +99,23 @@ def retention(scene: Scene) -> Iterator[Step]:
 
 
 @scenario()
+def leader_epochs(scene: Scene) -> Iterator[Step]:
+    scene.send(5)
+
+    def ends(epoch: int) -> Any:
+        return scene.log.epoch_ends(scene.topic, {0: epoch})
+
+    yield "the epoch of now ends where the log does", lambda: ends(0)
+    yield "one that never was", lambda: ends(7)
+    scene.begin(2)
+    yield "with what is open", lambda: ends(0)
+    scene.end(Visibility.COMMITTED)
+    scene.delete_before(3)
+    yield "and what retention left", lambda: ends(0)
+    yield "none is asked for", lambda: scene.log.epoch_ends(scene.topic, {})
+
+
+@scenario()
 def beyond_the_end(scene: Scene) -> Iterator[Step]:
     scene.send(3)
     yield "beyond the end", lambda: scene.read(0, 5)
@@ -190,6 +207,11 @@ def offsets_of_a_group(scene: Scene) -> Iterator[Step]:
     yield "a reset where we had none", look
     yield "written over", lambda: log.commit_group(scene.group, scene.topic, {p: Position(9) for p in range(3)}, TAG)
     yield "ours again", look
+    yield (
+        "with leader epochs",
+        lambda: log.commit_group(scene.group, scene.topic, {0: Position(9, leader_epoch=0), 1: Position(9)}, TAG),
+    )
+    yield "which are kept", look
     scene.expire(1)
     yield "one expired, its neighbours not", look
     yield "none of them", lambda: log.commit_group(scene.group, scene.topic, {}, TAG)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from wavestitch.batch.cut_log import refuse_cut_log
 from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.contracts.errors import DataLost, Refused
 from wavestitch.contracts.offset_range import OffsetRange
@@ -56,6 +57,7 @@ def find_backlog(
         why[p] = f"the head's position ({starts[p]})" if known else "a new partition starts at 0"
     refuse_overtaken(stream, starts, ends)
     _refuse_cut(stream, starts, ends)
+    refuse_cut_log(stream, {p: head.positions[p] for p in starts if p in head.positions}, ends, log)
     reach = {p: _end(stream, request, partition=p, start=start, here=ends[p]) for p, start in starts.items()}
     return [OffsetRange(p, start, reach[p]) for p, start in starts.items()], why
 

@@ -80,6 +80,8 @@ def plan_batch(
     ranges = bound_ranges(backlog, max_records=most)
     positions = dict(head.positions)
     after = _ends(head, ranges, ends, topic)
+    if request.kind is PlanKind.INGEST:
+        after = _seen_whole(after, request, ends)
     if not ranges:
         nothing = _nothing(stream, request, head, ends, tables, after, clock_ms)
         if nothing is not None:
@@ -186,6 +188,15 @@ def _ends(
     for r in ranges:
         after[r.partition] = after[r.partition]._replace(next_offset=r.end, leader_epoch=ends[r.partition].leader_epoch)
     return after
+
+
+def _seen_whole(
+    after: Mapping[int, Position], request: PlanRequest, ends: Mapping[int, PartitionEnds]
+) -> dict[int, Position]:
+    """What was planned on was found to be the log that was read, where nothing new lies, too: so it is kept with the
+    epoch of now, and not asked about again and again."""
+    fresh = {p: at._replace(leader_epoch=ends[p].leader_epoch) for p, at in after.items() if request.wants(p)}
+    return {**after, **fresh}
 
 
 def _nothing(

@@ -106,6 +106,11 @@ def _position(sight: Sight, partition: int, shown: Mapping[int, int], left: Head
     at = shown.get(partition)
     # Beyond the log's end: it was cut back. Below its start: retention; then what is gone is named as skipped.
     to = here.log_start if at is None or not here.log_start <= at <= here.high_watermark else at
+    found = sight.group.get(partition)
+    # Where the group says in which epoch it stood there, a log that was cut off since is found out by it.
+    epoch = found.leader_epoch if found is not None and found.offset == to > here.log_start else None
+    if epoch is not None:
+        return Position(to, leader_epoch=epoch)
     return moved_position(to, was=left.positions.get(partition) if left is not None else None, here=here)
 
 

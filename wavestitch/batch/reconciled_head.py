@@ -73,13 +73,15 @@ def _first_head(
     positions, why = {}, {}
     for p in topic.partitions:
         found = group.get(p)
+        epoch = ends[p].leader_epoch
         if found is not None:
             at, reason = found.offset, "first batch: where the group stands"
+            epoch = found.leader_epoch if found.leader_epoch is not None else epoch
         elif stream.start == "latest":
             at, reason = ends[p].stable_end, "first batch: the stream says start: latest"
         else:
             at, reason = ends[p].log_start, "first batch: the stream says start: earliest"
-        positions[p], why[p] = Position(at, leader_epoch=ends[p].leader_epoch), f"{reason} ({at})"
+        positions[p], why[p] = Position(at, leader_epoch=epoch), f"{reason} ({at})"
     return Head(1, FIRST_GENERATION, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wavestitch.batch.cut_log import find_cuts, said_of_cuts
 from wavestitch.batch.found_held import FoundHeld, Missing, find_held
 from wavestitch.batch.rebuilt_head import rebuild_head, with_missing
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
@@ -20,7 +21,7 @@ from wavestitch.contracts.errors import Altered, BadInput, Refused, WavestitchEr
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
 from wavestitch.contracts.protocol import moved_position, still_skipped
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
@@ -78,11 +79,14 @@ def plan_rewind(
             f"topic {topic.name} was recreated; positions of the old one mean nothing on it: "
             f"`wavestitch rewind {stream.name} --to new-topic`"
         )
-    moves, skipped = _moves(sight, target, wanted_offsets(target, sight, log=log, tables=tables))
+    wanted = wanted_offsets(target, sight, log=log, tables=tables)
+    passed = _passed(sight, target, wanted)
+    cuts = find_cuts(topic.name, passed, ends, log)
+    moves, skipped = _moves(sight, target, wanted, cuts=cuts)
     note = f"rewind to {target} by {name_of_person(who)}: {reason}"
     missing = left.missing if left is not None else ()
     after = _head_after(sight, target, moves, skipped, with_missing(note, missing), left)
-    remarks = left.remarks if left is not None else ()
+    remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed)
     return Rewind(head, after, moves, skipped, group, settles, remarks=remarks, missing=missing)
 
 
@@ -182,10 +186,17 @@ def _settled(sight: Sight, target: Target) -> str:
     return refusal.message
 
 
+def _passed(sight: Sight, target: Target, wanted: Mapping[int, int]) -> dict[int, Position]:
+    """The positions that it moves forward from, with what they say of the log before them."""
+    known = {} if sight.head is None or target.afresh else sight.head.positions
+    return {p: at for p, at in known.items() if p in sight.ends and at.next_offset < wanted.get(p, 0)}
+
+
 def _moves(
-    sight: Sight, target: Target, wanted: Mapping[int, int]
+    sight: Sight, target: Target, wanted: Mapping[int, int], *, cuts: Mapping[int, int]
 ) -> tuple[dict[int, tuple[int | None, int]], tuple[OffsetRange, ...]]:
-    """From where to where, and what is skipped. A first head skips what lies before it in the log."""
+    """From where to where, and what is skipped: where the log was cut off and written anew, from there on. A first head
+    skips what lies before it in the log."""
     known = {} if sight.head is None or target.afresh else sight.head.positions
     moves = {p: (known[p].next_offset if p in known else None, to) for p, to in wanted.items()}
     # Where nothing moves nothing is checked: a partition that retention overtook must not bar the way out of another.
@@ -193,7 +204,7 @@ def _moves(
     least = {p: sight.ends[p].log_start if sight.head is None else 0 for p in moves}
     if target.word == "start-over":
         return moves, _lost_before(sight, moves)
-    starts = {p: was if was is not None else least[p] for p, (was, _) in moves.items()}
+    starts = {p: cuts.get(p, was) if was is not None else least[p] for p, (was, _) in moves.items()}
     return moves, tuple(OffsetRange(p, starts[p], to) for p, (_, to) in sorted(moves.items()) if to > starts[p])
 
 

@@ -58,6 +58,10 @@ class Log(Protocol):
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
         """All partitions, or an error: a missing one is a failed plan, never an empty one."""
 
+    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> dict[int, int | None]:
+        """Per partition, where what was written up to this leader epoch ends today; None for an epoch that is newer
+        than all that the log knows."""
+
     def offsets_at(self, topic: str, times: Mapping[int, EpochMs]) -> dict[int, int]:
         """Per partition, the first offset whose record time is at or after the time; the stable end where none is."""
 

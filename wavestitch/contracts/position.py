@@ -175,10 +175,12 @@ def is_ours(metadata: str | None) -> bool:
 
 
 class GroupOffset(NamedTuple):
-    """A committed offset of the group; `metadata` as stored."""
+    """A committed offset of the group; `metadata` as stored. `leader_epoch`: of what lies before it, where it was
+    committed with one."""
 
     offset: int
     metadata: str
+    leader_epoch: int | None = None
 
 
 def advance_watermark(

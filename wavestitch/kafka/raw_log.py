@@ -20,7 +20,8 @@ from wavestitch.kafka.kafka_errors import is_passing, translate
 from wavestitch.kafka.kafka_python import consumer, metadata
 from wavestitch.kafka.raw_batches import RawBatch, head_of, split_batches
 
-_METADATA, _FETCH = 9, 12
+_METADATA, _FETCH, _EPOCH = 9, 12, 3
+_CONSUMER = -1
 _COMMITTED = 1
 _WAIT_MS = 500
 _PAUSE_SECONDS = 0.05
@@ -120,6 +121,30 @@ class RawLog:
             raise Transient(f"{where}: the broker sent no whole record batch from offset {offset} on; try again")
         aborted = [AbortedTransaction(t.producer_id, t.first_offset) for t in found.aborted_transactions or ()]
         return Fetched(batches, aborted, found.last_stable_offset)
+
+    def epoch_end(self, partition: int, epoch: int) -> int | None:
+        """Where what was written up to this leader epoch ends in the log as it is now (KIP-320); None where the epoch
+        is newer than all that it knows. Raises `Transient` at the deadline, `Terminal` or `Refused` as `fetch` does.
+        """
+        until = time.monotonic() + self._deadline
+        while True:
+            found: Any = self._patient(lambda: self._epoch_end(partition, epoch, until=until), until)
+            if not found.error_code:
+                return None if found.end_offset < 0 else int(found.end_offset)
+            error = KafkaError(found.error_code)
+            if not is_passing(error) or time.monotonic() > until:
+                doing = f"asking topic {self._topic} partition {partition} where leader epoch {epoch} ends"
+                raise translate(error, doing)
+            self._leaders.pop(partition, None)
+            time.sleep(_PAUSE_SECONDS)
+
+    def _epoch_end(self, partition: int, epoch: int, *, until: float) -> Any:
+        topic = consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+        part = topic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
+        request = consumer.OffsetForLeaderEpochRequest[_EPOCH](
+            replica_id=_CONSUMER, topics=[topic(topic=self._topic, partitions=[part])]
+        )
+        return self._leader(partition, until).ask(request, deadline=until).topics[0].partitions[0]
 
     def _fetch(self, partition: int, offset: int, *, most_bytes: int, last_epoch: int, until: float) -> Any:
         part = consumer.FetchRequest.FetchTopic.FetchPartition(
