@@ -79,7 +79,7 @@ def test_a_partition_without_a_leader_has_no_end_instead_of_an_early_one(cluster
 
 
 def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cluster: Cluster) -> None:
-    """Also where it was written anew to the very position: by the leader epoch, which the client cannot be asked for."""
+    """Also where it was written anew to the very position: by the leader epoch, which the client cannot ask for."""
     topic, ahead, behind = f"cut-{uuid.uuid4().hex[:6]}", 1, 2
     log, admin, stream = KafkaLog(KafkaSettings(cluster.bootstrap)), cluster.admin, make_stream(topic=topic)
     config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
@@ -99,6 +99,7 @@ def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cl
         cluster.start(behind)
         eventually(lambda: elected(cluster, topic, behind), seconds=120)
         Sender(cluster.bootstrap, topic).send(3)
+        log = KafkaLog(KafkaSettings(cluster.bootstrap))  # the other one has to learn who leads
         now = log.ends(topic, [0])[0]
         assert (read.stable_end, now.stable_end) == (8, 8)
         assert log.epoch_ends(topic, {0: read.leader_epoch or 0}) == {0: 5}

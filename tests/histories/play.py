@@ -131,7 +131,6 @@ class Play(Deciding):
         log.live_members, log.compacted = [], False
         log.moods.clear()
         log.end_transactions(Visibility.COMMITTED, self.clock_ms)
-        self.producers_go_on()
         if self.bench.gates.keys() - self.bench.abandoned:
             self.a_month_passes()
         self.quiet_runs()
@@ -141,15 +140,6 @@ class Play(Deciding):
             self.quiet_runs()
         self.witness.read_back()
         self.history.append(Quiet(everything))
-
-    def producers_go_on(self) -> None:
-        """A log that was cut off, and has grown to where it was read to, is found out when one more record comes."""
-        stands = self.bench.tables.snapshots[-1].positions if self.bench.tables.snapshots else {}
-        for p, at in self.bench.log.partitions.items():
-            beyond = stands[p].next_offset + 1 if p in stands else 1
-            while at.cuts and at.end < beyond:
-                for one in self.new_waveform(1):
-                    self.send(one, p)
 
     def quiet_runs(self) -> None:
         for _ in range(12):
