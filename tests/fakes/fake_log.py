@@ -75,7 +75,8 @@ class _Partition:
     """The leader epoch in which each record was written."""
     cuts: list[tuple[int, int]] = field(default_factory=list)
     """Epochs that ended by an unclean election, and where the log was cut off then."""
-    cut_off: list[tuple[Record, Visibility]] = field(default_factory=list)
+    cut_off: list[tuple[Record, Visibility, int, int]] = field(default_factory=list)
+    """With the leader epochs in which it was written, and after which it was there no more."""
 
     @property
     def end(self) -> int:
@@ -308,7 +309,8 @@ class FakeLog(Edge):
         """An unclean election: a replica leads that never had what lies from here on. Its offsets come again."""
         at = self.partitions[partition]
         cut = max(offset, at.log_start)
-        at.cut_off += zip(at.records[cut:], at.seen[cut:], strict=True)
+        lived = [at.epoch] * (at.end - cut)
+        at.cut_off += zip(at.records[cut:], at.seen[cut:], at.epochs[cut:], lived, strict=True)
         for kept in (at.records, at.seen, at.heads, at.epochs):
             del kept[cut:]  # type: ignore[attr-defined]
         at.open = {o for o in at.open if o < cut}
@@ -330,8 +332,16 @@ class FakeLog(Edge):
 
     def committed(self) -> list[Record]:
         """Every record that was ever there for readers of committed data, gone or not, all topics of this name."""
-        ever = [pair for _, _, at in self.ever for pair in (*zip(at.records, at.seen, strict=True), *at.cut_off)]
-        return [record for record, seen in ever if seen is Visibility.COMMITTED]
+        return [record for record, _ in self.lives()]
+
+    def lives(self) -> list[tuple[Record, tuple[int, int]]]:
+        """The same with the first and the last leader epoch in which it was there."""
+        found: list[tuple[Record, tuple[int, int]]] = []
+        for _, _, at in self.ever:
+            there = zip(at.records, at.seen, at.epochs, strict=True)
+            found += [(r, (since, at.epoch)) for r, seen, since in there if seen is Visibility.COMMITTED]
+            found += [(r, (since, until)) for r, seen, since, until in at.cut_off if seen is Visibility.COMMITTED]
+        return found
 
     def open_offsets(self) -> bool:
         return any(at.open for at in self.partitions.values())

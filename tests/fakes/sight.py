@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from typing import Any
+
 from tests.fakes.batch import Bench
 from tests.guarantees import HeldRow, Row, Sight
 
 
 def look_around(bench: Bench, *, allowed_lateness_ms: int, junk_bytes: int | None = None) -> Sight:
-    tables = bench.tables
+    tables, lives = bench.tables, bench.log.lives()
+    by_record: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    for record, life in lives:
+        by_record[record].append(life)
     return Sight(
-        records=bench.log.committed(),
+        records=[record for record, _ in lives],
+        lives=by_record,
         topic_id=bench.log.topic_id,
         heads=tuple(tables.snapshots),
         group={p: (at.offset, at.metadata) for p, at in bench.log.group.items()},

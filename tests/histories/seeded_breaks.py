@@ -15,6 +15,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs import Patch, shows
 from wavestitch.batch import (
     closed_gate,
+    cut_log,
     held_decision,
     publish,
     reassemble,
@@ -71,7 +72,7 @@ def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> N
 
 @shows(Kind.UNEXPLAINED_GAP)
 def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
-    patch.setattr(rebuilt_head, "_position", lambda sight, p, _: Position(sight.ends[p].stable_end))
+    patch.setattr(rebuilt_head, "_position", lambda sight, p, *_: Position(sight.ends[p].stable_end))
 
 
 @shows(Kind.INVENTED)
@@ -270,6 +271,8 @@ def an_offset_that_is_gone_passes_for_a_marker(patch: Patch) -> None:
 @shows(Kind.LOST)
 def a_log_that_was_cut_off_and_written_anew_passes_for_the_one_that_was_read(patch: Patch) -> None:
     patch.setattr(fake_batch, "_start_epoch", lambda *_: None)
+    for module in (cut_log, rewind):
+        patch.setattr(module, "find_cuts", lambda *_: {})
 
 
 @shows(Kind.LOST)
