@@ -17,7 +17,7 @@ from consumers.group_state import commit_group, committed_offsets, live_members
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import BEGINNING, EpochMs
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_consumer
@@ -56,7 +56,9 @@ class KafkaLog:
     def offsets_at(self, topic: str, times: Mapping[int, EpochMs]) -> dict[int, int]:
         # The ends come first: a record that arrives between the two questions lies at or behind them, never before.
         ends = self.ends(topic, list(times))
-        found = self._offsets(topic, {p: OffsetSpec.for_timestamp(ms) for p, ms in times.items()}, least=_NO_RECORD)
+        # No record is from before 1970, and to a broker negative times are words: the end, the beginning, the newest.
+        asked = {p: OffsetSpec.for_timestamp(max(ms, BEGINNING)) for p, ms in times.items()}
+        found = self._offsets(topic, asked, least=_NO_RECORD)
         return {p: f.offset if f.offset >= 0 else ends[p].stable_end for p, f in found.items()}
 
     def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:

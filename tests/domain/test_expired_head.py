@@ -164,6 +164,19 @@ def test_a_rewind_that_the_group_does_not_show_is_not_undone() -> None:
     assert any("the stream was rewound since" in r for r in shown.remarks)
 
 
+def test_rows_of_a_batch_without_a_history_row_do_not_stand_in_for_missing_ones() -> None:
+    """A run that died between its commit and its history row, and a row of another batch that somebody took out."""
+    bench = Bench(FakeLog("waves", 1))
+    for name in ("a", "b"):
+        send(bench, name, 0)
+        send(bench, name, 1)
+        ingest(bench)
+    bench.tables.history.pop()
+    bench.tables.rows.pop(0)
+    bench.tables.expire_head()
+    assert [m.what for m in look(bench).missing] == ["1 published waveforms"]
+
+
 def test_published_rows_that_are_missing_are_named_and_have_to_be_accepted(bench: Bench) -> None:
     bench.tables.rows.pop()
     shown = look(bench)

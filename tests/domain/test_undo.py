@@ -17,9 +17,11 @@ from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.position import Head, HeadKind
 
 
-def preview(world: World, plan_id: str | None = None, *, of: int | None = None) -> Rewind | HeldPreview:
+def preview(
+    world: World, plan_id: str | None = None, *, of: int | None = None, why: str = "back"
+) -> Rewind | HeldPreview:
     edges = edges_of(world)
-    return plan_undo(edges, committed_stages(edges, plan_id, of=of), who="ops", why="back", of=of)
+    return plan_undo(edges, committed_stages(edges, plan_id, of=of), who="ops", why=why, of=of)
 
 
 def edges_of(world: World) -> FakeEdges:
@@ -73,6 +75,14 @@ class TestADecision:
         with pytest.raises(Refused, match=r"would not put back what batch .* changed: 1 chunks .*decide by hand"):
             preview(world)
         assert states(world) == was
+
+    def test_its_undo_has_a_reason_by_itself(self, world: World) -> None:
+        world.send("w", 0, ONE)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "w")
+        do(world, preview(world, why=""))
+        assert world.held() == {"w": {"open"}}
+        assert "undo of batch" in newest(world).note
 
     def test_one_is_not_undone_over_what_somebody_decided_since(self, world: World) -> None:
         world.send("v", 0, ONE)

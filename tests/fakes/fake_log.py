@@ -357,6 +357,5 @@ class FakeLog(Edge):
 
     @staticmethod
     def _offset_at(at: _Partition, time_ms: int) -> int:
-        return next(
-            (o for o in range(at.log_start, at.stable_end) if at.records[o].timestamp_ms >= time_ms), at.stable_end
-        )
+        offsets = range(at.log_start, at.stable_end)
+        return next((o for o in offsets if at.records[o].timestamp_ms >= max(time_ms, 0)), at.stable_end)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,8 @@ def retention(scene: Scene) -> Iterator[Step]:
     yield "from where it begins", lambda: scene.read(4, 10)
     yield "below where it begins", lambda: scene.read(2, 10)
     yield "all of it gone", lambda: scene.read(0, 3)
+    for ms in (-1, -2, -3, -4, -(10**15)):
+        yield f"a time before 1970, {ms}", partial(scene.log.offsets_at, scene.topic, {0: EpochMs(ms)})
     yield "a time before", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS)})
     scene.delete_before(10)
     yield "empty again", lambda: scene.log.ends(scene.topic, [0])

@@ -138,15 +138,16 @@ def missing_published(
 ) -> tuple[Missing, ...]:
     """Rows that the history counts and the table has not: deleted on purpose, rolled back, or lost."""
     recorded = sum(b.waveforms.get("published", 0) for b in history)
-    if remains.rows >= recorded:
-        return ()
     there = by_plan()
+    # Batch by batch: rows of one that the history does not know would stand in for those that another one lacks.
     batches = [(b, b.waveforms.get("published", 0), there.get(b.plan_id, 0)) for b in history if b.plan_id]
     short = [(b, said, has) for b, said, has in batches if has < said]
     where = "; ".join(_of_batch(*one) for one in short[:_SHOWN])
     more = f"; and {len(short) - _SHOWN} batches more" if len(short) > _SHOWN else ""
     where = f" ({where}{more})" if where else ""
-    n = recorded - remains.rows
+    n = max(recorded - remains.rows, sum(said - has for _, said, has in short))
+    if n <= 0:
+        return ()
     said = (
         f"{n} published waveforms: the history counts {recorded}, the table has {remains.rows}{where}. If the "
         "table was rolled back, put it back (an older metadata file); what was taken out on purpose stays away unless "

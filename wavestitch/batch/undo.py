@@ -139,7 +139,9 @@ def _plan_opposite(edges: Edges, found: DecideOn, *, who: str, why: str) -> Held
             f"published since, first {harmless(first.waveform_id or '')} at {first.place}. Look with `wavestitch held "
             f"{name} show ID`, then decide by hand: `wavestitch held {name} restore ID --why …`, `discard` or `pick`"
         )
-    shown = plan_held(edges, found.action, Selection(ids=found.ids), who=who, why=why, everything=True)
+    # A decision needs a reason, and an undo has one by itself.
+    reason = why or f"undo of batch {found.plan_id[:16]}"
+    shown = plan_held(edges, found.action, Selection(ids=found.ids), who=who, why=reason, everything=True)
     choice = shown.plan.choice
     assert choice is not None, "plan_held plans a choice"
     by_id: dict[str | None, list[ChunkFacts]] = {}

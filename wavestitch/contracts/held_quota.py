@@ -60,8 +60,8 @@ def _refuse_beyond(plan: Plan, decision: Decision, held: HeldMark | None) -> Non
     raise Refused(
         f"stream {name}: with this batch {rows} rows in {size} bytes would be held; allowed are {limits.max_held_rows} "
         f"and {limits.max_held_bytes}. Most of the new ones, {count}, are of partition {worst}, offsets {first} to "
-        f"{last} ({why}): stop what sends them. Then raise limits.max_held_rows or max_held_bytes, let go of what is "
-        f"old with `wavestitch maintain {name} --only snapshots,held --apply`, take the other partitions in with "
+        f"{last} ({why}): stop what sends them. Then raise limits.max_held_rows or max_held_bytes, give up what waits "
+        f"in vain with `wavestitch held {name} discard --reason … --why … --apply`, take the other partitions in with "
         f"`--partitions`, {take}or skip all up to there by name with `wavestitch rewind {name} --to {worst}:{last + 1} "
         "--accept-skip --apply`",
         partition=worst,
