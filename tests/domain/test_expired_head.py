@@ -146,6 +146,21 @@ def test_a_log_that_was_cut_off_meanwhile_is_found_out_by_the_epoch_of_a_head_th
         ingest(bench)
 
 
+def test_what_was_held_and_was_published_since_is_not_called_missing() -> None:
+    """By a batch whose row the history never had: by its count nobody can tell the two apart, by the table's plans one
+    can tell that there was such a batch."""
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "c", 0)
+    ingest(bench)
+    send(bench, "c", 1)
+    ingest(bench)
+    bench.tables.history.pop()
+    bench.tables.expire_head()
+    (missing,) = look(bench).missing
+    assert missing.what == "1 held chunks, not known whether published"
+    assert "or were published since, by batches that the history does not know" in missing.said
+
+
 def test_a_rewind_that_the_group_does_not_show_is_not_undone() -> None:
     """Somebody who had looked before it has written an older projection over it."""
     bench = Bench(FakeLog("waves", 1))

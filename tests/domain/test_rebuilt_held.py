@@ -129,6 +129,7 @@ class TestStagedAndNotSettled:
             place.apply(found)
         head = place.apply(found, accept_skip=True)
         assert (head.held, [str(r) for r in head.skipped]) == (None, ["partition 0 [0, 8)", "partition 1 [0, 8)"])
+        assert head.note == "head rebuilt by ops: seen; not taken: 4 held chunks, staged"
         place.tables.settle_held()
         assert place.offsets() == []
 

@@ -229,7 +229,7 @@ class FakeEdges:
         name = landing_name(plan.plan_id, wanted, hashlib.sha256(repr(records).encode()).hexdigest()[:16])
         self.bench.files.landings.setdefault(name, tuple(r.value for r in records))
         self.bench.landed_records.setdefault(name, tuple(records))
-        self.bench.tell("read", plan_id=plan.plan_id, wanted=wanted, offsets=[r.offset for r in records])
+        self.bench.tell("read", plan_id=plan.plan_id, wanted=wanted, records=records)
         seen_ms = records[-1].timestamp_ms if records else None
         return LandedSlice(*wanted, name, 0, "", "", len(records), 0, EpochMs(seen_ms), holes)
 

@@ -343,6 +343,13 @@ class FakeLog(Edge):
             found += [(r, (since, until)) for r, seen, since, until in at.cut_off if seen is Visibility.COMMITTED]
         return found
 
+    def lies_there(self, record: Record) -> bool:
+        """Whether it still is what lies at its place: not cut off since."""
+        at = self.partitions.get(record.partition)
+        return record.topic_id != self.topic_id or (
+            at is not None and record.offset < at.end and at.records[record.offset] is record
+        )
+
     def open_offsets(self) -> bool:
         return any(at.open for at in self.partitions.values())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tests.histories.history import Coordinate
+from tests.histories.events import Coordinate
 
 
 class Kind(StrEnum):

@@ -13,7 +13,7 @@ from tests.fakes.batch import Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.faults import Steps
 from tests.fakes.way_out import Decide, Raise, Take, Way, way_out, ways_out
 from tests.histories.accidents import Accidents
-from tests.histories.history import JunkLimit, Rewound
+from tests.histories.events import JunkLimit, Rewound
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection

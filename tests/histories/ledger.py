@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from tests.domain.oracle import Piece, Truth, digest_of, piece_of, truths
-from tests.histories.history import (
+from tests.histories.events import (
     Committed,
     Coordinate,
     Event,
@@ -99,8 +99,9 @@ class Ledger:
                 self.plans[event.plan_id] = event
             case Read():
                 landed = {(event.topic_id, event.partition, o) for o in event.offsets}
-                self.reads[event.plan_id] |= landed
                 self.landed[event.plan_id] |= landed
+                cut = {c: self.former[c][-1] for c in landed if c[2] in event.former and self.former[c]}
+                self.reads[event.plan_id] |= {cut.get(c, c) for c in landed}
             case Truncated():
                 self._cut(event)
             case Held():

@@ -12,7 +12,8 @@ from functools import partial
 from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
 from tests.histories.deciding import Deciding
-from tests.histories.history import History, Quiet
+from tests.histories.events import Quiet
+from tests.histories.history import History
 from tests.histories.producing import START_MS
 from tests.histories.running import DEADLINE
 from wavestitch.batch.held_waveforms import Selection

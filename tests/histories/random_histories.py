@@ -12,7 +12,8 @@ from typing import Any
 
 from tests.histories.anomaly import Anomaly
 from tests.histories.checker import analyse
-from tests.histories.history import History, Produced, Published
+from tests.histories.events import Produced, Published
+from tests.histories.history import History
 from tests.histories.play import Play
 
 SHORTEST, LONGEST = 20, 160

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.fakes.faults import Fault, Killed, Steps
-from tests.histories.history import Ended, Started
+from tests.histories.events import Ended, Started
 from tests.histories.producing import Producing
 from wavestitch.batch.plan import NothingToDo
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Unbalanced, WavestitchError

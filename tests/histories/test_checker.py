@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,10 @@ import pytest
 
 from tests.builders.records import cut, metadata
 from tests.domain import oracle
-from tests.histories import anomaly, checker, history, ledger
+from tests.histories import anomaly, case, checker, events, history, ledger
 from tests.histories.anomaly import Kind
 from tests.histories.checker import analyse
-from tests.histories.history import (
+from tests.histories.events import (
     Abandoned,
     CatalogSetBack,
     Committed,
@@ -25,7 +26,6 @@ from tests.histories.history import (
     GateClosed,
     GateSays,
     Held,
-    History,
     JunkLimit,
     Loaded,
     Looked,
@@ -45,8 +45,8 @@ from tests.histories.history import (
     Started,
     TopicMade,
     Truncated,
-    load_history,
 )
+from tests.histories.history import History, load_history
 
 T = "topic-1"
 NOW = 1_700_000_000_000
@@ -415,7 +415,19 @@ def test_a_waveform_that_came_late_is_not_lost_when_a_later_head_has_it() -> Non
     assert kinds(events) == []
 
 
-@pytest.mark.parametrize("module", [anomaly, checker, history, ledger, oracle])
+@pytest.mark.parametrize(
+    "module",
+    [
+        oracle,
+        anomaly,
+        case,
+        checker,
+        events,
+        history,
+        ledger,
+        *(sys.modules[rule.__module__] for rule in checker.RULES),
+    ],
+)
 def test_the_checker_shares_no_code_with_the_product(module: Any) -> None:
     """Else a mistake of the product's would be one of the checker's, too."""
     tree = ast.parse(Path(module.__file__).read_text())
@@ -445,19 +457,53 @@ def test_an_older_head_that_is_shown_over_a_newer_one_is_a_stale_writer() -> Non
 
 
 def test_an_ingest_past_a_closed_gate_is_invented() -> None:
-    past: list[Event] = [
-        GateClosed("p2"),
-        Looked("run-2", "gates"),
-        Planned("run-2", "p3", "ingest", 1, 2, T, {0: 6}, ()),
-        replace(head(3, 6), run="run-2", kind="ingest", plan_id="p3"),
-        projected(6, 3, run="run-2"),
-    ]
-    stopped = Planned("run-1", "p2", "ingest", 1, 2, T, {0: 6}, ())
-    backfill = replace(stopped, kind="backfill")
-    assert kinds(before_quiet(stopped, *past)) == [Kind.INVENTED]
-    assert kinds(before_quiet(backfill, *past)) == [], "it stands in nobody's way"
-    assert kinds(before_quiet(stopped, past[0], Abandoned("p2"), *past[1:])) == []
-    assert kinds(before_quiet(stopped, *past[1:3], past[0], *past[3:])) == [], "who looked before cannot know"
+    stopped, backfill = planned("p2"), planned("p2", kind="backfill")
+    closed, looked, mine = GateClosed("p2"), Looked("run-2", "gates"), planned("p3", run="run-2")
+    done = committed_by("p3", "ingest")
+    assert kinds(before_quiet(stopped, closed, mine, looked, *done)) == [Kind.INVENTED]
+    assert kinds(before_quiet(stopped, closed, mine, *done)) == [Kind.INVENTED], "who never looks has no excuse"
+    assert kinds(before_quiet(stopped, looked, mine, closed, *done)) == [Kind.INVENTED], "nor who looked only before"
+    assert kinds(before_quiet(stopped, mine, looked, closed, *done)) == [], "who looked right before cannot know"
+    assert kinds(before_quiet(stopped, closed, Abandoned("p2"), mine, looked, *done)) == []
+    assert kinds(before_quiet(backfill, closed, mine, looked, *done)) == [], "it stands in nobody's way"
+
+
+def test_a_decision_past_another_one_about_the_same_that_stands_at_a_closed_gate_is_invented() -> None:
+    about: dict[str, Any] = {"kind": "held", "action": "redrive", "ids": ("w1",)}
+    stopped, closed = planned("p2", **about), GateClosed("p2")
+    for action, ids, found in (
+        ("redrive", ("w1", "w7"), [Kind.INVENTED]),
+        ("pick", ("w1",), [Kind.INVENTED]),
+        ("accept", ("w1",), []),
+        ("redrive", ("w7",), []),
+    ):
+        mine = planned("p3", run="run-2", kind="held", action=action, ids=ids)
+        assert kinds(before_quiet(stopped, closed, mine, *committed_by("p3", "held"))) == found, action
+
+
+def test_a_backfill_that_publishes_what_an_ingest_was_stopped_with_is_invented() -> None:
+    one = cut("w5", [b"\x05\x00"], meta=metadata(NOW))[0]
+    row = Published("run-2", "p3", 3, "w5", b"\x05\x00", ((T, 0, 6, 2, proof_of(one)),))
+    for start, found in ((6, [Kind.INVENTED]), (7, [])):
+        events = before_quiet(
+            produced(6, one),
+            planned("p2", ranges=((0, start, 8),)),
+            GateClosed("p2"),
+            planned("p3", run="run-2", kind="backfill", ranges=((0, 6, 7),)),
+            Read("run-2", "p3", T, 0, 6, 7, (6,)),
+            row,
+            *committed_by("p3", "backfill"),
+        )
+        assert kinds(events[:-1]) == found
+
+
+def planned(plan_id: str, *, run: str = "run-1", kind: str = "ingest", **more: Any) -> Planned:
+    """On head 2 of the sound history."""
+    return replace(Planned(run, plan_id, kind, 1, 2, T, {0: 6}, ()), **more)
+
+
+def committed_by(plan_id: str, kind: str) -> list[Event]:
+    return [replace(head(3, 6), run="run-2", kind=kind, plan_id=plan_id), projected(6, 3, run="run-2")]
 
 
 def test_a_rewind_that_moves_a_partition_that_was_not_named_is_a_stale_writer() -> None:

@@ -11,14 +11,13 @@ from tests.fakes.batch import Bench
 from tests.fakes.fake_log import Record
 from tests.fakes.fake_tables import FakeTables, PublishedRow, StoredHeld
 from tests.fakes.faults import under_way
-from tests.histories.history import (
+from tests.histories.events import (
     Abandoned,
     CatalogSetBack,
     Committed,
     Forgotten,
     GateClosed,
     Held,
-    History,
     HistoryLost,
     Loaded,
     Looked,
@@ -37,6 +36,7 @@ from tests.histories.history import (
     TopicMade,
     Truncated,
 )
+from tests.histories.history import History
 from tests.histories.sealing import is_proven
 
 
@@ -110,8 +110,10 @@ class Witness:
         choice = ("", ()) if plan.choice is None else (plan.choice.action.value, plan.choice.ids)
         self.history.append(Planned(under_way(), *facts, stands, ranges, *choice))
 
-    def _read(self, plan_id: str, wanted: Any, offsets: list[int]) -> None:
-        self.history.append(Read(under_way(), plan_id, self._log.topic_id, *wanted, tuple(offsets)))  # type: ignore[call-arg]
+    def _read(self, plan_id: str, wanted: Any, records: list[Record]) -> None:
+        offsets = tuple(r.offset for r in records)
+        former = tuple(r.offset for r in records if not self._log.lies_there(r))
+        self.history.append(Read(under_way(), plan_id, self._log.topic_id, *wanted, offsets, former))  # type: ignore[call-arg]
 
     def _held(self, row: StoredHeld) -> None:
         held = row.held
@@ -143,6 +145,7 @@ class Witness:
                 {p: at.next_offset for p, at in head.positions.items()},
                 tuple((r.partition, r.start, r.end) for r in head.skipped),
                 tuple(sorted({row.held.decision for row in self._tables.held_rows()})),
+                head.note,
             )
         )
 

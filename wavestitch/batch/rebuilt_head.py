@@ -73,16 +73,17 @@ def rebuild_head(
         positions=positions,
         skipped=(still_skipped(left.skipped, stands) if left is not None else ()) + skipped,
         watermark_ms=left.watermark_ms if left is not None else BEGINNING,
-        note=with_missing(note, missing),
+        note=with_missing(note, missing, held.left_out),
         held=held.mark,
     )
     remarks = _remarks(sight, remains, tags, shown, known_to=known_to, left=left, settled=held.settled)
     return Rebuilt(head, skipped, missing, remarks + held.remarks)
 
 
-def with_missing(note: str, missing: Sequence[Missing]) -> str:
-    """The note of a head under which somebody accepts what is missing."""
-    return f"{note}; accepted as missing: {', '.join(m.what for m in missing)}" if missing else note
+def with_missing(note: str, missing: Sequence[Missing], left_out: Sequence[str] = ()) -> str:
+    """The note of a head under which somebody accepts what is missing, and goes on without what cannot be proven."""
+    note += f"; accepted as missing: {', '.join(m.what for m in missing)}" if missing else ""
+    return note + (f"; not taken: {', '.join(left_out)}" if left_out else "")
 
 
 def _tag(sight: Sight, remains: Remains, partition: int) -> Tag | None:

@@ -85,7 +85,8 @@ def plan_rewind(
     moves, skipped = _moves(sight, target, wanted, cuts=cuts)
     note = f"rewind to {target} by {name_of_person(who)}: {reason}"
     missing = left.missing if left is not None else ()
-    after = _head_after(sight, target, moves, skipped, with_missing(note, missing), left)
+    left_out = left.left_out if left is not None else ()
+    after = _head_after(sight, target, moves, skipped, with_missing(note, missing, left_out), left)
     remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed)
     return Rewind(head, after, moves, skipped, group, settles, remarks=remarks, missing=missing)
 
@@ -158,7 +159,7 @@ def _plan_held_anew(stream: Stream, *, log: Log, tables: Tables, note: str, want
         kind=HeadKind.REBUILT,
         sequence=max(head.sequence, held.last_sequence) + 1,
         generation=next_generation(head, group, table=tables.table_uuid()),
-        note=with_missing(note, held.missing),
+        note=with_missing(note, held.missing, held.left_out),
         held=held.mark,
     )
     return Rewind(head, new, {}, (), group, remarks=held.remarks, missing=held.missing)

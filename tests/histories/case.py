@@ -1,0 +1,97 @@
+"""What all rules of the checker share: the ledger, who looked and acted when, and what was found; and what a rule is.
+
+A rule takes the events in their order and says what is wrong with them. Decides nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.histories.anomaly import Anomaly, Kind
+from tests.histories.events import (
+    CatalogSetBack,
+    Committed,
+    Coordinate,
+    Event,
+    Held,
+    Looked,
+    Planned,
+    Projected,
+    Published,
+    Quiet,
+    Read,
+    Recorded,
+)
+from tests.histories.ledger import Ledger
+
+MOVED_ON_PURPOSE = ("rewind", "adopted", "rebuilt")
+_ACTS = (Planned, Read, Held, Published, Committed, Recorded, Projected)
+
+
+class Case:
+    """`at`: number of the event. `looked`: by run and what, `acted` and `prepared` by run, when last; prepared: planned
+    or read. `heads_at`: when each head of today's tables was committed, and its kind. `kept_until`: of a catalog that
+    was set back, the event up to which it knows what was done."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.at = -1
+        self.found: list[Anomaly] = []
+        self.looked: dict[tuple[str, str], int] = {}
+        self.acted: dict[str, int] = {}
+        self.prepared: dict[str, int] = {}
+        self.heads_at: list[tuple[int, str]] = []
+        self.kept_until = -1
+        self.quiet = False
+
+    def say(
+        self, kind: Kind, what: str, ids: Iterable[str] = (), at: Iterable[Coordinate] = (), event: int | None = None
+    ) -> None:
+        self.found.append(Anomaly(kind, what, tuple(ids), tuple(at), self.at if event is None else event))
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, CatalogSetBack):
+            kept = [
+                at for (at, _), h in zip(self.heads_at, self.ledger.heads, strict=True) if h.sequence <= event.sequence
+            ]
+            self.kept_until = kept[-1] if kept else -1
+            self.heads_at = self.heads_at[: len(kept)]
+            self.ledger.set_back(event.sequence)
+            return
+        self.ledger.take(event)
+        if isinstance(event, _ACTS):
+            self.acted[event.run] = self.at
+        if isinstance(event, Planned | Read):
+            self.prepared[event.run] = self.at
+        match event:
+            case Committed():
+                self.heads_at.append((self.at, event.kind))
+            case Looked():
+                self.looked[event.run, event.what] = self.at
+            case Quiet():
+                self.quiet = True
+
+    def could_not_know(self, run: str, what: str, happened: int) -> bool:
+        """Who looked, then writes, and in between it happened, cannot be fenced by anyone. Who has done anything but
+        look since then has no such excuse."""
+        return self.acted.get(run, -1) < self.looked.get((run, what), -1) < happened
+
+
+class Rule:
+    """One idea of what can be wrong. Its findings are the case's."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.case.ledger
+
+    def first_look(self, event: Event) -> None:
+        """Before the ledger takes the event."""
+
+    def take(self, event: Event, before: Committed | None) -> None:
+        """`before`: the newest head before this event."""
+
+    def close(self) -> None:
+        """What shows at the end only."""

@@ -1,0 +1,347 @@
+"""What can be seen at the edges of a stream, event by event: of the log, the group, runs, tables and people.
+
+Frozen values of plain types, which say what was done, never what it means; `history` keeps them in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Coordinate = tuple[str, int, int]
+"""Topic id, partition, offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """A record took its offset. `seen`: committed, open (in a transaction that has not ended) or marker. `proven`: what
+    the stream demands of its chunks beside the CRC is there, and right."""
+
+    topic_id: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    value: bytes | None
+    seen: str
+    proven: bool = True
+
+    @property
+    def coordinate(self) -> Coordinate:
+        return self.topic_id, self.partition, self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A transaction ended: its records are committed or aborted."""
+
+    topic_id: str
+    partition: int
+    offsets: tuple[int, ...]
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMade:
+    """The topic was made (again): from here on its name means this id."""
+
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """The partition begins at `log_start` now."""
+
+    topic_id: str
+    partition: int
+    log_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """An unclean election cut the partition off at `end`: what lay behind is gone, and its offsets come again."""
+
+    topic_id: str
+    partition: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class LostOffset:
+    """The log covers this offset still, and a cleaner or a broken broker has taken what lay there."""
+
+    topic_id: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run began. `deadline`: by which `Ended.at` it must have ended (effects, or seconds)."""
+
+    run: str
+    what: str
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended: `done`, `nothing to do`, `killed`, or the name of the error that it ended with."""
+
+    run: str
+    reason: str
+    at: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A run asked for the `topic`, or for the `group`'s offsets."""
+
+    run: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan was pinned. `ranges`: (partition, start, end); `positions`: where the head stood. `action`: what an
+    operator decided about the held waveforms `ids`; empty for what reads."""
+
+    run: str
+    plan_id: str
+    kind: str
+    generation: int
+    base_sequence: int
+    topic_id: str
+    positions: dict[int, int]
+    ranges: tuple[tuple[int, int, int], ...]
+    action: str = ""
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A slice was landed: these offsets of `[start, end)` held a record. `former`: those of which what was read is cut
+    off by now."""
+
+    run: str
+    plan_id: str
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+    offsets: tuple[int, ...]
+    former: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A row of the held table was staged. `stored`: it has the payload; else an earlier row of the place and piece.
+    `sequence`: of the head that its decision was to become."""
+
+    run: str
+    topic_id: str
+    partition: int
+    offset: int
+    id: str | None
+    seq: int | None
+    length: int
+    piece: str
+    valid: bool
+    reason: str
+    decision: str
+    payload: bytes | None
+    stored: bool = True
+    sequence: int = 0
+
+    @property
+    def coordinate(self) -> Coordinate:
+        return self.topic_id, self.partition, self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A run loaded held rows; `strange`: the places of those that are no chunks, which belong to no waveform."""
+
+    run: str
+    strange: tuple[Coordinate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A row became visible, with the head of this `sequence`, whose event follows. `chunks`: (topic id, partition,
+    offset, length, digest of the piece in hex) in order."""
+
+    run: str
+    plan_id: str
+    sequence: int
+    id: str
+    samples: bytes
+    chunks: tuple[tuple[str, int, int, int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A head. `skipped`: (partition, start, end) given up by name. `held`: the decisions whose rows the held snapshot
+    that it names has; None where nobody looked, and every committed one's are there. `note`: its own words."""
+
+    run: str
+    sequence: int
+    generation: int
+    kind: str
+    topic_id: str
+    plan_id: str
+    decision: str
+    positions: dict[int, int]
+    skipped: tuple[tuple[int, int, int], ...]
+    held: tuple[str, ...] | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A row of the batches table. `partitions`: per partition, the audit's figures; empty where it has none."""
+
+    run: str
+    sequence: int
+    decision: str
+    partitions: dict[int, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class JunkLimit:
+    """So many bytes of records that are no chunks the stream keeps at least; what is beyond may be held without."""
+
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLost:
+    """Somebody deleted the rows of these heads from the batches table."""
+
+    sequences: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """What a reader finds in the published table at the end: (waveform id, samples)."""
+
+    rows: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Maintenance dropped the snapshot of this head."""
+
+    sequence: int
+    decision: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSetBack:
+    """The catalog is as it was right after this head: a backup was put back. 0: lost, and another one in its place."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class GateClosed:
+    """The gate stopped this plan."""
+
+    plan_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """Somebody gave this plan up."""
+
+    plan_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """A run wrote the group's offsets, tagged."""
+
+    run: str
+    topic_id: str
+    offsets: dict[int, int]
+    generation: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """An operator asked for a rewind; `accepted`: what it skips was accepted by name. `only`: of these partitions;
+    None: of all."""
+
+    run: str
+    word: str
+    accepted: bool
+    only: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Somebody set the group's offset with Kafka's own tools; `offset` None: it expired."""
+
+    topic_id: str
+    partition: int
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The group got a tag that no run of ours wrote: of `another` table, or of a copy of this one."""
+
+    topic_id: str
+    partition: int
+    offset: int
+    another: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GateSays:
+    """The gate refuses this waveform, now and for ever."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """The faults are healed and the last undisturbed runs are through: what was not seen by now is lost. `decided`:
+    operators have decided about everything that was held, down to letting it go."""
+
+    decided: bool = False
+
+
+Event = (
+    Produced
+    | Settled
+    | TopicMade
+    | Retained
+    | Truncated
+    | LostOffset
+    | Started
+    | Ended
+    | Looked
+    | Planned
+    | Read
+    | Held
+    | Loaded
+    | Published
+    | Committed
+    | Recorded
+    | HistoryLost
+    | ReadBack
+    | Forgotten
+    | CatalogSetBack
+    | GateClosed
+    | Abandoned
+    | Projected
+    | Rewound
+    | Reset
+    | Shared
+    | GateSays
+    | JunkLimit
+    | Quiet
+)

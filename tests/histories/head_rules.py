@@ -1,0 +1,64 @@
+"""Heads: each follows the one that it was planned on, once, and goes back in no generation."""
+
+from __future__ import annotations
+
+from tests.histories.anomaly import Kind
+from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
+from tests.histories.events import Committed, Event, Rewound
+
+
+class HeadRules(Rule):
+    """`named`: by run, the partitions that its rewind is about."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.named: dict[str, tuple[int, ...]] = {}
+
+    def take(self, event: Event, before: Committed | None) -> None:
+        match event:
+            case Rewound() if event.only is not None:
+                self.named[event.run] = event.only
+            case Committed() if before is not None:
+                self._follows(before, event)
+                self._is_of_its_plan(before, event)
+                self._named_only(before, event)
+
+    def _follows(self, before: Committed, head: Committed) -> None:
+        where, say = f"head {head.sequence} ({head.kind})", self.case.say
+        # What became of the heads that a rebuilt one stands for nobody knows; it must be beyond them all.
+        if head.sequence != before.sequence + 1 and not (head.kind == "rebuilt" and head.sequence > before.sequence):
+            say(Kind.STALE_WRITER, f"{where} follows head {before.sequence}")
+        if not self._newer(before, head):
+            say(Kind.STALE_WRITER, f"{where} is of generation {head.generation}, after {before.generation}")
+
+    def _is_of_its_plan(self, before: Committed, head: Committed) -> None:
+        if not head.plan_id:
+            return
+        where, say, earlier = f"head {head.sequence} ({head.kind})", self.case.say, self.ledger.heads[:-1]
+        if any(h.plan_id == head.plan_id for h in earlier):
+            say(Kind.STALE_WRITER, f"{where} commits plan {head.plan_id[:8]} again")
+        plan = self.ledger.plans.get(head.plan_id)
+        if plan is None:
+            say(Kind.STALE_WRITER, f"{where} carries a plan that nobody made")
+        elif [h for h in earlier if h.sequence > plan.base_sequence and h.kind in MOVED_ON_PURPOSE]:
+            say(Kind.STALE_WRITER, f"{where} was planned before a rewind")
+        elif plan.kind == "ingest" and plan.positions != before.positions:
+            say(Kind.STALE_WRITER, f"{where} was planned at {plan.positions}, the head stood at {before.positions}")
+
+    def _newer(self, before: Committed, head: Committed) -> bool:
+        """One generation further on purpose, none otherwise; after a set back beyond all that were lost."""
+        step = head.generation - before.generation
+        if head.kind not in MOVED_ON_PURPOSE:
+            return step == 0
+        known = max((h.generation for h in (before, *self.ledger.lost)), default=0)
+        return step == 1 or 0 < step <= known + 1 - before.generation or (head.kind == "rebuilt" and step > 0)
+
+    def _named_only(self, before: Committed, head: Committed) -> None:
+        """A rewind of some partitions moves no other one."""
+        only = self.named.get(head.run)
+        if only is None or head.kind != "rewind":
+            return
+        moved = [p for p, at in before.positions.items() if p not in only and head.positions.get(p) != at]
+        if moved:
+            what = f"head {head.sequence} moves partitions {moved}, only {only} were named"
+            self.case.say(Kind.STALE_WRITER, what)

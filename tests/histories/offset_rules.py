@@ -1,0 +1,259 @@
+"""Offsets: each that a head has passed was read and is durable, or is explained by name; none is never seen.
+
+`owed`: records that a committed batch has passed after reading them, with the event, and whether they were durable
+then. `given_up`: by name, and since when; `taken_back`: when, and what. `before`: where the stream began. `gaps`: what
+is said to be wrong already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tests.histories.anomaly import Kind
+from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
+from tests.histories.events import (
+    CatalogSetBack,
+    Committed,
+    Coordinate,
+    Event,
+    HistoryLost,
+    Planned,
+    Recorded,
+    Retained,
+    Rewound,
+    Truncated,
+)
+
+FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope")
+_MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
+
+
+class OffsetRules(Rule):
+    """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
+    that no head has looked at, and since which event. `accepted`: runs whose skips an operator has accepted."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.owed: dict[Coordinate, tuple[int, bool]] = {}
+        self.gaps: set[Coordinate] = set()
+        self.given_up: dict[Coordinate, int] = {}
+        self.taken_back: list[tuple[int, dict[Coordinate, int]]] = []
+        self.before: dict[tuple[str, int], int] = {}
+        self.accepted: set[str] = set()
+        self.log_start: dict[tuple[str, int], int] = {}
+        self.recorded: set[int] = set()
+        self.planned_at: dict[str, int] = {}
+        self.cuts: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def take(self, event: Event, before: Committed | None) -> None:
+        match event:
+            case Committed():
+                self._moves(before, event)
+                self._past_a_cut(before, event)
+                self._names_truly(before, event)
+            case Planned():
+                self.planned_at[event.plan_id] = self.case.at
+            case Truncated():
+                self._cut(event)
+            case Recorded():
+                self._audit(event)
+            case HistoryLost():
+                self.recorded -= set(event.sequences)
+            case Rewound() if event.accepted:
+                self.accepted.add(event.run)
+            case Retained():
+                self.log_start[event.topic_id, event.partition] = event.log_start
+            case CatalogSetBack():
+                self._set_back(event.sequence)
+
+    def _set_back(self, to: int) -> None:
+        since = self.case.kept_until
+        self.owed = {c: found for c, found in self.owed.items() if found[0] <= since}
+        for at, back in self.taken_back:  # by a head that is in no table any more
+            self.given_up |= back if at > since else {}
+        self.taken_back = [(at, back) for at, back in self.taken_back if at <= since]
+        self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
+        self.recorded = {n for n in self.recorded if n <= to}
+
+    # where heads move
+
+    def _moves(self, before: Committed | None, head: Committed) -> None:
+        """Every offset that this head passes was read and is durable, or is explained."""
+        if before is None:
+            self._begins(head)
+            return
+        if head.kind == "rebuilt":
+            self._begins_anew(head)
+        was = before.positions if before.topic_id == head.topic_id else {}
+        for p, now in sorted(head.positions.items()):
+            start = was.get(p, 0)
+            passed = [(head.topic_id, p, o) for o in range(start, now)]
+            if head.kind not in MOVED_ON_PURPOSE:
+                if now < start:
+                    what = f"head {head.sequence} moved partition {p} back from {start} to {now}"
+                    self.case.say(Kind.STALE_WRITER, what)
+                self._passed(head, passed)
+                continue
+            self._takes_back(head.topic_id, p, now)
+            if head.kind == "rebuilt" and before.sequence not in self.recorded:
+                # That the head before was a rewind is written nowhere any more; what was read then is not read again.
+                passed = [c for c in passed if c not in self.owed]
+            self._skipped(head, passed)
+
+    def _begins(self, head: Committed) -> None:
+        if self.ledger.lost:
+            # The catalog was lost: what lies before its first head is not read, so somebody must have said so, in the
+            # rewind that began it or by setting the group there.
+            for p, at in sorted(head.positions.items()):
+                if self.ledger.group.get(p) == (at, None):
+                    self.given_up |= {(head.topic_id, p, o): self.case.at for o in range(at)}
+                    continue
+                start = self.log_start.get((head.topic_id, p), 0)
+                self._skipped(head, [(head.topic_id, p, o) for o in range(start, at)])
+        self.before = {
+            (head.topic_id, p): self.log_start.get((head.topic_id, p), 0) if self.ledger.lost else at
+            for p, at in head.positions.items()
+        }
+
+    def _begins_anew(self, head: Committed) -> None:
+        """What was held and is not under a rebuilt head is read again, or given up by name. What the log has no more
+        (of a topic that was made anew, or cut off) is gone with it: as many as the head says are missing."""
+        named = _named(head)
+        gone = [c for c in self.owed if not self.ledger.durable(c)]
+        again = {c for c in gone if c in named or (c[0] == head.topic_id and c[2] >= head.positions.get(c[1], 0))}
+        for_good = [c for c in gone if c[0] != head.topic_id]
+        said = sum(int(n) for n in _MISSING.findall(head.note))
+        if len(for_good) <= said:
+            again |= set(for_good)
+        self.owed = {c: found for c, found in self.owed.items() if c not in again}
+
+    def _takes_back(self, topic_id: str, partition: int, now: int) -> None:
+        """Whoever goes back takes back what was given up behind there: it is there to be read again."""
+        back = {c for c in self.given_up if c[:2] == (topic_id, partition) and c[2] >= now}
+        self.taken_back.append((self.case.at, {c: self.given_up.pop(c) for c in back}))
+
+    def _skipped(self, head: Committed, passed: list[Coordinate]) -> None:
+        named = _named(head)
+        silent = [c for c in passed if c not in named or head.run not in self.accepted]
+        if silent:
+            self.gaps.update(silent)
+            what = f"head {head.sequence} ({head.kind}) skips what nobody gave up"
+            self.case.say(Kind.UNEXPLAINED_GAP, what, at=silent)
+        self.given_up |= {c: self.case.at for c in passed if c in named}
+
+    def _passed(self, head: Committed, passed: list[Coordinate]) -> None:
+        read, landed = self.ledger.reads.get(head.plan_id, set()), self.ledger.landed.get(head.plan_id, set())
+        gap = [c for c in passed if c not in landed and not self._empty(c)]
+        if gap:
+            self.gaps.update(gap)
+            what = f"head {head.sequence} passes offsets that its batch did not read"
+            self.case.say(Kind.UNEXPLAINED_GAP, what, at=gap)
+        for place in [place for c in passed for place in self.ledger.places(c)]:
+            if place in read and self.ledger.committed(place):
+                self.owed.setdefault(place, (self.case.at, self.ledger.durable(place)))
+
+    def _empty(self, coordinate: Coordinate) -> bool:
+        """Whether readers of committed data ever had nothing to find there."""
+        seen = self.ledger.seen
+        return any(seen.get(c) in ("marker", "aborted") for c in self.ledger.places(coordinate))
+
+    def _names_truly(self, before: Committed | None, head: Committed) -> None:
+        """A head names as given up what somebody went over, and not what is read again."""
+        beyond = [(p, a, b) for p, a, b in head.skipped if b > head.positions.get(p, b)]
+        if beyond:
+            what = f"head {head.sequence} ({head.kind}) names {beyond} as given up, and has not gone past that"
+            self.case.say(Kind.UNEXPLAINED_GAP, what)
+        if before is not None and head.kind not in MOVED_ON_PURPOSE and head.skipped != before.skipped:
+            what = f"head {head.sequence} ({head.kind}) names other offsets as given up than the head before"
+            self.case.say(Kind.UNEXPLAINED_GAP, what)
+
+    # elections
+
+    def _past_a_cut(self, before: Committed | None, head: Committed) -> None:
+        """Whoever is put to beyond a cut is not told what was written anew before there (a limit, see
+        docs/guarantees.md). Whoever goes back, or stays, is told by the next ingest; whoever begins before it reads
+        all."""
+        on_purpose = head.kind in (*MOVED_ON_PURPOSE, "first")
+        for (topic_id, p), (end, since) in list(self.cuts.items()):
+            at = head.positions.get(p, 0) if head.topic_id == topic_id else 0
+            if at <= end if on_purpose else self._began_before(before, head, p, end, since):
+                del self.cuts[topic_id, p]
+            elif on_purpose and self._is_put_to(before, head, p, at):
+                self.given_up |= {(topic_id, p, o): self.case.at for o in range(end, at)}
+
+    def _is_put_to(self, before: Committed | None, head: Committed, p: int, at: int) -> bool:
+        """Whether nothing tells this position that the log was cut off below it: it is made by somebody who has read
+        nothing there, further on than the one before, or at the log's beginning, before which nothing lies."""
+        if before is None or head.kind in ("first", "rebuilt") or before.topic_id != head.topic_id:
+            return True
+        return at > before.positions.get(p, 0) or at == self.log_start.get((head.topic_id, p), 0)
+
+    def _began_before(self, before: Committed | None, head: Committed, p: int, end: int, since: int) -> bool:
+        planned = self.planned_at.get(head.plan_id, -1)
+        return head.kind == "ingest" and planned > since and before is not None and before.positions.get(p, 0) <= end
+
+    def _cut(self, event: Truncated) -> None:
+        """What was cut off and is owed stays owed; what comes at its offsets is new, whatever was said of them."""
+        moved = self.ledger.moved
+        self.owed = {moved.get(c, c): found for c, found in self.owed.items()}
+        self.gaps = {moved.get(c, c) for c in self.gaps}
+        at = event.topic_id, event.partition
+        self.cuts[at] = min(event.end, self.cuts.get(at, (event.end, 0))[0]), self.case.at
+        for given_up in (self.given_up, *(back for _, back in self.taken_back)):
+            for c in [c for c in given_up if c[:2] == at and c[2] >= event.end]:
+                del given_up[c]
+
+    def _audit(self, row: Recorded) -> None:
+        self.recorded.add(row.sequence)
+        for p, n in sorted(row.partitions.items()):
+            fates = sum(n[f] for f in FATES)
+            if n["read"] + n["carried_in"] != fates or n["planned"] != n["read"] + n["holes"]:
+                what = f"the audit of head {row.sequence} does not balance on partition {p}: {n}"
+                self.case.say(Kind.UNEXPLAINED_GAP, what)
+
+    # the end
+
+    def close(self) -> None:
+        self._what_is_owed()
+        if self.case.quiet:
+            self._what_was_never_seen()
+
+    def _what_is_owed(self) -> None:
+        lost, late = defaultdict(list), defaultdict(list)
+        altered = {c for a in self.case.found if a.kind in (Kind.ALTERED, Kind.ORDER) for c in a.coordinates}
+        for coordinate, (event, durable) in self.owed.items():
+            if coordinate in altered:
+                continue
+            if not self.ledger.durable(coordinate):
+                lost[event].append(coordinate)
+            elif not durable:
+                late[event].append(coordinate)
+        say = self.case.say
+        for event, where in lost.items():
+            say(Kind.LOST, "passed by a head, and neither published nor held", self._ids(where), where, event)
+        for event, where in late.items():
+            say(Kind.COMMIT_AHEAD, "passed by a head before it was durable", self._ids(where), where, event)
+
+    def _what_was_never_seen(self) -> None:
+        topic_id = self.ledger.topic_id
+        known = self.owed.keys() | self.given_up.keys() | self.gaps
+        # Of what was cut off, nobody can read any more what was not read before.
+        unseen = [
+            c
+            for c in self.ledger.records
+            if c[0] == topic_id
+            and c not in known
+            and self.ledger.committed(c)
+            and c[2] >= self.before.get((topic_id, c[1]), 0)
+        ]
+        if unseen:
+            self.case.say(Kind.LOST, "never seen, though quiet runs ended", self._ids(unseen), unseen)
+
+    def _ids(self, where: Iterable[Coordinate]) -> list[str]:
+        return sorted(self.ledger.truths(self.ledger.records[c] for c in where))
+
+
+def _named(head: Committed) -> set[Coordinate]:
+    return {(head.topic_id, p, o) for p, a, b in head.skipped for o in range(a, b)}

@@ -1,0 +1,159 @@
+"""Rows: what is published is what was sent, once, and nothing that waits for somebody; what is held has its bytes.
+
+What is whole and sound is published in the end, and what somebody let go is held no longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from tests.domain.oracle import Piece, Truth
+from tests.histories.anomaly import Kind
+from tests.histories.case import Case, Rule
+from tests.histories.events import Committed, Coordinate, Event, GateSays, Held, Produced, Published, Quiet, ReadBack
+
+
+class RowRules(Rule):
+    """`refused_by_gate`: waveforms, for ever."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.refused_by_gate: set[str] = set()
+
+    def take(self, event: Event, before: Committed | None) -> None:
+        match event:
+            case Published():
+                self._row(event)
+            case Held():
+                self._held(event)
+            case ReadBack():
+                self._read_back(event)
+            case GateSays():
+                self.refused_by_gate.add(event.id)
+            case Quiet():
+                self._held_for_ever(event)
+
+    def close(self) -> None:
+        if self.case.quiet:
+            self._what_was_never_published()
+
+    def _row(self, row: Published) -> None:
+        if len(self.ledger.published[row.id]) > 1:
+            self.case.say(Kind.DUPLICATE, f"published again with head {row.sequence}", [row.id])
+        where: list[Coordinate] = [(t, p, o) for t, p, o, _, _ in row.chunks]
+        found = [self._piece_of(row, n) for n in range(len(where))]
+        unknown = [c for c, piece in zip(where, found, strict=True) if piece is None]
+        pieces = [p for _, p in filter(None, found)]
+        if unknown or not pieces:
+            self.case.say(Kind.INVENTED, "published from where no visible chunk of it was produced", [row.id], unknown)
+            return
+        action = self._decided(row)
+        self._nobody_decided(row, pieces, action)
+        order, values = [p.seq for p in pieces], [p.value for p in pieces]
+        known = self.ledger.truths(self._known(row, {c for c, _ in filter(None, found)}))[row.id]
+        counts = {p.count for p in known.pieces if p.count is not None}
+        truth = _picked(known, pieces) if action == "pick" else known
+        kept = [(length, proof) for _, _, _, length, proof in row.chunks]
+        if order != sorted(order) or (row.samples != b"".join(values) and _shuffled(row.samples, values)):
+            self.case.say(Kind.ORDER, f"its chunks stand in the order {order}", [row.id], where)
+        elif row.samples != b"".join(values) or kept != [(len(p.value), p.proof.hex()) for p in pieces]:
+            self.case.say(Kind.ALTERED, "its bytes are not those of its chunks", [row.id], where)
+        elif order != list(range(len(order))) or len(order) not in counts:
+            self.case.say(Kind.ALTERED, f"it was cut short: chunks {order}, of {sorted(counts)}", [row.id], where)
+        elif truth.contradicts_itself:
+            self.case.say(Kind.ALTERED, "of copies that contradict each other one was taken", [row.id], where)
+        elif not truth.keeps_its_word and action != "accept":
+            self.case.say(Kind.INVENTED, "published although it is not what it says", [row.id], where)
+
+    def _piece_of(self, row: Published, number: int) -> tuple[Coordinate, Piece] | None:
+        """Of what lay at the place of a published piece the chunk that it says it is, or any chunk of the waveform."""
+        *where, _, proof = row.chunks[number]
+        found = self.ledger.pieces_at(tuple(where), row.id)  # type: ignore[arg-type]
+        return next((one for one in found if one[1].proof.hex() == proof), found[0] if found else None)
+
+    def _decided(self, row: Published) -> str:
+        """What an operator decided about this waveform with the batch that published it."""
+        plan = self.ledger.plans.get(row.plan_id)
+        return plan.action if plan is not None and row.id in plan.ids else ""
+
+    def _nobody_decided(self, row: Published, pieces: list[Piece], action: str) -> None:
+        """What the gate refuses, and what waits for a decision, is published by nobody else."""
+        if row.id in self.refused_by_gate and action != "accept":
+            self.case.say(Kind.INVENTED, "published although the gate refuses it", [row.id])
+        if action:
+            return
+        blocked, gone = self.ledger.blocked(row.id), self.ledger.discarded(row.id)
+        if blocked:
+            self.case.say(Kind.INVENTED, f"published although it is held as {blocked} and nobody decided", [row.id])
+        elif any(p.same in gone for p in pieces):
+            self.case.say(Kind.INVENTED, "published from a chunk that an operator discarded", [row.id])
+
+    def _known(self, row: Published, own: set[Coordinate]) -> list[Produced]:
+        """The records that a row was decided on: what its batch read, what was held then, and its own; what an
+        operator discarded is not among them."""
+        known = own | self.ledger.held_records() | self.ledger.reads.get(row.plan_id, set())
+        records = [self.ledger.records[c] for c in known if self.ledger.committed(c)]
+        gone = self.ledger.discarded(row.id)
+        if not gone:
+            return records
+        mine = {self.ledger.records[c] for c in own}
+        return [r for r in records if r in mine or (p := self.ledger.piece(r)) is None or p.same not in gone]
+
+    def _held(self, row: Held) -> None:
+        values = [self.ledger.records[c].value for c in self.ledger.places(row.coordinate) if self.ledger.committed(c)]
+        if not values:
+            self.case.say(Kind.INVENTED, "held where no visible record was produced", at=[row.coordinate])
+        elif row.payload is not None and row.payload not in values:
+            self.case.say(Kind.ALTERED, "held with other bytes than were produced", at=[row.coordinate])
+
+    def _held_for_ever(self, event: Quiet) -> None:
+        waiting = {row.id for rows in self.ledger.held.values() for row in rows if event.decided and row.valid}
+        stuck = sorted(i for i in waiting if i is not None and self.ledger.undecided(i))
+        if stuck:
+            self.case.say(Kind.HELD_FOR_EVER, "held still, though operators let everything go", stuck)
+
+    def _read_back(self, event: ReadBack) -> None:
+        found = dict(event.rows)
+        for waveform_id, rows in sorted(self.ledger.published.items()):
+            if waveform_id not in found:
+                self.case.say(Kind.LOST, "published, and not in the table any more", [waveform_id])
+            elif found[waveform_id] not in [row.samples for row in rows]:
+                self.case.say(Kind.ALTERED, "readers find other bytes than were published", [waveform_id])
+
+    def _visible(self) -> Iterator[Produced]:
+        return (r for c, r in self.ledger.records.items() if self.ledger.committed(c))
+
+    def _what_was_never_published(self) -> None:
+        lost = {
+            c
+            for a in self.case.found
+            if a.kind in (Kind.LOST, Kind.ALTERED, Kind.UNEXPLAINED_GAP)
+            for c in a.coordinates
+        }
+        # Of what is kept: a repeat with a count where the kept copy has none is not understood (docs/guarantees.md).
+        kept = self.ledger.held_records() - lost
+        passed = self.ledger.truths(self.ledger.records[c] for c in kept if self.ledger.committed(c))
+        for waveform_id, truth in self.ledger.truths(self._visible()).items():
+            seen = passed.get(waveform_id)
+            if waveform_id in self.ledger.published or waveform_id in self.refused_by_gate:
+                continue
+            if self.ledger.blocked(waveform_id) or self.ledger.discarded(waveform_id):
+                continue  # somebody has to decide, or has
+            if truth.publishable and seen is not None and seen.publishable:
+                self.case.say(Kind.LOST, "whole and sound, and never published", [waveform_id])
+
+
+def _picked(known: Truth, pieces: list[Piece]) -> Truth:
+    """Of copies that contradict each other, the one that was picked, with the times of all that repeat it."""
+    mine = {p.same for p in pieces}
+    digests = {p.digest for p in pieces if p.digest is not None}
+    others = [p._replace(digest=None, count=None) for p in known.pieces if p.same in mine and p.digest not in digests]
+    return Truth((*pieces, *others))
+
+
+def _shuffled(samples: bytes, values: list[bytes]) -> bool:
+    """Whether the same pieces were joined in another order."""
+    if len(samples) != sum(map(len, values)) or len(values) > 6:
+        return False
+    return any(b"".join(p) == samples for p in permutations(values))

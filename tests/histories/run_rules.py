@@ -1,0 +1,55 @@
+"""Runs: each ends, in time, and by a known reason; none loads what it does not touch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tests.histories.anomaly import Kind
+from tests.histories.case import Case, Rule
+from tests.histories.events import Committed, Coordinate, Ended, Event, Loaded, Read, Started
+
+ENDS = frozenset(
+    (
+        *("done", "nothing to do", "killed"),
+        *("Fenced", "Refused", "DataLost", "Transient", "StateUnknown", "GateClosed", "Terminal"),
+    )
+)
+
+
+class RunRules(Rule):
+    """`runs`: those under way. `touched`: by run, the places that it read."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.runs: dict[str, Started] = {}
+        self.touched: dict[str, set[Coordinate]] = defaultdict(set)
+
+    def take(self, event: Event, before: Committed | None) -> None:
+        match event:
+            case Started():
+                self.runs[event.run] = event
+            case Ended():
+                self._ended(event)
+            case Read():
+                self.touched[event.run] |= {(event.topic_id, event.partition, o) for o in event.offsets}
+            case Loaded():
+                self._loaded(event)
+
+    def _ended(self, event: Ended) -> None:
+        started, say = self.runs.pop(event.run, None), self.case.say
+        if started is None:
+            say(Kind.UNBOUNDED_END, f"{event.run} ended without having begun, or twice")
+        elif event.at > started.deadline:
+            say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended at {event.at}, due at {started.deadline}")
+        elif event.reason not in ENDS:
+            say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended by no known reason: {event.reason}")
+
+    def _loaded(self, event: Loaded) -> None:
+        strange = set(event.strange) - self.touched[event.run]
+        if strange:
+            what = f"{event.run} loaded {len(strange)} held records that are no chunks, from where it read nothing"
+            self.case.say(Kind.UNBOUNDED_COST, what, at=sorted(strange))
+
+    def close(self) -> None:
+        for run, started in self.runs.items():
+            self.case.say(Kind.UNBOUNDED_END, f"{run} ({started.what}) never ended")
