@@ -165,7 +165,7 @@ class FakeEdges:
         with self.bench.act("folder.close_gate", error=Transient):
             self.bench.gates[plan.plan_id] = plan
             self.bench.at_gates.setdefault(plan.plan_id, []).append((report, verdict))
-            self.bench.tell("gate closed", plan_id=plan.plan_id)
+            self.bench.tell("gate closed", plan_id=plan.plan_id, ids=sorted(self.stopped(plan) or ()))
 
     def closed_gates(self) -> list[Plan]:
         with self.bench.act("folder.closed_gates", error=Transient):

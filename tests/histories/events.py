@@ -246,9 +246,10 @@ class CatalogSetBack:
 
 @dataclass(frozen=True, slots=True)
 class GateClosed:
-    """The gate stopped this plan."""
+    """The gate stopped this plan, which would have published these waveforms."""
 
     plan_id: str
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,26 @@
 """Closed gates: nobody goes past a batch that stands at one, until it is committed, given up or fenced.
 
-No ingest at all, no decision about the waveforms of a decision that was stopped, no backfill with what was stopped in
-it. Who has looked since it planned and read, and before the gate closed, could not know.
+No ingest at all, and no other batch that publishes one of the waveforms that were stopped, but who accepts them. Who
+has looked since it planned and read, and before the gate closed, could not know.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Abandoned, CatalogSetBack, Committed, Event, GateClosed, Planned, Published
+from tests.histories.events import Abandoned, CatalogSetBack, Committed, Event, GateClosed, Published
 
 
 class GateRules(Rule):
-    """`closed`: plans whose gate has closed; somebody has an answer to it where one goes on. `standing`: those that
-    bar others, and since which event. `rows`: published with the head that comes next."""
+    """`closed`: plans whose gate has closed; somebody has an answer to it where one goes on. `stopped`: the waveforms.
+    `standing`: plans that bar others, and since which event. `rows`: published with the head that comes next."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.closed: set[str] = set()
+        self.stopped: dict[str, set[str]] = defaultdict(set)
         self.standing: dict[str, int] = {}
         self.rows: list[Published] = []
 
@@ -25,6 +28,7 @@ class GateRules(Rule):
         match event:
             case GateClosed():
                 self.closed.add(event.plan_id)
+                self.stopped[event.plan_id] |= set(event.ids)
                 if self._can_still_commit(event.plan_id):
                     self.standing[event.plan_id] = self.case.at
             case Abandoned():
@@ -58,22 +62,14 @@ class GateRules(Rule):
         prepared = self.case.prepared.get(head.run, -1)
         for plan_id, since in self.standing.items():
             could_not_know = prepared < looked < since
-            if not could_not_know and self._bars(self.ledger.plans[plan_id], head):
+            if not could_not_know and self._bars(plan_id, head):
                 what = (
                     f"head {head.sequence} ({head.kind}) goes past batch {plan_id[:8]}, which stands at a closed gate"
                 )
                 self.case.say(Kind.INVENTED, what)
 
-    def _bars(self, stopped: Planned, head: Committed) -> bool:
+    def _bars(self, stopped: str, head: Committed) -> bool:
         mine = self.ledger.plans.get(head.plan_id)
         if head.kind == "ingest" or mine is None:
             return True
-        if head.kind == "held":
-            return mine.action in ("redrive", "pick") and not set(mine.ids).isdisjoint(stopped.ids)
-        return any(self._was_stopped(stopped, row) for row in self.rows)
-
-    def _was_stopped(self, stopped: Planned, row: Published) -> bool:
-        """Whether it is published of chunks that this batch has read and that other one was stopped with."""
-        read = self.ledger.landed.get(row.plan_id, set())
-        there = [(p, o) for t, p, o, _, _ in row.chunks if t == stopped.topic_id and (t, p, o) in read]
-        return any(p == q and start <= o < end for p, o in there for q, start, end in stopped.ranges)
+        return mine.action != "accept" and any(row.id in self.stopped[stopped] for row in self.rows)

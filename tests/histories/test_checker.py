@@ -468,32 +468,19 @@ def test_an_ingest_past_a_closed_gate_is_invented() -> None:
     assert kinds(before_quiet(backfill, closed, mine, looked, *done)) == [], "it stands in nobody's way"
 
 
-def test_a_decision_past_another_one_about_the_same_that_stands_at_a_closed_gate_is_invented() -> None:
-    about: dict[str, Any] = {"kind": "held", "action": "redrive", "ids": ("w1",)}
-    stopped, closed = planned("p2", **about), GateClosed("p2")
-    for action, ids, found in (
-        ("redrive", ("w1", "w7"), [Kind.INVENTED]),
-        ("pick", ("w1",), [Kind.INVENTED]),
-        ("accept", ("w1",), []),
-        ("redrive", ("w7",), []),
-    ):
-        mine = planned("p3", run="run-2", kind="held", action=action, ids=ids)
-        assert kinds(before_quiet(stopped, closed, mine, *committed_by("p3", "held"))) == found, action
-
-
-def test_a_backfill_that_publishes_what_an_ingest_was_stopped_with_is_invented() -> None:
+@pytest.mark.parametrize(
+    ("action", "bars"), [("redrive", True), ("pick", True), ("", True), ("accept", False), ("discard", False)]
+)
+def test_what_a_gate_stopped_is_published_by_nobody_else_but_who_accepts_it(action: str, bars: bool) -> None:
+    """By no other decision, and by no backfill, wherever it has it from."""
     one = cut("w5", [b"\x05\x00"], meta=metadata(NOW))[0]
     row = Published("run-2", "p3", 3, "w5", b"\x05\x00", ((T, 0, 6, 2, proof_of(one)),))
-    for start, found in ((6, [Kind.INVENTED]), (7, [])):
-        events = before_quiet(
-            produced(6, one),
-            planned("p2", ranges=((0, start, 8),)),
-            GateClosed("p2"),
-            planned("p3", run="run-2", kind="backfill", ranges=((0, 6, 7),)),
-            Read("run-2", "p3", T, 0, 6, 7, (6,)),
-            row,
-            *committed_by("p3", "backfill"),
-        )
+    kind = "held" if action else "backfill"
+    mine = planned("p3", run="run-2", kind=kind, action=action, ids=("w5",) if action else ())
+    rows = [] if action == "discard" else [row]
+    for stopped, found in (("w5", [Kind.INVENTED] if bars else []), ("w7", [])):
+        at_gate: list[Event] = [planned("p2"), GateClosed("p2", (stopped,))]
+        events = before_quiet(produced(6, one), *at_gate, mine, *rows, *committed_by("p3", kind))
         assert kinds(events[:-1]) == found
 
 

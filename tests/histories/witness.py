@@ -156,8 +156,8 @@ class Witness:
     def _restored(self, sequence: int) -> None:
         self.history.append(CatalogSetBack(sequence))
 
-    def _gate_closed(self, plan_id: str) -> None:
-        self.history.append(GateClosed(plan_id))
+    def _gate_closed(self, plan_id: str, ids: list[str]) -> None:
+        self.history.append(GateClosed(plan_id, tuple(ids)))
 
     def _abandoned(self, plan_id: str) -> None:
         self.history.append(Abandoned(plan_id))
