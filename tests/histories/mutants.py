@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.histories import seeded_breaks
 from tests.histories.random_histories import check_seed
-from tests.histories.seeded_bugs import MUTANTS
+from tests.histories.seeded_bugs import of_chunks, of_ends, of_heads, of_held, of_offsets, of_operators
+from tests.histories.seeded_bugs.registry import MUTANTS
 
-__all__ = ["MUTANTS", "Caught", "hunt", "planted", "run_mutants", "seeded_breaks"]
+BUGS = (of_chunks, of_ends, of_heads, of_held, of_offsets, of_operators)
+"""The modules that enter their bugs into `MUTANTS`."""
 FIRST_SEED, MOST_SEEDS = 0, 150
 
 

@@ -1,0 +1,148 @@
+"""Seeded bugs. What a chunk is, what becomes of it, and how a waveform is made of several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from consumers import range_scan
+from tests.fakes import batch as fake_batch
+from tests.histories.anomaly import Kind
+from tests.histories.seeded_bugs.registry import Patch, shows
+from wavestitch.batch import publish, reassemble
+from wavestitch.contracts import assembly, chunk_header, decision, pending_decision
+from wavestitch.contracts.assembly import Assembly, ChunkFacts
+from wavestitch.contracts.chunk_header import Chunk, Rejection
+from wavestitch.contracts.decision import Evidence
+from wavestitch.contracts.pending_decision import PendingDecision
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.reasons import Fate, Reason
+
+
+@shows(Kind.LOST)
+def what_is_no_chunk_is_dropped(patch: Patch) -> None:
+    real = PendingDecision.set_aside
+
+    def wrong(self: Any, c: ChunkFacts, reason: Reason, why: str) -> None:
+        if c.reason is not None:
+            self._judge(c, Fate.REPORTED, reason, why)
+        else:
+            real(self, c, reason, why)
+
+    patch.setattr(PendingDecision, "set_aside", wrong)
+
+
+@shows(Kind.LOST)
+def of_two_copies_with_other_bytes_the_first_is_taken(patch: Patch) -> None:
+    real = assembly.assemble_waveform
+
+    def wrong(waveform_id: str, pool: Any, limits: Any, **how: Any) -> Any:
+        firsts: dict[Any, Any] = {}
+        for c in sorted(pool, key=lambda c: (not c.carried, c.coordinate)):
+            firsts.setdefault(c.seq, c)
+        found = real(waveform_id, list(firsts.values()), limits, **how)
+        taken = {p.coordinate for p in found.pieces}
+        return replace(found, repeats=tuple(c for c in pool if c.coordinate not in taken))
+
+    for module in (pending_decision, reassemble):
+        patch.setattr(module, "assemble_waveform", wrong)
+
+
+@shows(Kind.LOST)
+def copies_are_told_apart_by_their_checksum(patch: Patch) -> None:
+    patch.setattr(ChunkFacts, "identity", property(lambda c: (c.seq, c.crc if c.count is None else 0, c.length)))
+
+
+@shows(Kind.DUPLICATE)
+def what_is_published_is_not_looked_up(patch: Patch) -> None:
+    real = decision.decide
+    for module in (publish, reassemble):
+        patch.setattr(module, "decide", lambda *a, **kw: real(*a, **{**kw, "published": {}}))
+
+
+@shows(Kind.ALTERED)
+def a_waveform_is_whole_without_its_last_chunk(patch: Patch) -> None:
+    real = assembly.assemble_waveform
+
+    def wrong(waveform_id: str, pool: Any, limits: Any, **how: Any) -> Any:
+        found = real(waveform_id, pool, limits, **how)
+        counts = {c.count for c in pool if c.count is not None}
+        short = found.reason is Reason.OPEN and counts == {len(found.pieces) + 1}
+        whole = [c.seq for c in found.pieces] == list(range(len(found.pieces)))
+        return replace(found, reason=None, evidence="") if short and whole else found
+
+    for module in (pending_decision, reassemble):
+        patch.setattr(module, "assemble_waveform", wrong)
+
+
+@shows(Kind.INVENTED)
+def aborted_records_are_read(patch: Patch) -> None:
+    real = range_scan.open_consumer
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        return real(*args, **{**kwargs, "isolation": "read_uncommitted"})
+
+    patch.setattr(range_scan, "open_consumer", wrong)
+
+
+@shows(Kind.INVENTED)
+def what_the_gate_refuses_is_published(patch: Patch) -> None:
+    real = decision.decide
+
+    def wrong(plan_: Plan, evidence: Evidence, **kwargs: Any) -> Any:
+        return real(plan_, replace(evidence, failed={}), **kwargs)
+
+    patch.setattr(publish, "decide", wrong)
+
+
+@shows(Kind.ORDER)
+def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
+    """And nobody compares the row with the decision, or the producer's digest, which would find it out."""
+    real = assembly.assemble_waveform
+
+    def wrong(waveform_id: str, pool: Any, limits: Any, **how: Any) -> Any:
+        found = real(waveform_id, pool, limits, **how)
+        moved = tuple(sorted(found.pieces, key=lambda c: (c.partition, c.offset)))
+        return found if found.reason is not None else replace(found, pieces=moved)
+
+    patch.setattr(Assembly, "digest", property(lambda _: None))
+    patch.setattr(publish, "check_rows", lambda *_: None)
+    for module in (pending_decision, reassemble):
+        patch.setattr(module, "assemble_waveform", wrong)
+
+
+@shows(Kind.LOST)
+def a_proof_is_asked_for_and_not_compared(patch: Patch) -> None:
+    patch.setattr(chunk_header, "same", lambda *_: True)
+
+
+@shows(Kind.ALTERED)
+def nothing_seals_the_count(patch: Patch) -> None:
+    """As in version 1 of the contract: a CRC that is right for another count is right."""
+    real = fake_batch.parse_chunk
+
+    def wrong(key: Any, headers: Any, value: Any, *proof: Any) -> Any:
+        found = real(key, headers, value, *proof)
+        said = dict(headers).get("ws-count")
+        if not isinstance(found, Rejection) or found.reason is not Reason.CORRUPT or said is None:
+            return found
+        others = [h for h in headers if h[0] != "ws-count"]
+        tried = (
+            real(key, (*others, *more), value, *proof) for more in ((), *((("ws-count", b"%d" % n),) for n in range(9)))
+        )
+        right = next((one for one in tried if isinstance(one, Chunk)), None)
+        return found if right is None else right._replace(count=int(said))
+
+    patch.setattr(fake_batch, "parse_chunk", wrong)
+
+
+@shows(Kind.LOST)
+def the_record_time_of_any_repeat_counts(patch: Patch) -> None:
+    """Whoever sends a chunk again at another time makes its waveform implausible."""
+    real = assembly._judge
+
+    def wrong(pieces: Any, copies: Any, *rest: Any, **more: Any) -> Any:
+        latest = max(copies, key=lambda c: c.coordinate)
+        return real(pieces, [c._replace(timestamp_ms=latest.timestamp_ms) for c in copies], *rest, **more)
+
+    patch.setattr(assembly, "_judge", wrong)

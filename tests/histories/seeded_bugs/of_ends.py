@@ -1,0 +1,49 @@
+"""Seeded bugs. Runs end: in time, and by a reason that is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.fakes.faults import under_way
+from tests.histories.anomaly import Kind
+from tests.histories.seeded_bugs.registry import Patch, shows
+from wavestitch.batch import plan, publish, reassemble
+from wavestitch.contracts.stop_rule import StopRule
+
+
+@shows(Kind.UNBOUNDED_END)
+def an_open_transaction_is_waited_for(patch: Patch) -> None:
+    """The end of a range is asked of all readers, and the stop rule takes silence for nothing."""
+    real = plan.find_backlog
+
+    def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, log: Any) -> Any:
+        highest = {p: e._replace(stable_end=e.high_watermark) for p, e in ends.items()}
+        return real(stream, head, request, topic, highest, log)
+
+    patch.setattr(plan, "find_backlog", wrong)
+    judge = StopRule.judge
+    patch.setattr(StopRule, "judge", lambda self, *, position, now: judge(self, position=position, now=0))
+
+
+@shows(Kind.UNBOUNDED_END)
+def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
+    real = publish.load_ground
+    seen: dict[tuple[int, str], Any] = {}
+
+    def wrong(tables: Any, *what: Any) -> Any:
+        key = id(tables), under_way()
+        seen.setdefault(key, (tables, real(tables, *what)))
+        return seen[key][1]
+
+    patch.setattr(publish, "load_ground", wrong)
+    patch.setattr(publish, "_TRIES", 10**6)
+    for module in (publish, reassemble):
+        patch.setattr(module, "check_fence", lambda *_, **__: None)
+
+
+@shows(Kind.UNBOUNDED_END)
+def a_lost_race_is_an_error_of_its_own(patch: Patch) -> None:
+    class Nobody(Exception):
+        pass
+
+    patch.setattr(publish, "CommitConflict", Nobody)

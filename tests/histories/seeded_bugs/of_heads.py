@@ -1,0 +1,178 @@
+"""Seeded bugs. Heads and commits, catalogs, and the group that shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.fakes.fake_tables import FakeTables
+from tests.histories.anomaly import Kind
+from tests.histories.seeded_bugs.registry import Patch, shows
+from wavestitch.batch import commit_offsets, plan, publish, reassemble, rebuilt_head, reconciled_head, rewind, steps
+from wavestitch.contracts import disagreement, protocol
+from wavestitch.contracts.disagreement import Doubt
+from wavestitch.contracts.ports import CommitConflict, TopicView
+from wavestitch.contracts.position import Position
+
+
+@shows(Kind.COMMIT_AHEAD)
+def the_group_is_put_one_too_far(patch: Patch) -> None:
+    real = commit_offsets.project
+
+    def wrong(stream: Any, head: Any, **edges: Any) -> str:
+        far = {p: at._replace(next_offset=at.next_offset + 1) for p, at in head.positions.items()}
+        return real(stream, replace(head, positions=far), **edges)
+
+    patch.setattr(commit_offsets, "project", wrong)
+
+
+@shows(Kind.COMMIT_AHEAD)
+def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> None:
+    real = commit_offsets.project
+
+    class Blind:
+        def __init__(self, log: Any, topic_id: str) -> None:
+            self.commit_group = log.commit_group
+            self.topic = lambda name: TopicView(name, topic_id, (), False, 0, "producer")
+
+    def wrong(stream: Any, head: Any, *, log: Any, **more: Any) -> str:
+        return real(stream, head, log=Blind(log, head.topic_id), **more)  # type: ignore[arg-type]
+
+    patch.setattr(commit_offsets, "project", wrong)
+
+
+@shows(Kind.COMMIT_AHEAD)
+def the_group_moves_before_the_commit(patch: Patch) -> None:
+    real = plan.reconcile_head
+
+    def wrong(stream: Any, topic: Any, kind: Any, *, walk: Any) -> Any:
+        log, tables = walk.log, walk.tables
+        head, why = real(stream, topic, kind, walk=walk)
+        if head.topic_id == topic.topic_id:
+            ends = {p: Position(e.stable_end) for p, e in log.ends(topic.name, sorted(head.positions)).items()}
+            log.commit_group(stream.group, topic.name, ends, head.tag(str(tables.table_uuid())).encode())
+        return head, why
+
+    patch.setattr(plan, "reconcile_head", wrong)
+
+
+@shows(Kind.STALE_WRITER)
+def the_fence_forgets_generations(patch: Patch) -> None:
+    real = protocol.check_fence
+    for module in (publish, reassemble):
+        patch.setattr(
+            module, "check_fence", lambda p, head, **kw: real(p, replace(head, generation=p.generation), **kw)
+        )
+
+
+@shows(Kind.STALE_WRITER)
+def the_fence_lets_everybody_through(patch: Patch) -> None:
+    for module in (publish, reassemble):
+        patch.setattr(module, "check_fence", lambda *_, **__: None)
+
+
+@shows(Kind.STALE_WRITER)
+def a_commit_that_lost_is_put_on_top_of_what_won(patch: Patch) -> None:
+    """What a library does whose retries a table's property allows."""
+    real = FakeTables.commit
+
+    def wrong(self: FakeTables, base: Any, new: Any, *rest: Any) -> Any:
+        return real(self, self.snapshots[-1] if self.snapshots else None, new, *rest)
+
+    patch.setattr(FakeTables, "commit", wrong)
+
+
+@shows(Kind.STALE_WRITER)
+def a_lost_commit_is_tried_again_because_a_property_says_so(patch: Patch) -> None:
+    real = FakeTables.commit
+
+    def wrong(self: FakeTables, base: Any, new: Any, *rest: Any) -> Any:
+        again = "commit.retry.num-retries" in self.properties and self.snapshots
+        return real(self, self.snapshots[-1] if again else base, new, *rest)
+
+    patch.setattr(FakeTables, "commit", wrong)
+
+
+@shows(Kind.LOST)
+def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> None:
+    """What a library does that deletes what it wrote on every 409, the answer to a request that was sent twice too."""
+
+    def wrong(self: FakeTables, made: Any) -> Any:
+        self.rows = [(sequence, row) for sequence, row in self.rows if sequence != made.sequence]
+        raise CommitConflict("the newest head is another one")
+
+    patch.setattr(FakeTables, "_looked_up", wrong)
+
+
+@shows(Kind.STALE_WRITER)
+def finished_plans_are_forgotten(patch: Patch) -> None:
+    for module in (publish, steps):
+        patch.setattr(module, "find_committed", lambda *_: None)
+    for module in (publish, reassemble):
+        patch.setattr(module, "check_fence", lambda *_, **__: None)
+
+
+@shows(Kind.STALE_WRITER)
+def a_rewind_keeps_the_generation(patch: Patch) -> None:
+    real = rewind.plan_rewind
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        return replace(found, head=replace(found.head, generation=found.base.generation))
+
+    patch.setattr(rewind, "plan_rewind", wrong)
+
+
+@shows(Kind.STALE_WRITER)
+def a_rewind_of_one_partition_moves_them_all(patch: Patch) -> None:
+    real = rewind.wanted_offsets
+
+    def wrong(target: Any, sight: Any, **edges: Any) -> Any:
+        found = real(target, sight, **edges)
+        if sight.head is None or not (target.only or target.parts):
+            return found
+        back = {p: max(sight.ends[p].log_start, at.next_offset - 1) for p, at in sight.head.positions.items()}
+        return {p: to for p, to in back.items() if p in sight.ends} | found
+
+    patch.setattr(rewind, "wanted_offsets", wrong)
+
+
+@shows(Kind.STALE_WRITER)
+def a_foreign_tag_is_overwritten(patch: Patch) -> None:
+    patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
+
+
+@shows(Kind.STALE_WRITER)
+def a_head_is_written_over_a_reset_that_came_after_it(patch: Patch) -> None:
+    patch.setattr(commit_offsets, "left_alone", lambda *_, **__: set())
+
+
+@shows(Kind.STALE_WRITER)
+def what_another_table_wrote_into_the_group_is_written_over(patch: Patch) -> None:
+    patch.setattr(protocol, "_is_of", lambda metadata, _: protocol.is_ours(metadata))
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def a_lost_catalog_passes_for_a_new_stream(patch: Patch) -> None:
+    real = reconciled_head.find_disagreement
+
+    def wrong(head: Any, group: Any, *, table: Any) -> Any:
+        return None if head is None else real(head, group, table=table)
+
+    patch.setattr(reconciled_head, "find_disagreement", wrong)
+
+
+@shows(Kind.STALE_WRITER)
+def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> None:
+    real = disagreement._doubt
+
+    def wrong(head: Any, **about: Any) -> Any:
+        found = real(head, **about)
+        return None if found is Doubt.RESTORED else found
+
+    patch.setattr(disagreement, "_doubt", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
+    patch.setattr(rebuilt_head, "_position", lambda sight, p, *_: Position(sight.ends[p].stable_end))

@@ -1,0 +1,96 @@
+"""Seeded bugs. Which offsets are read, passed, explained and given up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.fakes import batch as fake_batch
+from tests.histories.anomaly import Kind
+from tests.histories.seeded_bugs.registry import Patch, shows
+from wavestitch.batch import cut_log, plan, rewind
+from wavestitch.contracts import holes
+from wavestitch.contracts.holes import Proof
+from wavestitch.contracts.position import Position
+
+
+@shows(Kind.LOST)
+def a_partition_is_not_looked_at(patch: Patch) -> None:
+    real = plan.find_backlog
+
+    def wrong(stream: Any, head: Any, request: Any, *rest: Any) -> Any:
+        ranges, why = real(stream, head, request, *rest)
+        return [r for r in ranges if r.partition != 1], why
+
+    patch.setattr(plan, "find_backlog", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def any_batch_that_covers_a_hole_is_taken_for_its_proof(patch: Patch) -> None:
+    patch.setattr(holes, "_proof", lambda *_: holes.Proof.CONTROL)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def what_a_rewind_skips_is_not_recorded(patch: Patch) -> None:
+    real = rewind.plan_rewind
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        return replace(found, head=replace(found.head, skipped=found.base.skipped))
+
+    patch.setattr(rewind, "plan_rewind", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def a_batch_ends_one_offset_too_far(patch: Patch) -> None:
+    real = plan._ends
+
+    def wrong(head: Any, ranges: Any, *rest: Any) -> Any:
+        after = real(head, ranges, *rest)
+        far = {r.partition: after[r.partition]._replace(next_offset=r.end + 1) for r in ranges}
+        return after | far
+
+    patch.setattr(plan, "_ends", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def a_skip_needs_no_acceptance(patch: Patch) -> None:
+    real = rewind.apply_rewind
+    patch.setattr(rewind, "apply_rewind", lambda *a, **kw: real(*a, **{**kw, "accept_skip": True}))
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def a_position_that_retention_overtook_moves_silently(patch: Patch) -> None:
+    real = plan.find_backlog
+
+    def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, log: Any) -> Any:
+        ahead = {p: Position(max(at.next_offset, ends[p].log_start)) for p, at in head.positions.items() if p in ends}
+        return real(stream, replace(head, positions=ahead), request, topic, ends, log)
+
+    patch.setattr(plan, "find_backlog", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def an_offset_that_is_gone_passes_for_a_marker(patch: Patch) -> None:
+    real = holes._join
+    patch.setattr(holes, "_join", lambda found: [(a, b, p or Proof.CONTROL) for a, b, p in real(found)])
+
+
+@shows(Kind.LOST)
+def a_log_that_was_cut_off_and_written_anew_passes_for_the_one_that_was_read(patch: Patch) -> None:
+    patch.setattr(fake_batch, "_start_epoch", lambda *_: None)
+    for module in (cut_log, rewind):
+        patch.setattr(module, "find_cuts", lambda *_: {})
+
+
+@shows(Kind.LOST)
+def the_way_past_a_bad_place_takes_in_the_other_partitions_too(patch: Patch) -> None:
+    """Of two bad places each stands in the way past the other."""
+    real = holes.past_bad_place
+
+    def wrong(*what: Any) -> str:
+        said = real(*what)
+        before, command, rest = said.partition("--partitions ")
+        return said if not command else before + rest.partition(" ")[2]
+
+    patch.setattr(holes, "past_bad_place", wrong)

@@ -1,0 +1,220 @@
+"""What the checker excuses, and nothing beyond it: who could not know, what a head names, what an election hides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.builders.records import cut, metadata
+from tests.histories.anomaly import Kind
+from tests.histories.by_hand import (
+    NOW,
+    WAVE,
+    T,
+    a_rewind,
+    after,
+    before_quiet,
+    committed_by,
+    head,
+    held,
+    kinds,
+    planned,
+    produced,
+    projected,
+    proof_of,
+    swap_type,
+)
+from tests.histories.checker import analyse
+from tests.histories.events import (
+    Abandoned,
+    CatalogSetBack,
+    Committed,
+    Ended,
+    Event,
+    GateClosed,
+    Looked,
+    Published,
+    Read,
+    Reset,
+    Rewound,
+    Started,
+    TopicMade,
+    Truncated,
+)
+from tests.histories.history import History
+
+
+def test_a_reset_after_the_last_look_can_be_fenced_by_nobody() -> None:
+    events = after(Looked, Reset(T, 0, 0), nth=2)
+    assert kinds(events) == []
+
+
+def test_who_committed_since_its_last_look_at_the_group_has_no_excuse_for_writing_over_a_reset() -> None:
+    """As a rewind that looks, commits, and writes without looking again."""
+    seen: list[Event] = [Started("run-2", "rewind", 100), Looked("run-2", "topic"), Looked("run-2", "group")]
+    rewind = replace(head(3, 0), run="run-2", generation=2, kind="rewind")
+    told: list[Event] = [projected(0, 3, 2, run="run-2"), Ended("run-2", "done", 30)]
+    written_over = before_quiet(*seen, rewind, Reset(T, 0, 2), *told)
+    assert [a.what for a in analyse(History(written_over)) if a.kind is Kind.STALE_WRITER] == [
+        "a reset of the group on partition 0 was written over and never taken over"
+    ]
+    at_the_last_moment = before_quiet(*seen, rewind, Looked("run-2", "group"), Reset(T, 0, 2), *told)
+    assert not [a for a in analyse(History(at_the_last_moment)) if a.kind is Kind.STALE_WRITER]
+
+
+def test_a_reset_to_where_somebody_had_reset_the_group_before_is_seen_by_nobody() -> None:
+    seen: list[Event] = [Started("run-2", "rewind", 100), Looked("run-2", "topic"), Looked("run-2", "group")]
+    rewind = replace(head(3, 0), run="run-2", generation=2, kind="rewind")
+    again: list[Event] = [Looked("run-2", "group"), projected(0, 3, 2, run="run-2"), Ended("run-2", "done", 30)]
+    events = before_quiet(Reset(T, 0, 2), *seen, rewind, Reset(T, 0, 2), *again)
+    assert not [a for a in analyse(History(events)) if a.kind is Kind.STALE_WRITER]
+
+
+def test_a_first_head_after_a_lost_catalog_that_skips_the_log_is_an_unexplained_gap() -> None:
+    fresh = replace(head(1, 6), run="run-2")
+    assert Kind.UNEXPLAINED_GAP in kinds(before_quiet(CatalogSetBack(0), fresh, projected(6, 1, run="run-2")))
+
+
+def test_a_catalog_that_was_set_back_owes_again_what_it_has_not_seen() -> None:
+    """Whatever was passed and published since is not passed any more; what nobody reads again is lost."""
+    assert Kind.LOST in kinds(before_quiet(CatalogSetBack(1), projected(0, 1)))
+
+
+def test_an_older_head_that_is_shown_over_a_newer_one_is_a_stale_writer() -> None:
+    """As by a plan on a catalog that was set back, which takes the newer tag for an old one."""
+    over: list[Event] = [CatalogSetBack(1), Looked("run-2", "group"), projected(0, 1, run="run-2")]
+    assert Kind.STALE_WRITER in kinds(before_quiet(*over))
+    events = before_quiet(over[0], over[2])
+    events.insert(events.index(projected(6, 2)), over[1])
+    zombie = analyse(History(events))
+    assert not [a for a in zombie if "was shown over" in a.what], "who looked before cannot know"
+
+
+def test_an_ingest_past_a_closed_gate_is_invented() -> None:
+    stopped, backfill = planned("p2"), planned("p2", kind="backfill")
+    closed, looked, mine = GateClosed("p2"), Looked("run-2", "gates"), planned("p3", run="run-2")
+    done = committed_by("p3", "ingest")
+    assert kinds(before_quiet(stopped, closed, mine, looked, *done)) == [Kind.INVENTED]
+    assert kinds(before_quiet(stopped, closed, mine, *done)) == [Kind.INVENTED], "who never looks has no excuse"
+    assert kinds(before_quiet(stopped, looked, mine, closed, *done)) == [Kind.INVENTED], "nor who looked only before"
+    assert kinds(before_quiet(stopped, mine, looked, closed, *done)) == [], "who looked right before cannot know"
+    assert kinds(before_quiet(stopped, closed, Abandoned("p2"), mine, looked, *done)) == []
+    assert kinds(before_quiet(backfill, closed, mine, looked, *done)) == [], "it stands in nobody's way"
+
+
+@pytest.mark.parametrize(
+    ("action", "bars"), [("redrive", True), ("pick", True), ("", True), ("accept", False), ("discard", False)]
+)
+def test_what_a_gate_stopped_is_published_by_nobody_else_but_who_accepts_it(action: str, bars: bool) -> None:
+    """By no other decision, and by no backfill, wherever it has it from."""
+    one = cut("w5", [b"\x05\x00"], meta=metadata(NOW))[0]
+    row = Published("run-2", "p3", 3, "w5", b"\x05\x00", ((T, 0, 6, 2, proof_of(one)),))
+    kind = "held" if action else "backfill"
+    mine = planned("p3", run="run-2", kind=kind, action=action, ids=("w5",) if action else ())
+    rows = [] if action == "discard" else [row]
+    for stopped, found in (("w5", [Kind.INVENTED] if bars else []), ("w7", [])):
+        at_gate: list[Event] = [planned("p2"), GateClosed("p2", (stopped,))]
+        events = before_quiet(produced(6, one), *at_gate, mine, *rows, *committed_by("p3", kind))
+        assert kinds(events[:-1]) == found
+
+
+def test_a_rewind_that_moves_a_partition_that_was_not_named_is_a_stale_writer() -> None:
+    events = [replace(e, only=(1,)) if isinstance(e, Rewound) else e for e in a_rewind(3)]
+    assert Kind.STALE_WRITER in kinds(before_quiet(*events))
+
+
+# what is given up
+
+
+def back_to(position: int, sequence: int = 4, **more: Any) -> Committed:
+    return replace(head(sequence, position), run="run-3", kind="rewind", generation=sequence - 1, **more)
+
+
+def test_what_somebody_went_back_for_is_given_up_no_longer() -> None:
+    """Nothing is said before the quiet runs are through: it is only waiting to be read again."""
+    over = a_rewind(9, skipped=((0, 6, 9),))
+    events = before_quiet(*over, back_to(6), projected(6, 4, 3, "run-3"))
+    assert kinds(events[:-1]) == []
+    assert kinds(events) == [Kind.LOST]
+
+
+def test_a_head_that_goes_on_naming_what_is_read_again_is_an_unexplained_gap() -> None:
+    over, still = a_rewind(9, skipped=((0, 6, 9),)), back_to(7, skipped=((0, 6, 9),))
+    found = analyse(History(before_quiet(*over, still, projected(7, 4, 3, "run-3"))[:-1]))
+    assert [(a.kind, a.what) for a in found] == [
+        (Kind.UNEXPLAINED_GAP, "head 4 (rewind) names [(0, 6, 9)] as given up, and has not gone past that")
+    ]
+
+
+def test_only_who_moves_a_head_on_purpose_changes_what_is_given_up() -> None:
+    ingest = replace(head(3, 6), run="run-2", kind="ingest", plan_id="p2", skipped=((0, 0, 1),))
+    assert kinds(before_quiet(planned("p2"), ingest, projected(6, 3, run="run-2"))) == [Kind.UNEXPLAINED_GAP]
+
+
+def test_what_a_head_took_back_that_is_in_no_table_any_more_is_given_up_again() -> None:
+    over = a_rewind(9, skipped=((0, 6, 9),))
+    assert kinds(before_quiet(*over, back_to(6), CatalogSetBack(3))) == []
+
+
+# elections
+
+
+ANEW: list[Event] = [Truncated(T, 0, 1), *(produced(n, one) for n, one in enumerate((*WAVE, *WAVE, *WAVE), start=1))]
+"""The log was cut off at 1, below the head, and written anew to 10, beyond it."""
+
+
+@pytest.mark.parametrize(("to", "hides"), [(4, False), (6, False), (8, True)])
+def test_an_election_is_hidden_from_who_is_put_further_on_and_not_from_who_goes_back_behind_it(
+    to: int, hides: bool
+) -> None:
+    """Who stays or goes back is told by the next ingest; what was written anew and is never seen is lost."""
+    moved = replace(head(3, to), run="run-2", kind="rewind", generation=2, skipped=((0, 6, 8),) if to > 6 else ())
+    more: list[Event] = [planned("p3", run="run-3", generation=2, base_sequence=3, positions={0: to})]
+    more += [Read("run-3", "p3", T, 0, to, 10, tuple(range(to, 10)))]
+    more += [held(n, (*WAVE, *WAVE, *WAVE)[n - 1], "d3") for n in range(to, 10)]
+    done = replace(head(4, 10), run="run-3", kind="ingest", generation=2, plan_id="p3", decision="d3", held=None)
+    more += [replace(done, skipped=moved.skipped), projected(10, 4, 2, "run-3")]
+    events = before_quiet(*ANEW, Rewound("run-2", "offsets", True), moved, *more)
+    assert (Kind.LOST in kinds(events)) is not hides
+
+
+def test_what_was_read_before_the_log_was_cut_off_is_what_was_there_then() -> None:
+    """Though the reading is done only after that."""
+    events = swap_type(Read, lambda e: replace(e, former=(5,)))
+    at = next(n for n, e in enumerate(events) if isinstance(e, Read))
+    assert kinds([*events[:at], Truncated(T, 0, 5), produced(5, WAVE[0]), *events[at:-1]]) == []
+
+
+# heads that are made anew
+
+
+def made_anew(note: str, *, topic: str = T, position: int = 6, skipped: Any = ()) -> list[Event]:
+    """After it nothing of what was held counts."""
+    anew = replace(head(4, position), run="run-2", kind="rebuilt", generation=2, topic_id=topic, skipped=skipped)
+    return [Rewound("run-2", "rebuilt", True), replace(anew, held=(), note=note), projected(position, 4, 2, "run-2")]
+
+
+def test_what_a_rebuilt_head_does_not_hold_is_lost_unless_it_is_read_again_or_named() -> None:
+    assert kinds(before_quiet(*made_anew("head rebuilt"))) == [Kind.LOST]
+    assert kinds(before_quiet(*made_anew("head rebuilt", position=5))[:-1]) == [], "it is read again"
+    named = made_anew("head rebuilt", skipped=((0, 5, 6),))
+    assert kinds(before_quiet(*named)[:-1]) == []
+
+
+@pytest.mark.parametrize(
+    ("note", "found"),
+    [
+        ("head rebuilt; accepted as missing: 1 held chunks, not known which", []),
+        ("head rebuilt; not taken: 1 held chunks, staged", []),
+        ("head rebuilt; accepted as missing: the last word on 1 held chunks, not known which", [Kind.LOST]),
+        ("head rebuilt; accepted as missing: 1 published waveforms", [Kind.LOST]),
+        ("head rebuilt", [Kind.LOST]),
+    ],
+)
+def test_what_the_log_has_no_more_is_gone_with_a_head_only_as_many_as_the_next_one_says(
+    note: str, found: list[Kind]
+) -> None:
+    events = before_quiet(TopicMade("topic-2"), *made_anew(note, topic="topic-2", position=0))
+    assert kinds(events[:-1]) == found

@@ -1,0 +1,152 @@
+"""Wrong histories, written by hand: what is wrong with each, and the one kind that it must be named as."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.histories.anomaly import Kind
+from tests.histories.by_hand import (
+    CHUNKS,
+    CUT,
+    LATER,
+    OPEN,
+    ROW,
+    WAVE,
+    T,
+    a_decision,
+    a_rewind,
+    after,
+    before_quiet,
+    head,
+    held,
+    late,
+    parked,
+    produced,
+    projected,
+    proof_of,
+    sound,
+    swap,
+    swap_type,
+    then,
+)
+from tests.histories.events import (
+    Committed,
+    Ended,
+    Event,
+    GateSays,
+    Held,
+    Loaded,
+    Looked,
+    Planned,
+    Published,
+    Quiet,
+    Read,
+    ReadBack,
+    Recorded,
+    Reset,
+    Shared,
+    TopicMade,
+)
+
+WRONG: dict[str, tuple[Kind, list[Event]]] = {
+    "a chunk that waits is not held": (Kind.LOST, swap(held(5, OPEN[0], "d1"))),
+    "a chunk is held without its bytes": (Kind.LOST, swap_type(Held, lambda e: replace(e, payload=None))),
+    "a chunk is held by a decision nobody committed": (Kind.LOST, swap_type(Held, lambda e: replace(e, decision="d9"))),
+    "a waveform that was read is not published": (Kind.LOST, swap(ROW)),
+    "a whole waveform is held for ever": (Kind.LOST, swap(ROW, *(held(n, one, "d1") for n, one in enumerate(WAVE)))),
+    "a record that no run saw": (Kind.LOST, before_quiet(produced(6, WAVE[0]))),
+    "published again": (Kind.DUPLICATE, after(Published, ROW)),
+    "a byte is another": (Kind.ALTERED, swap(ROW, replace(ROW, samples=b"\x01\x00\x02\x00\x04\x00"))),
+    "the last chunk is missing": (
+        Kind.ALTERED,
+        swap(ROW, held(2, WAVE[2], "d1"), replace(ROW, samples=b"\x01\x00\x02\x00", chunks=CHUNKS[:2])),
+    ),
+    "a held byte is another": (Kind.ALTERED, swap_type(Held, lambda e: replace(e, payload=b"\x09\x00"))),
+    "published from an aborted record": (
+        Kind.INVENTED,
+        swap(ROW, replace(ROW, chunks=((T, 0, 3, 2, proof_of(WAVE[0])), *CHUNKS[1:]))),
+    ),
+    "published from an offset that never was": (
+        Kind.INVENTED,
+        swap(ROW, replace(ROW, chunks=((T, 0, 99, 2, proof_of(WAVE[0])), *CHUNKS[1:]))),
+    ),
+    "held where nothing was produced": (Kind.INVENTED, after(Held, replace(held(5, OPEN[0], "d1"), offset=77))),
+    "the gate was not heard": (Kind.INVENTED, after(TopicMade, GateSays("w1"))),
+    "chunks in another order": (
+        Kind.ORDER,
+        swap(ROW, replace(ROW, samples=b"\x02\x00\x01\x00\x03\x00", chunks=(CHUNKS[1], CHUNKS[0], CHUNKS[2]))),
+    ),
+    "samples in another order": (Kind.ORDER, swap(ROW, replace(ROW, samples=b"\x02\x00\x01\x00\x03\x00"))),
+    "a record that the reader left out": (
+        Kind.UNEXPLAINED_GAP,
+        swap_type(Read, lambda e: replace(e, offsets=(0, 1, 2))),
+    ),
+    "a head beyond the log's end": (
+        Kind.UNEXPLAINED_GAP,
+        [
+            projected(7, 2) if e == projected(6, 2) else e
+            for e in swap_type(Committed, lambda e: replace(e, positions={0: 7}), 1)
+        ],
+    ),
+    "a skip that the head does not name": (Kind.UNEXPLAINED_GAP, before_quiet(*a_rewind(9))),
+    "a skip that nobody accepted": (
+        Kind.UNEXPLAINED_GAP,
+        before_quiet(*a_rewind(9, skipped=((0, 6, 9),), accepted=False)),
+    ),
+    "an audit that does not balance": (
+        Kind.UNEXPLAINED_GAP,
+        swap_type(Recorded, lambda e: replace(e, partitions={0: {**e.partitions[0], "read": 3}})),
+    ),
+    "the group before the head": (
+        Kind.COMMIT_AHEAD,
+        after(Planned, projected(6, 1)),
+    ),
+    "held only after the commit": (Kind.COMMIT_AHEAD, late(held(5, OPEN[0], "d1"), Recorded)),
+    "a plan from before a rewind": (
+        Kind.STALE_WRITER,
+        before_quiet(
+            *a_rewind(6),
+            replace(head(4, 6), generation=2, kind="backfill", plan_id="p1", decision="d4"),
+            projected(6, 4, 2),
+        ),
+    ),
+    "an older generation": (Kind.STALE_WRITER, before_quiet(*a_rewind(6, generation=1))),
+    "a reset that was written over": (
+        Kind.STALE_WRITER,
+        after(Committed, Reset(T, 0, 0), nth=1),
+    ),
+    "quiet runs that leave the group where it was": (Kind.STALE_WRITER, swap(projected(6, 2))),
+    "a tag of another table that was written over": (
+        Kind.STALE_WRITER,
+        after(Committed, Shared(T, 0, 3, True), nth=1),
+    ),
+    "parking was undone by nobody": (
+        Kind.INVENTED,
+        then(
+            parked(),
+            Planned("run-2", "p2", "backfill", 1, 2, T, {0: 6}, ()),
+            LATER,
+            replace(head(3, 6), kind="backfill", plan_id="p2"),
+            projected(6, 3),
+        ),
+    ),
+    "accepted, though its end is missing": (
+        Kind.ALTERED,
+        then(parked(), *a_decision("accept", replace(LATER, samples=b"\x01\x00\x02\x00", chunks=CHUNKS[:2]))),
+    ),
+    "a redrive passed the gate": (
+        Kind.INVENTED,
+        [GateSays("w1"), *then(parked("failed_expectation"), *a_decision("redrive", LATER))],
+    ),
+    "held although all was let go": (Kind.HELD_FOR_EVER, [*sound()[:-1], Quiet(True)]),
+    "what came in place of what was cut off": (Kind.LOST, before_quiet(*CUT)),
+    "a published row that readers do not find": (Kind.LOST, before_quiet(ReadBack(()))),
+    "a published row that readers find altered": (Kind.ALTERED, before_quiet(ReadBack((("w1", b"other"),)))),
+    "junk that is loaded again and again": (Kind.UNBOUNDED_COST, before_quiet(Loaded("run-2", ((T, 0, 5),)))),
+    "a run that never ends": (Kind.UNBOUNDED_END, swap_type(Ended, lambda _: Looked("run-1", "group"))),
+    "a run past its deadline": (Kind.UNBOUNDED_END, swap_type(Ended, lambda e: replace(e, at=101))),
+    "a run that ends by no known reason": (
+        Kind.UNBOUNDED_END,
+        swap_type(Ended, lambda e: replace(e, reason="KeyError")),
+    ),
+}
