@@ -93,6 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._try(lambda: {"namespace": [space], "properties": self.catalog.load_namespace_properties(space)})
             case ["namespaces"]:
                 self._try(lambda: {"namespaces": [list(n) for n in self.catalog.list_namespaces()]})
+            case ["namespaces", space, "tables"]:
+                self._try(lambda: {"identifiers": [_named(i) for i in self.catalog.list_tables(space)]})
             case ["namespaces", space, "tables", name]:
                 self._try(lambda: _loaded(self.catalog.load_table((space, name))))
             case _:
@@ -125,6 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.catalog.create_table(
             (space, asked.name),
             asked.table_schema,
+            location=asked.location,
             partition_spec=asked.partition_spec or UNPARTITIONED_PARTITION_SPEC,
             properties=dict(asked.properties),
         )
@@ -170,6 +173,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Says nothing."""
+
+
+def _named(identifier: tuple[str, ...]) -> dict[str, Any]:
+    return {"namespace": list(identifier[:-1]), "name": identifier[-1]}
 
 
 def _loaded(table: Table) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from tests.builders.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import BadInput
 from wavestitch.tables.access.shared_history import check_version
 from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.commit.own_place import local_path
 from wavestitch.tables.history import heads
-from wavestitch.tables.maintenance.table_state import local_path
 from wavestitch.tables.stream_tables import StreamTables
 
 

@@ -108,13 +108,13 @@ class TestHead:
         self, tables, settings, tmp_path
     ):
         one = tables.commit(None, first_head(), [])
-        stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE)
+        stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE, warehouse=settings.warehouse)
         stale = stored.ensure()
         two = tables.commit(one, one.next(), [])
-        before = {f.path for f in stored_files(tmp_path)}
+        before = {f.path for f in stored_files([tmp_path])}
         with pytest.raises(CommitConflict):
             stored.commit_files(stale, [], one.next(plan_id="stale").to_properties())
-        left = [f for f in stored_files(tmp_path) if f.path not in before]
+        left = [f for f in stored_files([tmp_path]) if f.path not in before]
         named, now_ms = named_files(tables.waveforms()), left[-1].modified_ms
         assert left
         assert unreferenced(left, named=named, under_way=(), modified_before=now_ms) == left
@@ -183,7 +183,7 @@ class TestMaintenance:
 
     def test_a_snapshot_of_its_own_conflicts_with_a_commit_on_the_way(self, tables, settings):
         one = tables.commit(None, first_head(), [stage(tables.data_folder(), "a", [published_row("a")])])
-        stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE)
+        stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE, warehouse=settings.warehouse)
         stale = stored.ensure()
         tables.waveforms().delete("waveform_id == 'a'")
         with pytest.raises(CommitConflict):
@@ -191,7 +191,7 @@ class TestMaintenance:
 
     def test_a_change_of_properties_alone_does_not_conflict_and_is_kept(self, tables, settings):
         one = tables.commit(None, first_head(), [])
-        stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE)
+        stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE, warehouse=settings.warehouse)
         stale = stored.ensure()
         with tables.waveforms().transaction() as change:
             change.set_properties(owner="ops")

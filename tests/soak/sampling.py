@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.deployment_rig import STREAM, DeploymentRig
 from wavestitch.maintain.landing_folders import tree_size
-from wavestitch.tables.maintenance.table_state import local_path
+from wavestitch.tables.commit.own_place import local_path
 
 FOLDERS = ("landing", "warehouse", "docs", "kafka")
 _PAGE = os.sysconf("SC_PAGE_SIZE")

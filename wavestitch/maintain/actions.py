@@ -47,7 +47,6 @@ from wavestitch.tables.maintenance.table_state import (
     main_snapshots,
     named_files,
     stored_files,
-    table_folder,
 )
 
 _SHOWN = 5
@@ -183,32 +182,36 @@ def expire(run: MaintenanceRun) -> ActionReport:
 
 
 def remove_orphans(run: MaintenanceRun) -> ActionReport:
-    """Files in the tables' folders that no snapshot names and no batch has staged."""
+    """Files in the tables' own folders that no table of the catalog names and no batch has staged.
+
+    The folders are the settings': a table that says it is elsewhere has nothing of the stream removed.
+    """
     listed = {}
     for stored in run.tables.stored():
-        table = stored.load()
-        if table is not None:
-            listed[stored.name] = stored_files(table_folder(table))
+        if stored.load_to_change() is not None:
+            listed[stored.name] = stored_files(stored.place.folders())
     batches = look_at_batches(run)
     busy = [f.plan_id for f, state in batches.found if state is not BatchState.COMMITTED]
     age = milliseconds(run.limits.orphan_age)
-    found = []
-    for stored in run.tables.stored():
-        table = stored.load()
-        if table is not None and stored.name in listed:
-            found += unreferenced(
-                listed[stored.name],
-                named=named_files(table),
-                under_way=busy,
-                modified_before=before(run.now, age),
-            )
+    tables = [t for stored in run.tables.stored() if (t := stored.load_to_change()) is not None]
+    found = unreferenced(
+        [f for files in listed.values() for f in files],
+        named=set[str]().union(*map(named_files, tables)),
+        under_way=busy,
+        modified_before=before(run.now, age),
+    )
     seen = read_first_seen(run.landing, run.stream)
     going, waiting = long_unreferenced(found, first_seen=seen, now=run.now, age=age)
+    # Last, and only where something would go: every manifest of every table of the catalog is read.
+    others = run.tables.named_by_others() if going else set()
+    theirs = [f for f in going if f.path in others]
+    going = [f for f in going if f.path not in others]
     if run.apply:
         for file in going:
             Path(file.path).unlink(missing_ok=True)
         write_first_seen(run.landing, run.stream, waiting)
     kept = [f"{len(waiting)} more that nothing names wait for the orphan age"] if waiting else []
+    kept += [f"{len(theirs)} that only other tables of the catalog name stay"] if theirs else []
     return ActionReport(
         "orphans",
         "files",

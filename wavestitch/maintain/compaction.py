@@ -22,10 +22,11 @@ from wavestitch.maintain.leftovers import job_folder
 from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun
 from wavestitch.maintain.what_goes import files_to_compact, smallest_good
 from wavestitch.tables.access.spark_catalog import spark_catalog_conf
+from wavestitch.tables.commit.own_place import local_path
 from wavestitch.tables.commit.staged_files import make_durable
 from wavestitch.tables.commit.table_layout import HELD_FILE_BYTES
 from wavestitch.tables.maintenance.replacement_proof import prove_replacements
-from wavestitch.tables.maintenance.table_state import describe_table, local_path, named_files
+from wavestitch.tables.maintenance.table_state import describe_table, named_files
 
 _SHOWN = 5
 _JARS = "spark.jars"
@@ -38,7 +39,7 @@ def compact_tables(run: MaintenanceRun) -> ActionReport:
     count = size = 0
     examples: list[str] = []
     for stored in run.tables.stored():
-        table = stored.load()
+        table = stored.load_to_change()  # Spark writes where the table says
         if table is None:
             continue
         state = describe_table(table)

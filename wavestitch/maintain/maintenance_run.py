@@ -20,7 +20,7 @@ from wavestitch.maintain.batch_state import judge_batch
 from wavestitch.maintain.landing_folders import batch_folders, tree_size
 from wavestitch.settings import MaintainLimits
 from wavestitch.tables.history.heads import walk_heads
-from wavestitch.tables.maintenance.table_state import describe_table, table_folder
+from wavestitch.tables.maintenance.table_state import describe_table
 from wavestitch.tables.stream_tables import StreamTables
 
 Compact = Callable[[Path, Path], None]
@@ -87,7 +87,7 @@ def footprint(run: MaintenanceRun) -> Footprint:
         table = stored.load()
         if table is not None:
             states[stored.name.rpartition(".")[2]] = describe_table(table)
-            files, size = tree_size(table_folder(table))
+            files, size = tree_size(stored.place.folder())
             warehouse = warehouse[0] + files, warehouse[1] + size
     landing = tree_size(run.landing / run.stream)
     return Footprint(

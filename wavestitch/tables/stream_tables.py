@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pyiceberg.table import Table
 
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal
+from wavestitch.contracts.errors import StateUnknown, Terminal
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
@@ -35,6 +36,7 @@ from wavestitch.tables.history.heads import find_remains, newest_head, walk_head
 from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.published_lookup import count_by_plan, find_published
+from wavestitch.tables.maintenance.other_tables import named_by_others
 
 
 class StreamTables:
@@ -43,11 +45,12 @@ class StreamTables:
     def __init__(self, settings: CatalogSettings, stream: str, *, id_index: IdIndex | None = None) -> None:
         """`id_index`: says which files have which ids; without it, each lookup reads the id column of every file that
         can have them."""
-        catalog = open_catalog(settings)
+        self._catalog = open_catalog(settings)
         self._id_index = id_index
-        self._waveforms = StoredTable(catalog, stream, WAVEFORMS_TABLE)
-        self._held = StoredTable(catalog, stream, HELD_TABLE)
-        self._batches = StoredTable(catalog, stream, BATCHES_TABLE)
+        stored = partial(StoredTable, self._catalog, stream, warehouse=settings.warehouse)
+        self._waveforms = stored(WAVEFORMS_TABLE)
+        self._held = stored(HELD_TABLE)
+        self._batches = stored(BATCHES_TABLE)
 
     def stored(self) -> tuple[StoredTable, StoredTable, StoredTable]:
         """Waveforms, held and batches, for maintenance."""
@@ -65,19 +68,21 @@ class StreamTables:
         gone = 0 if waveforms is None else self._id_index.prune(waveforms, apply=apply)
         return gone + (0 if held is None else self._id_index.prune(held, apply=apply, without=JUNK))
 
+    def named_by_others(self) -> set[str]:
+        """Local paths of all files that other tables of the catalog lead to, whoever's they are."""
+        return named_by_others(self._catalog, own=[stored.name for stored in self.stored()])
+
     def remarks(self) -> list[str]:
         """What others have changed about the three tables, a sentence each. None of it is obeyed."""
         return [said for stored in self.stored() for said in stored.changed_properties()]
 
     def data_folder(self) -> Path:
-        """Where staged files belong: the published table's own data folder. Raises `BadInput` if it is not local."""
-        location = self._waveforms.ensure().location()
-        if not location.startswith("file:"):
-            raise BadInput(
-                f"table {self._waveforms.name} is at {location}; files are staged in a local folder, so the warehouse "
-                "must be one, e.g. file:///srv/wavestitch/warehouse"
-            )
-        folder = Path("/" + location.removeprefix("file:").lstrip("/")) / "data"
+        """Where staged files belong: the published table's own data folder, by the settings. Raises `BadInput` if it is
+        not local, or where one of the three tables says another place than its own."""
+        self._waveforms.ensure()
+        for stored in (self._held, self._batches):
+            stored.load_to_change()
+        folder, _ = self._waveforms.place.folders()
         make_folder(folder)
         return folder
 

@@ -16,6 +16,7 @@ from pyiceberg.table import locations
 _NOT_A_SERVER_S = ("auth", "ssl", "py-io-impl", "py-catalog-impl")
 """What decides how we log in, whom we trust, and what runs; also with more behind a dot."""
 _import_really = io._import_file_io
+_places_really = locations.LocationProvider.__init__
 _chosen: list[str] = []
 """By the settings of the catalogs that were opened, the last one last: a process has one deployment's."""
 
@@ -27,6 +28,7 @@ def only_own_code(file_io: str, *, kind: str) -> None:
     _chosen.append(file_io)
     vars(io)["_import_file_io"] = _import_chosen
     vars(locations)["_import_location_provider"] = _usual_places
+    locations.LocationProvider.__init__ = _below_the_table  # type: ignore[method-assign,assignment]
     if kind == "rest":
         _close_answers()
 
@@ -39,6 +41,11 @@ def _import_chosen(file_io: str, properties: Any) -> Any:
 def _usual_places(_provider: str, location: str, properties: Any) -> Any:
     """The library's own: asked for at every commit, by the properties that stand in the catalog."""
     return locations.SimpleLocationProvider(location, properties)
+
+
+def _below_the_table(self: Any, location: str, _properties: Any) -> None:
+    """Rows and metadata are written below the table, whatever folders its properties name."""
+    _places_really(self, location, {})
 
 
 def _close_answers() -> None:

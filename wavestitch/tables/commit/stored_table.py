@@ -31,6 +31,7 @@ from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.one_commit import OneCommit
+from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.tables.commit.own_properties import changed_properties, with_own_properties
 from wavestitch.tables.commit.table_layout import RAW_COLUMNS, TableLayout
 
@@ -46,7 +47,8 @@ _FILE_BYTES = 64 << 20
 class StoredTable:
     """The table `namespace.layout.name`, whether it exists yet or not."""
 
-    def __init__(self, catalog: Catalog, namespace: str, layout: TableLayout) -> None:
+    def __init__(self, catalog: Catalog, namespace: str, layout: TableLayout, *, warehouse: str) -> None:
+        self.place = OwnPlace.of(warehouse, namespace, layout.name)
         self._catalog = catalog
         self._namespace = namespace
         self._layout = layout
@@ -55,13 +57,26 @@ class StoredTable:
     def load(self) -> Table | None:
         """The table as it is now, with the properties that it was made with; None where nothing was ever written."""
         found = self._load()
-        return None if found is None else with_own_properties(found, self._layout.properties)
+        if found is None:
+            return None
+        return self.place.with_own_versions(with_own_properties(found, self._layout.properties))
+
+    def load_to_change(self) -> Table | None:
+        """As `load`. Raises `BadInput` where the table says that it is at another place than its own."""
+        found = self.load()
+        if found is not None:
+            self.place.refuse_other(found)
+        return found
 
     def changed_properties(self) -> list[str]:
-        """A sentence for each property that somebody has changed since the table was made. None of them is obeyed."""
+        """A sentence for each property that somebody has changed since the table was made, and for another place that
+        it says it is at. None of them is obeyed."""
         found = self._load()
-        own = self._layout.properties
-        return [] if found is None else changed_properties(self.name, found.metadata.properties, own)
+        if found is None:
+            return []
+        moved = self.place.remark(found)
+        changed = changed_properties(self.name, found.metadata.properties, self._layout.properties)
+        return changed if moved is None else [moved, *changed]
 
     def _load(self) -> Table | None:
         with reading(self.name):
@@ -71,8 +86,9 @@ class StoredTable:
                 return None
 
     def ensure(self) -> Table:
-        """The table as it is now, made where it is missing."""
-        found = self.load()
+        """The table as it is now, made where it is missing, for whoever writes to it. Raises `BadInput` where it says
+        that it is at another place than its own."""
+        found = self.load_to_change()
         if found is not None:
             return found
         with reading(self.name):
@@ -82,10 +98,12 @@ class StoredTable:
                 self._catalog.create_table(
                     self.name,
                     schema=self._layout.schema,
+                    # Otherwise the catalog chooses, or a property of the namespace, which others may set.
+                    location=self.place.location,
                     partition_spec=self._layout.partitions,
                     properties=self._layout.properties,
                 )
-        made = self.load()
+        made = self.load_to_change()
         if made is None:
             raise Transient(f"table {self.name} was removed right after it was made; try again")
         return made

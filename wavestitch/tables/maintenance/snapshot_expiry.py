@@ -21,7 +21,7 @@ _TRIES = 10
 def expire_snapshots(stored: StoredTable, snapshot_ids: Collection[int]) -> int:
     """How many went. Those that are gone already, or that a branch or a tag names by now, are passed over."""
     for _ in range(_TRIES):
-        table = stored.load()
+        table = stored.load_to_change()
         if table is None:
             return 0
         named = {ref.snapshot_id for ref in table.metadata.refs.values()}

@@ -6,7 +6,8 @@ read is an error, so that nothing is taken for unreferenced by mistake.
 
 from __future__ import annotations
 
-import re
+import stat
+from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -14,13 +15,12 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.maintenance import DataFileFacts, SnapshotFacts, StoredFile, TableState
 from wavestitch.contracts.position import head_from_properties
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
 from wavestitch.tables.access.reading import reading
+from wavestitch.tables.commit.own_place import local_path
 
-_LOCAL = re.compile(r"^file:/*")
 _EPOCH = date(1970, 1, 1)
 
 
@@ -70,33 +70,17 @@ def named_files(table: Table) -> set[str]:
     return {local_path(f) for f in found | manifests}
 
 
-def table_folder(table: Table) -> Path:
-    """The table's folder. Raises `BadInput` if it is not local."""
-    location = table.location()
-    if not location.startswith("file:"):
-        raise BadInput(
-            f"table {'.'.join(table.name())} is at {location}; maintenance removes files in local folders only, so the "
-            "warehouse must be one, e.g. file:///srv/wavestitch/warehouse"
-        )
-    return Path(local_path(location))
-
-
-def stored_files(folder: Path) -> list[StoredFile]:
-    """All files below the folder; one that goes while we look is left out."""
+def stored_files(folders: Iterable[Path]) -> list[StoredFile]:
+    """All files below these folders, and none that a link leads to; one that goes while we look is left out."""
     found = []
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(p for folder in folders for p in folder.rglob("*")):
         try:
-            about = path.stat()
+            about = path.lstat()
         except FileNotFoundError:
             continue
-        if path.is_file():
+        if stat.S_ISREG(about.st_mode):
             found.append(StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns)))
     return found
-
-
-def local_path(location: str) -> str:
-    """`file:///a/b` and `file:/a/b` (as Java writes it) are the same file."""
-    return _LOCAL.sub("/", location)
 
 
 def _snapshot_facts(snapshot: Snapshot) -> SnapshotFacts:

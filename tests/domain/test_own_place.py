@@ -1,0 +1,188 @@
+"""Where files are written and removed is said by the settings: no table's word about its place costs anybody a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import Table
+from pyiceberg.table.update import SetLocationUpdate
+
+from tests.builders.table_rows import first_head, published_row, stage
+from tests.domain.maintenance_rig import DAY_MS, Rig, went
+from tests.domain.rest_catalog import rest_catalog
+from wavestitch.contracts.errors import BadInput, Terminal
+from wavestitch.contracts.quantities import epoch_ms
+from wavestitch.tables.catalog import CatalogSettings, open_catalog
+from wavestitch.tables.commit import own_place
+from wavestitch.tables.commit.own_place import OwnPlace, local_path
+from wavestitch.tables.stream_tables import StreamTables
+
+OTHER = "eeg"
+
+
+class TwoStreams:
+    """Streams ecg and eeg in one warehouse, each with a published waveform, and a file of somebody else's beside."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.rig = folder, Rig(folder)
+        self.rig.publish("w1")
+        self.settings = self.rig.deployment.catalog_settings()
+        other = StreamTables(self.settings, OTHER)
+        other.commit(None, first_head(), [stage(other.data_folder(), "f9", [published_row("precious")])])
+        (folder / "somebody-elses.parquet").write_bytes(b"x")
+        self.theirs = self.files_of_others()
+
+    def files_of_others(self) -> set[str]:
+        return self.rig.files(f"warehouse/{OTHER}/**/*") | self.rig.files("*.parquet")
+
+    def move(self, table: str, where: str) -> None:
+        found = open_catalog(self.settings).load_table(f"ecg.{table}")
+        with found.transaction() as change:
+            change._apply((SetLocationUpdate(location=where),), ())
+
+    def two_nights(self) -> None:
+        now = epoch_ms(self.folder.stat().st_mtime_ns)
+        for days in (4, 8):
+            self.rig.maintain("snapshots", "orphans", now_ms=now + days * DAY_MS, orphan_age=3 * 86400)
+
+    def read_others(self) -> list[str]:
+        table = StreamTables(self.settings, OTHER).waveforms()
+        assert table is not None
+        return table.scan().to_arrow()["waveform_id"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("table", "where"), [("waveforms", ""), ("held", "/warehouse"), ("batches", f"/warehouse/{OTHER}/waveforms")]
+)
+def test_a_table_that_says_it_is_elsewhere_costs_nobody_a_file(table: str, where: str, tmp_path: Path) -> None:
+    streams = TwoStreams(tmp_path)
+    own = streams.rig.files("warehouse/ecg/**/*")
+    StreamTables(streams.settings, "ecg").stored()[1].ensure()
+    streams.move(table, f"file://{tmp_path}{where}")
+    (remark,) = streams.rig.deployment.tables("ecg").remarks()
+    assert f"table ecg.{table} says that it is at file://{tmp_path}{where}, and belongs at" in remark
+    for refused in (streams.two_nights, lambda: streams.rig.publish("w2")):
+        with pytest.raises((Terminal, BadInput), match=f"ecg.{table} says that it is at .* SET LOCATION"):
+            refused()
+    assert streams.theirs <= streams.files_of_others()
+    assert own <= streams.rig.files("warehouse/ecg/**/*")
+    assert streams.read_others() == ["precious"]
+    assert streams.rig.ids() == ["w1"]
+
+    streams.move(table, f"file:{tmp_path}/warehouse/ecg/{table}/")
+    streams.two_nights()
+    streams.rig.publish("w2")
+    assert streams.rig.ids() == ["w1", "w2"]
+    assert streams.theirs <= streams.files_of_others()
+
+
+def test_the_other_stream_loses_its_files_where_the_table_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The seeded bug: what this file looks for can be seen."""
+    streams = TwoStreams(tmp_path)
+    monkeypatch.setattr(OwnPlace, "refuse_other", lambda _self, _table: None)
+    monkeypatch.setattr(OwnPlace, "folders", lambda _: (tmp_path,))
+    streams.move("waveforms", f"file://{tmp_path}")
+    monkeypatch.setattr(StreamTables, "named_by_others", lambda _: set())
+    streams.two_nights()
+    assert not streams.theirs <= streams.files_of_others()
+
+
+def test_what_another_table_of_the_catalog_names_stays(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.publish("a")
+    first = rig.tables.waveforms()
+    assert first is not None
+    catalog = open_catalog(rig.deployment.catalog_settings())
+    catalog.create_namespace("backup")
+    catalog.create_namespace("backup.deep")
+    catalog.register_table("backup.deep.ecg_of_monday", first.metadata_location)
+    first.delete("waveform_id == 'a'")
+    rig.publish("b")
+    assert went(rig.maintain("snapshots"), "snapshots") > 0
+    report = rig.maintain("orphans")
+    assert any("that only other tables of the catalog name stay" in k for a in report.actions for k in a.kept)
+    kept = catalog.load_table("backup.deep.ecg_of_monday").scan().to_arrow()
+    assert kept["waveform_id"].to_pylist() == ["a"]
+    catalog.drop_table("backup.deep.ecg_of_monday")
+    assert went(rig.maintain("orphans"), "orphans") > 0
+    assert rig.ids() == ["b"]
+
+
+def test_only_what_is_below_data_and_metadata_is_the_table_s(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.publish("a")
+    table = tmp_path / "warehouse/ecg/waveforms"
+    (tmp_path / "linked").mkdir()
+    beside = [table / "copy.parquet", table / "theirs" / "copy.parquet", tmp_path / "linked" / "copy.parquet"]
+    for path in beside:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    (table / "data" / "elsewhere").symlink_to(tmp_path / "linked")
+    (table / "data" / "one.parquet").symlink_to(tmp_path / "linked" / "copy.parquet")
+    rig.maintain("orphans")
+    assert all(p.exists() for p in beside)
+    assert (table / "data" / "one.parquet").is_symlink()
+
+
+def test_other_folders_for_rows_and_metadata_are_not_obeyed_and_remarked(tmp_path: Path) -> None:
+    streams = TwoStreams(tmp_path)
+    said = {
+        f"write.{what}.path": f"file://{tmp_path}/warehouse/{OTHER}/waveforms/{what}" for what in ("data", "metadata")
+    }
+    with open_catalog(streams.settings).load_table("ecg.waveforms").transaction() as change:
+        change.set_properties({**said, "write.object-storage.enabled": "true"})
+    streams.rig.publish("w2")
+    assert streams.files_of_others() == streams.theirs
+    assert len(streams.rig.deployment.tables("ecg").remarks()) == 3
+
+
+def test_a_namespace_chooses_no_place_for_new_tables(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    open_catalog(rig.deployment.catalog_settings()).create_namespace("ecg", {"location": f"file://{tmp_path}/other"})
+    rig.publish("a")
+    assert not (tmp_path / "other").exists()
+    assert rig.ids() == ["a"]
+
+
+def test_versions_of_the_metadata_elsewhere_are_not_deleted_by_a_commit(tmp_path: Path) -> None:
+    streams = TwoStreams(tmp_path)
+    victim = StreamTables(streams.settings, OTHER).waveforms()
+    found = streams.rig.tables.waveforms()
+    assert victim is not None
+    assert found is not None
+    path = Path(local_path(found.metadata_location))
+    metadata = json.loads(path.read_text())
+    version = {"metadata-file": victim.metadata_location, "timestamp-ms": metadata["last-updated-ms"]}
+    # Another name: the versions that this process has read are remembered by theirs.
+    other = path.with_name(f"00009-{path.name[6:]}")
+    other.write_text(json.dumps({**metadata, "metadata-log": [version] * 51}))
+    point(streams.settings, found, f"file://{other}")
+    streams.rig.publish("w2")
+    assert streams.read_others() == ["precious"]
+    assert streams.files_of_others() == streams.theirs
+
+
+def point(settings: CatalogSettings, table: Table, metadata: str) -> None:
+    catalog = open_catalog(settings)
+    catalog.drop_table(table.name())
+    catalog.register_table(table.name(), metadata)
+
+
+def test_over_rest_orphans_go_by_the_same_rules(tmp_path: Path) -> None:
+    with rest_catalog(tmp_path / "served") as (settings, _):
+        tables = StreamTables(settings, "ecg")
+        tables.commit(None, first_head(), [stage(tables.data_folder(), "f1", [published_row("a")])])
+        other = StreamTables(settings, OTHER)
+        other.commit(None, first_head(), [stage(other.data_folder(), "f2", [published_row("b")])])
+        assert any(f.endswith("f2.parquet") for f in tables.named_by_others())
+        assert not any("/ecg/" in f for f in tables.named_by_others())
+
+
+@pytest.mark.parametrize("warehouse", ["s3://bucket/w", "production", "/srv/w"])
+def test_a_warehouse_that_is_no_local_folder_is_refused_with_what_to_write(warehouse: str) -> None:
+    with pytest.raises(BadInput, match=r"`warehouse` of \[tables\] must be one, e\.g\. file:///srv"):
+        own_place.OwnPlace.of(warehouse, "ecg", "waveforms").folder()
