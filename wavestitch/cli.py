@@ -319,9 +319,16 @@ def abandon(
 
     deployment = Deployment()
     deployment.stream(stream)
-    if find_committed(deployment.history(stream), plan_id) is not None:
-        raise Refused(f"batch {plan_id[:16]} of stream {stream} is committed: there is nothing left to abandon")
+    history = deployment.history(stream)
+    refusal = Refused(
+        f"batch {plan_id[:16]} of stream {stream} is committed: there is nothing left to abandon; `wavestitch undo "
+        f"{stream} --plan {plan_id}` shows how to go back behind it"
+    )
+    if find_committed(history, plan_id) is not None:
+        raise refusal
     deployment.folder(stream, plan_id).abandon(who=getpass.getuser(), why=why, at_ms=epoch_ms(time.time_ns()))
+    if find_committed(history, plan_id) is not None:  # it had asked whether it was abandoned just before
+        raise refusal
     terminal.out.print(f"batch {plan_id[:16]} is abandoned; the next one reads its offsets anew")
 
 

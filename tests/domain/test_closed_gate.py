@@ -13,13 +13,17 @@ from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
+from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.landing_facts import GATE_CLOSED, READER_STOPPED, closed_gates, gates_of, reader_stops
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan, step_publish, step_read, step_reassemble, step_validate
+from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.errors import Fenced, GateClosed, NewerFormat, Refused
+from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.quantities import EpochMs
@@ -184,6 +188,55 @@ def test_an_ingest_that_was_planned_before_does_not_publish_past_it() -> None:
     carry_through(bench, plan_of(bench), Carrying(spoiled={"bad"}, park=True))
     with pytest.raises(Fenced):
         step_publish(edges, wide.plan_id, gates[1][1], checked)  # type: ignore[union-attr]
+
+
+def test_a_gate_that_closes_while_another_batch_is_staging_is_asked_once_more_before_the_commit() -> None:
+    """Two redrives of one waveform; the wide one has asked, and stages, when the narrow one is stopped."""
+    bench = Bench(FakeLog("waves", 1))
+    names = ("bad", "u", "v")
+    for name in names:
+        send(bench, name)
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=START_MS, how=Carrying(failing=names))
+    edges = FakeEdges(bench, STREAM, START_MS, SPOILED)
+    wide, narrow = (
+        plan_held(edges, HeldAction.REDRIVE, Selection(ids=ids), who="ops", why="again").plan
+        for ids in (names, ("bad",))
+    )
+    staging, stage = iter([narrow]), bench.tables.stage_held
+
+    def stopped_meanwhile(*what: Any, **more: Any) -> Any:
+        for other in staging:
+            with pytest.raises(GateClosed):
+                carry_out(edges, other)
+        return stage(*what, **more)
+
+    bench.tables.stage_held = stopped_meanwhile  # type: ignore[method-assign]
+    with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
+        carry_out(edges, wide)
+    assert published(bench) == set()
+
+
+def test_so_is_whether_somebody_abandoned_it(bench: Bench) -> None:
+    plan, stage = plan_of(bench), bench.tables.stage_held
+
+    def abandoned_meanwhile(*what: Any, **more: Any) -> Any:
+        bench.abandoned.add(plan.plan_id)
+        return stage(*what, **more)
+
+    bench.tables.stage_held = abandoned_meanwhile  # type: ignore[method-assign]
+    with pytest.raises(Fenced, match="was abandoned"):
+        carry_through(bench, plan, Carrying(spoiled={"bad"}, gate="accept"))
+    assert published(bench) == set()
+
+
+def test_what_was_abandoned_in_the_moment_of_its_commit_can_be_undone(bench: Bench) -> None:
+    plan = plan_of(bench)
+    carry_through(bench, plan, Carrying(spoiled={"bad"}, gate="accept"))
+    bench.abandoned.add(plan.plan_id)
+    edges = FakeEdges(bench, STREAM, START_MS, SPOILED)
+    found = plan_undo(edges, committed_stages(edges, plan.plan_id), who="ops", why="back")
+    assert isinstance(found, Rewind)
+    assert found.moves[0] == (1, 0)
 
 
 def test_a_stream_may_choose_to_park_by_itself() -> None:

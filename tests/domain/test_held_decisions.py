@@ -44,7 +44,7 @@ class World:
         self.bench = Bench(FakeLog("waves", 1))
         self.stream = make_stream()
         self.now_ms = T
-        self.guarantees = (NoLoss(), NoDuplicates(), NoInvention(), Fenced(), Balanced())
+        self.guarantees: tuple[Any, ...] = (NoLoss(), NoDuplicates(), NoInvention(), Fenced(), Balanced())
 
     def send(
         self, wid: str, seq: int, value: bytes, *, count: int | None = 2, at: int = T, meta: bytes | None = None

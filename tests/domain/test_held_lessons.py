@@ -52,7 +52,7 @@ def test_a_repeat_that_brings_the_count_is_kept_while_its_waveform_is_discarded(
 def test_a_repeat_that_brings_the_count_at_an_offset_that_is_used_again_is_kept(world: World) -> None:
     without_count(world)
     at = world.bench.log.partitions[0]
-    del at.records[1:], at.seen[1:], at.heads[1:]
+    del at.records[1:], at.seen[1:], at.heads[1:], at.epochs[1:]
     world.send("w", 1, TWO, count=2)
     log, tables = world.bench.log, world.bench.tables
     found = plan_rewind(world.stream, Target(word="earliest"), log=log, tables=tables, who="ops", why="election")

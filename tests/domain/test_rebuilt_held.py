@@ -234,6 +234,28 @@ class TestDecisionsThatSomebodyTookOut:
         assert place.apply(found, accept_missing=True).held.counts == {"open": 4}
 
 
+class TestBytesThatSomebodyTookOut:
+    """The rows with the bytes are a partition of the held table; newer rows of the same chunks, without bytes, stay."""
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        made = Place(tmp_path)
+        made.discard()
+        made.held_table.load().delete("reason = 'open'")
+        return made
+
+    def test_under_a_rebuilt_head_they_are_named_with_the_way_to_take_them_back(self, place: Place) -> None:
+        place.lose_the_head()
+        assert [m.what for m in place.look().missing] == ["the bytes of 4 held chunks"]
+
+    def test_where_the_older_snapshot_is_gone_too_their_places_are_known(self, place: Place) -> None:
+        expire_all_but_main(place.held_table)
+        place.lose_the_head()
+        (missing,) = place.look().missing
+        assert missing.what == "the bytes of 4 held chunks, in no snapshot"
+        assert "w0 chunk 0 at partition 0 offset 0" in missing.said
+
+
 class TestWaveformsTableDropped:
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:

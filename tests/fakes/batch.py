@@ -139,8 +139,8 @@ class FakeEdges:
             self.bench.plans[plan.plan_id] = plan
             self.bench.tell("planned", plan=plan)
 
-    def plan(self, plan_id: str) -> Plan:
-        if plan_id in self.bench.abandoned:
+    def plan(self, plan_id: str, *, committed: bool = False) -> Plan:
+        if plan_id in self.bench.abandoned and not committed:
             raise Fenced(f"batch {plan_id} was abandoned")
         if plan_id not in self.bench.plans:
             raise BadInput(f"no plan {plan_id}")

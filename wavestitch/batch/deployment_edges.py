@@ -143,8 +143,8 @@ class DeploymentEdges:
         check_disk(self.deployment.settings.landing, plan)
         self._folder(plan.plan_id).create(plan)
 
-    def plan(self, plan_id: str) -> Plan:
-        return self._folder(plan_id).plan()
+    def plan(self, plan_id: str, *, committed: bool = False) -> Plan:
+        return self._folder(plan_id).plan(committed=committed)
 
     def keep_receipt(self, receipt: Receipt) -> str:
         return write_receipt(self._folder(receipt.plan_id).path, receipt).name

@@ -73,8 +73,9 @@ class Edges(Protocol):
     def begin(self, plan: Plan) -> None:
         """Keep the plan, and a place for what its steps leave. Raises `Transient` where there is no room for it."""
 
-    def plan(self, plan_id: str) -> Plan:
-        """The plan as it was made. Raises `Fenced` where it was abandoned, `BadInput` where there is none."""
+    def plan(self, plan_id: str, *, committed: bool = False) -> Plan:
+        """The plan as it was made. Raises `BadInput` where there is none, and `Fenced` where it was abandoned, unless
+        it was `committed` all the same."""
 
     def keep_receipt(self, receipt: Receipt) -> str:
         """Returns the name under which `landed` finds it."""

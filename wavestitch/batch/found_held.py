@@ -71,8 +71,10 @@ def find_held(
     chosen = choose_held(tables.held_left(), recorded=recorded, named=named, wanted=wanted)
     now, before = _counted(tables, chosen.taken), _counted(tables, chosen.instead_of)
     beside = [_counted(tables, one) for one in chosen.unproven]
-    missing = _missing(chosen, now, before) + _unaccounted(
-        tables, _last_word(chosen, history, last), (now, before), history
+    missing = (
+        *_missing(chosen, now, before),
+        *_unaccounted(tables, _last_word(chosen, history, last), (now, before), history),
+        *_bare(chosen, now.held, before.held),
     )
     remarks = _remarks(chosen, now, beside)
     return FoundHeld(now.mark, not chosen.unproven, chosen.last_sequence, missing, _left_out(now, beside), remarks)
@@ -171,6 +173,28 @@ def _unaccounted(
         said = f"{what} is {where}; nobody knows which: counted were {counted} more than are found"
         missing.append(Missing(f"{what}, not known which", said))
     return tuple(missing)
+
+
+def _bare(chosen: Choice, now: Sequence[HeldChunk], before: Sequence[HeldChunk]) -> tuple[Missing, ...]:
+    """Chunks that are held, and whose bytes are in no row of the snapshot that is taken."""
+    found: list[Missing] = []
+    there = {h.key for h in before if h.stored}
+    bare = [h for h in now if not h.stored and h.chunk.reason is None]
+    back = [h for h in bare if h.key in there]
+    gone = [h for h in bare if h.key not in there]
+    if back and chosen.instead_of is not None:
+        said = (
+            f"the bytes of {len(back)} held chunks, which {chosen.instead_of} of the held table has: {_places(back)}; "
+            f"take them back with `--held {chosen.instead_of.snapshot_id}`"
+        )
+        found.append(Missing(f"the bytes of {len(back)} held chunks", said))
+    if gone:
+        said = (
+            f"the bytes of {len(gone)} held chunks are in no row of the held table that is left: {_places(gone)}; what "
+            "the log still has is held with its bytes again once it is read again"
+        )
+        found.append(Missing(f"the bytes of {len(gone)} held chunks, in no snapshot", said))
+    return tuple(found)
 
 
 def _published_up_to(word: _Word, history: Sequence[BatchRow]) -> set[str]:

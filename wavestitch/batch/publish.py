@@ -63,10 +63,12 @@ def publish_batch(
     history: History,
     staging: Staging,
     audit: Audit,
+    ask: Callable[[], None] = lambda: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Committed, bool]:
     """Carry the plan's decision into the table; says whether this execution did. Raises `Fenced` where another run or a
-    rewind came first."""
+    rewind came first. `ask`: raises where somebody has said meanwhile that the batch is not to be committed; asked
+    right before each attempt. What is said later comes after the commit."""
     for _ in range(_TRIES):
         now = load_ground(tables, plan, evidence.chunks)
         # In this order: a second run of this very plan that commits in between makes the compare-and-set fail.
@@ -99,6 +101,7 @@ def publish_batch(
         )
         mark = tables.stage_held(now.head.held, _held_rows(plan, decision, staging, bare), staging=staged)
         staging.keep(row)
+        ask()
         try:
             head = tables.commit(now.head, replace(decision.head, held=mark), files)
         except CommitConflict:

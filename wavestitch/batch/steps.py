@@ -220,14 +220,20 @@ def step_publish(
     """Decide and commit."""
     made, checked = needed(reassembled, plan.plan_id), needed(validated, plan.plan_id)
     start = edges.seconds()
-    if plan.moves_positions:
-        # Planned before that other batch was stopped: it would take its range, and what was stopped with it.
-        refuse_past_closed_gate(edges, own=plan.plan_id)
     landed = edges.landed(plan, made.receipts)
     stitching = edges.stitching(plan, made.report)
     failed = edges.verdict(plan, checked.verdict).failed
-    if asks_the_gate(plan) and not checked.park:
-        refuse_past_closed_gate(edges, own=plan.plan_id, publishes=would_publish(stitching.outcomes, failed))
+    would = would_publish(stitching.outcomes, failed)
+
+    def ask() -> None:
+        edges.plan(plan.plan_id)  # raises where it was abandoned
+        if plan.moves_positions:
+            # Planned before that other batch was stopped: it would take its range, and what was stopped with it.
+            refuse_past_closed_gate(edges, own=plan.plan_id)
+        elif asks_the_gate(plan) and not checked.park:
+            refuse_past_closed_gate(edges, own=plan.plan_id, publishes=would)
+
+    ask()
     evidence = Evidence(
         chunks=landed.chunks,
         seen_ms=landed.seen_ms,
@@ -251,6 +257,7 @@ def step_publish(
         history=history_of(edges),
         staging=stitching.staging(landed),
         audit=audit,
+        ask=ask,
         say=say,
     )
     figures = describe_published(done.row)

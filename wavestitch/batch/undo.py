@@ -72,7 +72,7 @@ def _or_previous(edges: Edges) -> str:
 
 def _stages_of_plan(edges: Edges, plan_id: str) -> tuple[Stage, ...]:
     try:
-        return stages_of(edges.plan(plan_id))
+        return stages_of(edges.plan(plan_id, committed=True))
     except BadInput as gone:
         raise BadInput(
             f"{gone.message}. What it did is not known any more; `wavestitch rewind {edges.name} --to previous` (or to "

@@ -53,10 +53,11 @@ class WorkFolder:
         self.plan()
         self.write(ABANDONED, _ABANDONED.text(Abandoned(name_of_person(who), reason, at_ms)))
 
-    def plan(self) -> Plan:
-        """The plan as it was made. Raises `Fenced` where the batch was abandoned on purpose."""
+    def plan(self, *, committed: bool = False) -> Plan:
+        """The plan as it was made. Raises `Fenced` where the batch was abandoned on purpose, and not `committed` in
+        that very moment."""
         given_up = self.path / ABANDONED
-        if given_up.exists():
+        if given_up.exists() and not committed:
             about = _ABANDONED.read(plain_text(given_up))
             by = f"{harmless(about.who)} ({harmless(about.why)})"
             raise Fenced(

@@ -24,8 +24,9 @@ class HeldChunk:
 
     `chunk` has `carried` set, and `reason` where the record itself is no valid chunk. `reason`: why it is held.
     `sequence`: of the head that the decision was to become; orders decisions about one place and piece. `before`: of a
-    discarded chunk, why it was held until then. `stored`: whether this very row has the bytes. Of a chunk, an earlier
-    row has them otherwise; a record that is none is held without them then (see `held_quota`).
+    discarded chunk, why it was held until then. `stored`: whether this very row has the bytes; of what
+    `effective_held` returns, whether any row about the place and piece has them. A record that is no chunk may be held
+    without (see `held_quota`); a chunk is so only where somebody took the row with its bytes out of the table.
     """
 
     chunk: ChunkFacts
@@ -98,7 +99,8 @@ def effective_held(rows: Iterable[HeldChunk], *, published: Mapping[str, Publish
     for row in sorted(rows, key=lambda r: r.sequence):
         known = newest.get(row.key)
         discards = known is not None and row.reason is Reason.DISCARDED
-        newest[row.key] = replace(row, before=known.before or known.reason) if known and discards else row
+        before = known.before or known.reason if known and discards else row.before
+        newest[row.key] = replace(row, before=before, stored=row.stored or (known is not None and known.stored))
     kept = [h for h in newest.values() if not is_released(h.chunk, published)]
     return sorted(kept, key=lambda h: (h.chunk.coordinate, repr(h.key)))
 

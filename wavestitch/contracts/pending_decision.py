@@ -92,8 +92,16 @@ class PendingDecision:
             self._settle(assemble_waveform(waveform_id, pool, self._plan.stream.limits, accepted=self._plan.accepts))
 
     def _beside_held(self, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> list[ChunkFacts]:
-        """What is held and not discarded, and what is read and no repeat of either."""
-        pool = [h.chunk for h in mine if h.reason is not Reason.DISCARDED]
+        """What is held and not discarded, and what is read and no repeat of either. Where a chunk is held without its
+        bytes, the one that is read takes its place."""
+        again = {c.key for c in read if self._lacks_bytes(c)}
+        standing = [h.chunk for h in mine if h.reason is not Reason.DISCARDED]
+        pool = [c for c in standing if c.key not in again]
+        for c in standing:
+            if c.key in again and self._plan.holds:
+                self._judge(c, Fate.REPLAY)
+            elif c.key in again:
+                self._leave_held(c)
         known = {c.key for c in pool}
         tombstones = Tombstones(mine, self._plan.stream.limits)
         for c in read:
@@ -185,7 +193,7 @@ class PendingDecision:
 
     def _bury(self, c: ChunkFacts, tombstones: Tombstones) -> None:
         """A repeat of what was discarded stays away; one that says more of the whole is kept for a restore."""
-        if tombstones.learn(c):
+        if tombstones.learn(c) or self._lacks_bytes(c):
             self.set_aside(c, Reason.DISCARDED, _BLOCKED[Reason.DISCARDED])
         else:
             self._judge(c, Fate.REPLAY)
@@ -207,13 +215,18 @@ class PendingDecision:
             self._judge(c, Fate.QUARANTINED, reason, why)
             if known is not None and known.reason is not reason:
                 self._holds.append(Hold(c, reason, why))
-        elif known is not None:
+        elif known is not None and not self._lacks_bytes(c):
             self._judge(c, Fate.REPLAY)
         elif self._plan.holds:
             self._judge(c, Fate.QUARANTINED, reason, why)
             self._holds.append(Hold(c, reason, why))
         else:
             self._judge(c, Fate.REPORTED, reason, why)
+
+    def _lacks_bytes(self, c: ChunkFacts) -> bool:
+        """Whether this very chunk is held, and nobody has its bytes any more: then the ones that are read are kept."""
+        known = self._held_at.get(c.key)
+        return known is not None and not known.stored and c.reason is None
 
     def closed(self, taken_up: set[HeldKey]) -> Decision:
         publish = tuple(sorted(self._publish))

@@ -111,7 +111,8 @@ def _find(table: Table, files: _Files, ordered: list[HeldKey]) -> dict[HeldKey, 
         topic_id, partition, offset = missing[0][0]
         raise Terminal(
             f"{len(missing)} of {len(wanted)} held chunks have no bytes in table {'.'.join(table.name())}, first topic "
-            f"{topic_id} partition {partition} offset {offset}; restore the table, or rewind to read them again",
+            f"{topic_id} partition {partition} offset {offset}: restore the table, rewind to where the log has them, "
+            "so that they are held with their bytes again, or discard their waveforms",
             missing=len(missing),
         )
     return picks

@@ -1,0 +1,88 @@
+"""Held chunks whose bytes somebody took out of the table: what the log still has is held with its bytes again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.domain.test_held_decisions import ONE, TWO, World
+from tests.fakes.fake_tables import Staged
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.contracts.held_choice import HeldAction
+
+
+def take_out(world: World, reason: str) -> None:
+    """Another tool deletes the held rows of this reason, and the head; an operator has it rebuilt."""
+    tables = world.bench.tables
+    named = tables.snapshots[-1].held.snapshot_id
+    number = next(tables._held_ids)
+    tables.held_snapshots[number] = tuple(r for r in tables.held_snapshots[named] if r.held.reason.value != reason)
+    tables.held_of[number] = Staged("", 0, 0, named)
+    tables.held_main = number
+    tables.expire_head()
+    rewind(world, "rebuilt", accept_missing=True)
+
+
+def rewind(world: World, word: str, **accepted: bool) -> None:
+    log, tables = world.bench.log, world.bench.tables
+    found = plan_rewind(world.stream, Target(word), log=log, tables=tables, who="ops", why="they are in the log")
+    apply_rewind(world.stream, found, **{"accept_skip": False, **accepted}, log=log, tables=tables)
+
+
+def with_bytes(world: World) -> dict[int, bool]:
+    rows = world.bench.tables.held_rows()
+    return {seq: any(r.stored for r in rows if r.held.chunk.seq == seq) for seq in (0, 1)}
+
+
+@pytest.fixture
+def world() -> World:
+    """The first chunk came alone, and was held as open: the row with its bytes is that one."""
+    made = World()
+    made.send("w", 0, ONE)
+    made.ingest()
+    made.send("w", 1, TWO)
+    return made
+
+
+def test_what_is_parked_is_held_with_its_bytes_again_once_it_is_read_again(world: World) -> None:
+    world.ingest(park=True)
+    take_out(world, "open")
+    assert with_bytes(world) == {0: False, 1: True}
+    rewind(world, "earliest")
+    world.ingest()
+    assert with_bytes(world) == {0: True, 1: True}
+    assert world.held() == {"w": {"parked"}}
+    world.bench.log.retain_from(0, 2)
+    world.decide(HeldAction.REDRIVE, "w")
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_what_is_decided_afresh_takes_the_bytes_that_were_read(world: World) -> None:
+    world.ingest(failing={"w"})
+    take_out(world, "open")
+    rewind(world, "earliest")
+    world.ingest()
+    assert world.published() == {"w": ONE + TWO}
+    assert world.held() == {}
+
+
+def test_so_does_what_fails_again(world: World) -> None:
+    world.ingest(failing={"w"})
+    take_out(world, "open")
+    rewind(world, "earliest")
+    world.ingest(failing={"w"})
+    assert world.held() == {"w": {"failed_expectation"}}
+    assert with_bytes(world) == {0: True, 1: True}
+
+
+def test_where_the_log_has_it_no_more_it_can_be_discarded(world: World) -> None:
+    world.ingest(park=True)
+    take_out(world, "open")
+    world.bench.log.retain_from(0, 2)
+    with pytest.raises(AssertionError, match="held without its bytes"):
+        world.check()
+    world.guarantees = ()  # these bytes are lost, and nothing gets them back
+    world.decide(HeldAction.DISCARD, "w")
+    assert world.held() == {"w": {"discarded"}}
+    world.send("v", 0, ONE, count=1)
+    world.ingest()
+    assert world.published() == {"v": ONE}
