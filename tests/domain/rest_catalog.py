@@ -51,6 +51,10 @@ class Faults:
     silent: bool = False
     config: dict[str, Any] = field(default_factory=dict)
     """What the server says of itself."""
+    table_config: dict[str, Any] = field(default_factory=dict)
+    """What it says of each table beside its metadata."""
+    redirect: tuple[int, str] | None = None
+    """A status and an address that clients are sent on to, whatever they ask."""
     ended: threading.Event = field(default_factory=threading.Event)
 
     def next(self) -> tuple[str, int]:
@@ -86,6 +90,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.faults.silent:
             self._say_nothing()
             return
+        if self.faults.redirect is not None:
+            self.send_response(self.faults.redirect[0])
+            self.send_header("Location", self.faults.redirect[1])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         match self._path():
             case ["config"]:
                 self._answer(200, {"defaults": {}, "overrides": {}, **self.faults.config})
@@ -96,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ["namespaces", space, "tables"]:
                 self._try(lambda: {"identifiers": [_named(i) for i in self.catalog.list_tables(space)]})
             case ["namespaces", space, "tables", name]:
-                self._try(lambda: _loaded(self.catalog.load_table((space, name))))
+                self._try(lambda: self._loaded(self.catalog.load_table((space, name))))
             case _:
                 self._answer(404, _error(404, "no such endpoint"))
 
@@ -110,7 +120,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._try(lambda: self.catalog.create_namespace(tuple(space)) or {"namespace": space, "properties": {}})
             case ["namespaces", space, "tables"]:
                 asked = {"location": None, **json.loads(body)}
-                self._try(lambda: _loaded(self._create(space, CreateTableRequest.model_validate(asked))))
+                self._try(lambda: self._loaded(self._create(space, CreateTableRequest.model_validate(asked))))
+            case ["oauth", "tokens"]:
+                self._answer(200, {"access_token": "given", "token_type": "bearer"})
             case ["namespaces", space, "tables", name]:
                 self._commit((space, name), CommitTableRequest.model_validate_json(body))
             case _:
@@ -159,6 +171,10 @@ class _Handler(BaseHTTPRequestHandler):
             status = next(s for kind, s in _STATUS.items() if isinstance(error, kind))
             self._answer(status, _error(status, f"{type(error).__name__}: {error}"))
 
+    def _loaded(self, table: Table) -> dict[str, Any]:
+        metadata = table.metadata.model_dump(mode="json")
+        return {"metadata-location": table.metadata_location, "metadata": metadata, "config": self.faults.table_config}
+
     def _path(self) -> list[str]:
         return self.path.partition("?")[0].removeprefix("/v1/").split("/")
 
@@ -177,11 +193,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _named(identifier: tuple[str, ...]) -> dict[str, Any]:
     return {"namespace": list(identifier[:-1]), "name": identifier[-1]}
-
-
-def _loaded(table: Table) -> dict[str, Any]:
-    metadata = table.metadata.model_dump(mode="json")
-    return {"metadata-location": table.metadata_location, "metadata": metadata, "config": {}}
 
 
 def _error(status: int, message: str) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from wavestitch.local.java import find_java
 from wavestitch.maintain.leftovers import job_folder
 from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun
 from wavestitch.maintain.what_goes import files_to_compact, smallest_good
-from wavestitch.tables.access.spark_catalog import spark_catalog_conf
+from wavestitch.tables.access.spark_catalog import refuse_what_spark_would_obey, spark_catalog_conf
+from wavestitch.tables.catalog import open_catalog
 from wavestitch.tables.commit.own_place import local_path
 from wavestitch.tables.commit.staged_files import make_durable
 from wavestitch.tables.commit.table_layout import HELD_FILE_BYTES
@@ -118,7 +119,9 @@ def compact_locally(deployment: Deployment, *, say: Callable[[str], None], jars:
     def submit(job: Path, result: Path) -> None:
         conf = dict(deployment.spark_conf)
         if f"spark.sql.catalog.{deployment.settings.tables.catalog}" not in conf:  # otherwise described by hand
-            conf = {**spark_catalog_conf(deployment.catalog_settings()), **conf}
+            catalog = deployment.catalog_settings()
+            refuse_what_spark_would_obey(open_catalog(catalog), catalog)
+            conf = {**spark_catalog_conf(catalog), **conf}
         java_home = spark.java_home or find_java(cache)
         if _JARS not in conf:
             folder = cached_jars(SPARK_TABLES, cache_dir=cache, java_home=java_home, say=say)

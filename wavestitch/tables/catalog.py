@@ -21,8 +21,8 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 from wavestitch.contracts.errors import BadInput
 from wavestitch.modes import make_folder, open_new
 from wavestitch.tables.access.durable_file_io import DurableFileIO
-from wavestitch.tables.access.login_in_the_clear import refuse_login_in_the_clear
-from wavestitch.tables.access.own_code import only_own_code
+from wavestitch.tables.access.login_in_the_clear import Servers
+from wavestitch.tables.access.own_code import listening, only_own_code, with_own_properties_alone
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.access.shared_history import share_history
 from wavestitch.tables.access.time_outs import DEFAULT_TIME_OUTS, TimeOuts, keeping
@@ -52,10 +52,12 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
     share_history()
     with reading(settings.name):
         kind = settings.properties.get(TYPE, "" if PY_CATALOG_IMPL in settings.properties else "sql")
+        servers = None
         if kind == "sql":
             sql_address(settings)
         elif kind == "rest":
-            refuse_login_in_the_clear(settings.name, settings.uri, settings.properties)
+            own_uri = settings.properties.get("uri", settings.uri)
+            servers = Servers.of(settings.name, own_uri, settings.properties)
         properties = {
             "uri": _patient_uri(settings.uri),
             "warehouse": settings.warehouse,
@@ -67,14 +69,15 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
         if kind:
             properties[TYPE] = kind
         only_own_code(properties[PY_IO_IMPL], kind=kind)
-        with keeping(settings.time_outs, kind=kind):
+        with keeping(settings.time_outs, kind=kind, servers=servers), listening() as dropped:
             try:
-                return load_catalog(settings.name, **properties)
+                found = load_catalog(settings.name, **properties)
             except OperationalError:
                 # Two processes that open a new catalog at once both make its tables, and one is told they are there.
-                return load_catalog(settings.name, **properties)
+                found = load_catalog(settings.name, **properties)
             except ValueError as error:
                 raise BadInput(f"catalog {settings.name}: {error}; see [tables] in the settings") from error
+            return with_own_properties_alone(found, dropped)
 
 
 def sql_address(settings: CatalogSettings) -> URL:

@@ -22,6 +22,7 @@ from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Rem
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.reasons import Reason
 from wavestitch.modes import make_folder
+from wavestitch.tables.access.own_code import said_by_server
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
@@ -73,8 +74,10 @@ class StreamTables:
         return named_by_others(self._catalog, own=[stored.name for stored in self.stored()])
 
     def remarks(self) -> list[str]:
-        """What others have changed about the three tables, a sentence each. None of it is obeyed."""
-        return [said for stored in self.stored() for said in stored.changed_properties()]
+        """What others have changed about the three tables, or the catalog's server says of itself, a sentence each.
+        None of it is obeyed."""
+        changed = [said for stored in self.stored() for said in stored.changed_properties()]
+        return said_by_server(self._catalog) + changed
 
     def data_folder(self) -> Path:
         """Where staged files belong: the published table's own data folder, by the settings. Raises `BadInput` if it is

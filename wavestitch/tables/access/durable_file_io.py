@@ -2,6 +2,9 @@
 
 The catalog's own row survives a power failure; without this, the metadata and manifests that it names may not, and then
 no version of the table can be read. Only local files need it: an object store answers when it has the object.
+
+Files are of the warehouse's kind, or local: a table may name any, and a name like `hdfs://HOST/…` is a server that is
+sent a login.
 """
 
 from __future__ import annotations
@@ -9,10 +12,11 @@ from __future__ import annotations
 import io
 import os
 
-from pyiceberg.io import OutputStream
+from pyiceberg.io import WAREHOUSE, InputFile, OutputFile, OutputStream
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
+from wavestitch.contracts.errors import Altered
 from wavestitch.modes import make_folder, opener
 from wavestitch.write_once import sync_folder
 
@@ -23,7 +27,26 @@ class DurableFileIO(PyArrowFileIO):
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         super().__init__(properties)
 
+    def new_input(self, location: str) -> PyArrowFile:
+        self._check_kind(location)
+        return super().new_input(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        self._check_kind(location if isinstance(location, str) else location.location)
+        super().delete(location)
+
+    def _check_kind(self, location: str) -> None:
+        """Raises `Altered` for a file of a kind that the warehouse does not have."""
+        scheme = self.parse_location(location)[0]
+        own = str(self.properties.get(WAREHOUSE, ""))
+        if scheme not in ("file", self.parse_location(own)[0]):
+            raise Altered(
+                f"a table names a file at {ascii(location)[:120]}; with the warehouse {ascii(own)[:120]} no file of a "
+                "table is there: look for what changed the table"
+            )
+
     def new_output(self, location: str) -> PyArrowFile:
+        self._check_kind(location)
         scheme, netloc, path = self.parse_location(location, self.properties)
         if scheme != "file":
             return super().new_output(location)

@@ -1,24 +1,32 @@
-"""Which code reads and writes a table is chosen by the settings alone.
+"""Which code reads and writes a table, and with which properties, is said by the settings alone.
 
-pyiceberg imports and calls whatever class a table's properties name (`py-io-impl`, a location provider), and of a REST
-server's answer those and its way to log in: whoever can write a table's metadata, or answers for the catalog, would run
-code here, or take away that files are made durable. Never decides what a table holds. Beside `shared_history`, which
-checks the version of pyiceberg.
+pyiceberg imports and calls whatever class a table's properties name, sends the store's login to whatever server they
+name, and lets a REST server say where and as whom one logs in: whoever can write a table's metadata, or answers for the
+catalog, would run code here, or be handed a login. So files are reached with the settings' own properties and no other,
+and of a server's words those count that are on a list. What is dropped is kept for `said_by_server`; of a table
+`own_properties` says it. Never decides what a table holds. Beside `shared_history`, which checks the version of
+pyiceberg.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from pyiceberg import io
+from pyiceberg.catalog import Catalog
 from pyiceberg.table import locations
 
-_NOT_A_SERVER_S = ("auth", "ssl", "py-io-impl", "py-catalog-impl")
-"""What decides how we log in, whom we trust, and what runs; also with more behind a dot."""
+A_SERVER_S = frozenset({"prefix", "namespace-separator", "rest-page-size"})
+"""What a REST server may say of itself: how its own addresses are put together, and how long its pages are. Nothing
+else: not where it is, who it is asked as, which files' stores there are, what runs, or which snapshots it shows."""
 _import_really = io._import_file_io
 _places_really = locations.LocationProvider.__init__
 _chosen: list[str] = []
 """By the settings of the catalogs that were opened, the last one last: a process has one deployment's."""
+_dropped: ContextVar[set[str] | None] = ContextVar("not_a_server_s", default=None)
 
 
 def only_own_code(file_io: str, *, kind: str) -> None:
@@ -33,8 +41,44 @@ def only_own_code(file_io: str, *, kind: str) -> None:
         _close_answers()
 
 
+@contextmanager
+def listening() -> Iterator[set[str]]:
+    """The names of what servers say inside, and are not obeyed in."""
+    found: set[str] = set()
+    token = _dropped.set(found)
+    try:
+        yield found
+    finally:
+        _dropped.reset(token)
+
+
+def with_own_properties_alone(catalog: Catalog, dropped: set[str]) -> Catalog:
+    """The same catalog, whose files are reached with its own properties, whatever a table or a server's answer for one
+    has beside them. `dropped`: see `said_by_server`."""
+
+    def load_file_io(properties: Any = None, location: str | None = None) -> io.FileIO:
+        del properties  # a table's, or a server's
+        return io.load_file_io(dict(catalog.properties), location)
+
+    vars(catalog).update(_load_file_io=load_file_io, not_obeyed=sorted(dropped))
+    return catalog
+
+
+def not_obeyed(catalog: Catalog) -> list[str]:
+    """The names of what its server said of itself when it was opened, and may not say."""
+    found: list[str] = getattr(catalog, "not_obeyed", [])
+    return found
+
+
+def said_by_server(catalog: Catalog) -> list[str]:
+    """A sentence about what the catalog's server said of itself when it was opened and was not obeyed in. No values:
+    they may be secrets."""
+    names = ", ".join(not_obeyed(catalog))
+    return [f"the server of catalog {catalog.name} says {names}; not obeyed, [tables] says it"] if names else []
+
+
 def _import_chosen(file_io: str, properties: Any) -> Any:
-    """What a table or a server names instead is not obeyed; `own_properties` says so of a table."""
+    """What is named instead is not obeyed."""
     return _import_really(file_io if file_io in _chosen else _chosen[-1], properties)
 
 
@@ -58,8 +102,11 @@ def _close_answers() -> None:
         """What a server says of itself, without what is not its to say."""
 
         def model_post_init(self, _context: Any) -> None:
+            dropped = _dropped.get()
             for said in (self.defaults, self.overrides):
-                for key in [k for k in said or {} if k.startswith(_NOT_A_SERVER_S)]:
+                for key in [k for k in said or {} if k not in A_SERVER_S]:
                     (said or {}).pop(key)
+                    if dropped is not None:
+                        dropped.add(key)
 
     vars(rest)["ConfigResponse"] = ConfigResponse

@@ -9,9 +9,11 @@ from __future__ import annotations
 from math import ceil
 from urllib.parse import quote
 
+from pyiceberg.catalog import Catalog
 from sqlalchemy.engine import URL
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.tables.access.own_code import not_obeyed
 from wavestitch.tables.catalog import SQLITE_BUSY_SECONDS, CatalogSettings, sql_address
 
 # libpq's words and those of Java's driver, where both mean the same.
@@ -23,6 +25,7 @@ _POSTGRESQL = {
 }
 _REST = frozenset({"token", "credential", "oauth2-server-uri", "scope", "audience", "resource", "prefix"})
 _REST_STARTS = ("header.", "rest.sigv4-", "rest.signing-")
+_HARMLESS_TO_SPARK = ("default-", "warehouse", "view-", "scan-planning-mode", "snapshot-loading-mode", "write.")
 # pyiceberg's alone; without them Spark speaks to another host, in another way, or as somebody else.
 _REST_REFUSED = ("ssl", "auth")
 
@@ -61,6 +64,17 @@ def spark_catalog_conf(settings: CatalogSettings) -> dict[str, str]:
         f"{prefix}.jdbc.socketTimeout": f"{ceil(settings.time_outs.answer)}",
         **{f"{prefix}.jdbc.{key}": value for key, value in login.items() if value},
     }
+
+
+def refuse_what_spark_would_obey(catalog: Catalog, settings: CatalogSettings) -> None:
+    """Raises `BadInput` where the catalog's server, when it was opened, said where or as whom it is to be asked: Java's
+    client obeys in that. `catalog`: opened by `settings`."""
+    obeyed = [key for key in not_obeyed(catalog) if not key.startswith(_HARMLESS_TO_SPARK)]
+    if obeyed:
+        raise BadInput(
+            f"Spark would obey the server of catalog {settings.name} in {', '.join(obeyed)}, which [tables] does not "
+            f"say: {_by_hand(settings)}"
+        )
 
 
 def _rest_properties(settings: CatalogSettings) -> dict[str, str]:

@@ -4,6 +4,9 @@ A catalog that takes a connection and then says nothing would hang a run, and a 
 bounded is each wait, not a whole call: a server that sends a byte now and then is not found out. Never decides what
 became of a request that timed out: whoever sent it does.
 
+The same session sends nothing to a server that the settings do not name, and follows no redirection
+(`login_in_the_clear`).
+
 It replaces two names inside pyiceberg, whose version `shared_history` checks.
 """
 
@@ -18,6 +21,8 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url
 
+from wavestitch.tables.access.login_in_the_clear import Servers
+
 
 @dataclass(frozen=True, slots=True)
 class TimeOuts:
@@ -29,21 +34,23 @@ class TimeOuts:
 
 DEFAULT_TIME_OUTS = TimeOuts()
 _IN_FORCE: ContextVar[TimeOuts | None] = ContextVar("catalog_time_outs", default=None)
+_SERVERS: ContextVar[Servers | None] = ContextVar("catalog_servers", default=None)
 
 
 @contextmanager
-def keeping(time_outs: TimeOuts, *, kind: str) -> Iterator[None]:
-    """Catalogs of this kind that are opened inside wait no longer, as long as they live."""
+def keeping(time_outs: TimeOuts, *, kind: str, servers: Servers | None = None) -> Iterator[None]:
+    """Catalogs of this kind that are opened inside wait no longer, and ask no other server, as long as they live."""
     if kind == "rest":
         _bound_sessions()
     elif kind == "sql":
         from pyiceberg.catalog import sql  # noqa: PLC0415 - its tables are declared when it is imported
 
         vars(sql)["create_engine"] = _bounded_engine
-    token = _IN_FORCE.set(time_outs)
+    token, named = _IN_FORCE.set(time_outs), _SERVERS.set(servers)
     try:
         yield
     finally:
+        _SERVERS.reset(named)
         _IN_FORCE.reset(token)
 
 
@@ -57,13 +64,21 @@ def _bound_sessions() -> None:
     class BoundedSession(Session):
         def __init__(self) -> None:
             super().__init__()
-            self._time_outs = _IN_FORCE.get()
+            self._time_outs, self._servers = _IN_FORCE.get(), _SERVERS.get()
 
         def send(self, request: Any, **more: Any) -> Any:
             # Here and not in an adapter: signing replaces that one, and a redirection comes through here again.
             if more.get("timeout") is None and self._time_outs is not None:
                 more["timeout"] = (self._time_outs.connect, self._time_outs.answer)
+            if self._servers is not None:
+                self._servers.check(str(request.url))
             return super().send(request, **more)
+
+        def get_redirect_target(self, resp: Any) -> str | None:
+            if self._servers is None:
+                return super().get_redirect_target(resp)
+            self._servers.check_answer(resp.status_code, resp.headers.get("location"))
+            return None
 
     vars(rest)["Session"] = BoundedSession
 

@@ -1,8 +1,9 @@
 """Which settings of a table count: those that it was made with, whatever anybody has set since.
 
 A property can be changed by everybody who may alter the table, and decides in pyiceberg how often a change is retried,
-where files are written, which columns have bounds. So a table is used as if it had its layout's own; what others set is
-kept in the table and said, for whoever reads status. Changes nothing in the catalog.
+where files are written, which columns have bounds, which server is sent the store's login, what code runs. So a table
+is used as if it had its layout's own and no other; what others set is kept in the table and said, for whoever reads
+status. Changes nothing in the catalog.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from collections.abc import Mapping
 
 from pyiceberg.table import Table
 
-_OBEYED_BY_PYICEBERG = ("commit.", "write.", "read.", "schema.", "history.", "gc.", "format-version", "py-io-impl")
+_SAID_WITH_VALUE = ("commit.", "write.", "read.", "schema.", "history.", "gc.", "format-version", "py-io-impl")
+"""Others may hold a login."""
+_NOTES = frozenset({"owner", "comment", "description"})
+"""Nobody obeys these: what other programs leave in a table about it."""
 
 
 def with_own_properties(table: Table, own: Mapping[str, str]) -> Table:
-    """The same table, as loaded, with `own` in place of all properties that would change what is written or how."""
-    theirs = {k: v for k, v in table.metadata.properties.items() if not k.startswith(_OBEYED_BY_PYICEBERG)}
-    table.metadata = table.metadata.model_copy(update={"properties": {**theirs, **own}})
+    """The same table, as loaded, with `own` in place of all its properties."""
+    table.metadata = table.metadata.model_copy(update={"properties": dict(own)})
     return table
 
 
@@ -28,7 +31,9 @@ def changed_properties(name: str, theirs: Mapping[str, str], own: Mapping[str, s
         for k, v in sorted(own.items())
         if theirs.get(k) != v
     ]
-    foreign = sorted(k for k in theirs if k.startswith(_OBEYED_BY_PYICEBERG) and k not in own)
+    foreign = sorted(k for k in theirs if k not in own and k not in _NOTES)
     return found + [
-        f"property {k} of table {name} is {theirs[k]}, the table was made without it; not obeyed" for k in foreign
+        f"property {k} of table {name} is {theirs[k] if k.startswith(_SAID_WITH_VALUE) else 'set'}, the table was made "
+        "without it; not obeyed"
+        for k in foreign
     ]
