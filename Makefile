@@ -9,10 +9,10 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check faults soak hostile fuzz bench bench-quick lock sbom lock-jars clean runtime dev
+.PHONY: help demo up down test check test-docker faults soak hostile fuzz bench bench-quick lock sbom lock-jars clean runtime dev
 
 help: ## Show what there is to do
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: runtime ## Start everything, run a batch from end to end, and show what came out
 	$(PYTHON) -m wavestitch.demo
@@ -31,7 +31,11 @@ check: dev ## Lint, formatting, types, the direction of imports, and the shell s
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/shellcheck scripts/*.sh .ci/run
+	.venv/bin/shellcheck -x scripts/*.sh .ci/run $(shell grep -lE '^\#!/bin/sh' docker/bin/*)
+	.venv/bin/hadolint docker/Dockerfile
+
+test-docker: dev ## Build the image, run every service of docker/compose.yaml in it and the demo on them; as root, needs buildah
+	$(PYTHON) -m tests.docker
 
 faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped
 	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))

@@ -1,0 +1,206 @@
+"""What the image and the composition in docker/ must have: pinned, closed, bounded, without a secret in them.
+
+That they work is shown by `make test-docker`, which builds the image and runs every service of the file.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import compose_spec
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+from tests.docker.composition import COMPOSE, Service, put_in, read_composition, size
+from wavestitch.contracts.redaction import secret_inside
+from wavestitch.settings import Settings, load_settings
+
+DOCKER = ROOT / "docker"
+DOCKERFILE = (DOCKER / "Dockerfile").read_text()
+COMPOSITION = read_composition()
+SERVICES = list(COMPOSITION.services.values())
+LASTING = [s for s in SERVICES if not s.once]
+SCRIPTS = sorted(p for p in (DOCKER / "bin").iterdir() if p.suffix != ".sql")
+MACHINE_BYTES = 32 << 30
+
+
+def named(service: Service) -> str:
+    return service.name
+
+
+def test_the_file_is_a_compose_file() -> None:
+    """Of the specification's words and types alone, once variables and merges are resolved."""
+    said = yaml.safe_load(put_in(COMPOSE.read_text(), {}))
+    compose_spec.PyCompose.from_json(json.dumps(said))
+    broken = {**said, "services": {**said["services"], "init": {**said["services"]["init"], "read_onli": True}}}
+    with pytest.raises(ValueError, match="read_onli"):
+        compose_spec.PyCompose.from_json(json.dumps(broken))
+
+
+def test_every_variable_has_a_default_that_the_example_names_and_no_other() -> None:
+    used = dict(re.findall(r"\$\{([A-Z0-9_]+):-([^}]*)\}", COMPOSE.read_text()))
+    assert put_in(COMPOSE.read_text(), {}), "a variable without a default stops `docker compose up`"
+    said = dict(re.findall(r"^#([A-Z0-9_]+)=(.*)$", (DOCKER / ".env.example").read_text(), re.MULTILINE))
+    assert said == used, "docker/.env.example and compose.yaml name other variables, or other defaults"
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=named)
+class TestEveryService:
+    def test_its_image_has_a_version(self, service: Service) -> None:
+        _, _, tag = str(service.said["image"]).rpartition(":")
+        assert re.fullmatch(r"\d+\.\d+\.\d+", tag), f"{service.said['image']}: name a version, never `latest`"
+
+    def test_it_is_nobody_who_could_change_its_files_or_become_more(self, service: Service) -> None:
+        assert service.said["user"] == "10001:10001"
+        assert service.said["read_only"] is True
+        assert service.said["cap_drop"] == ["ALL"]
+        assert "no-new-privileges:true" in service.said["security_opt"]
+        assert not {"privileged", "cap_add", "network_mode", "pid", "ipc", "devices"} & service.said.keys()
+
+    def test_what_it_may_take_is_bounded(self, service: Service) -> None:
+        limits = service.said["deploy"]["resources"]["limits"]
+        assert limits.keys() == {"cpus", "memory", "pids"}
+        assert all("size=" in options for options in service.scratch().values()), "memory without a bound"
+        assert service.said["logging"]["options"].keys() == {"max-size", "max-file"}
+
+    def test_its_ports_are_on_loopback(self, service: Service) -> None:
+        for said in service.said.get("ports", []):
+            address = str(said).rsplit(":", 2)[0]
+            assert ipaddress.ip_address(address).is_loopback, f"{service.name}: {said}"
+
+    def test_no_secret_is_written_down_and_each_that_it_uses_is_a_file(self, service: Service) -> None:
+        for name, value in [*service.environment.items(), *(("", word) for word in service.command)]:
+            assert secret_inside(name, value) is None, f"{service.name}: {name} holds a secret"
+            assert not re.search(r"(?i)(password|secret|token|jwt|fernet)$", name), f"{service.name}: {name}"
+        for secret in service.said.get("secrets", []):
+            assert COMPOSITION.secrets[secret].parent == DOCKER / "secrets"
+
+    def test_it_sees_no_folder_of_the_machine_but_the_streams(self, service: Service) -> None:
+        folders = [m for m in service.mounts() if not m[0].replace("-", "").isalnum()]
+        assert folders in ([], [("../streams", "/opt/wavestitch/streams", True)])
+
+    def test_what_it_waits_for_tells_when_it_is_ready(self, service: Service) -> None:
+        for name, condition in service.needs.items():
+            other = COMPOSITION.services[name]
+            assert condition == ("service_completed_successfully" if other.once else "service_healthy")
+
+
+@pytest.mark.parametrize("service", LASTING, ids=named)
+class TestEveryServiceThatLasts:
+    def test_it_has_a_health_check_that_comes_to_an_end(self, service: Service) -> None:
+        assert service.health
+        assert {"interval", "timeout", "retries", "start_period"} <= service.said["healthcheck"].keys()
+
+    def test_it_is_started_again(self, service: Service) -> None:
+        assert service.said["restart"] == "unless-stopped"
+
+
+def test_kafka_loses_nothing_that_was_acknowledged_when_one_of_three_goes() -> None:
+    nodes = [s for s in SERVICES if s.name.startswith("kafka-")]
+    assert len(nodes) == 3
+    assert sorted(s.environment["KAFKA_NODE_ID"] for s in nodes) == ["1", "2", "3"]
+    said = dict(re.findall(r"^([a-z.]+)=(.*)$", (DOCKER / "bin" / "kafka-node").read_text(), re.MULTILINE))
+    for topic in ("default", "offsets.topic", "transaction.state.log"):
+        assert said[f"{topic}.replication.factor"] == "3"
+    assert said["min.insync.replicas"] == said["transaction.state.log.min.isr"] == "2"
+    assert said["unclean.leader.election.enable"] == said["auto.create.topics.enable"] == "false"
+
+
+def test_all_that_is_kept_fits_a_machine() -> None:
+    assert sum(s.memory for s in LASTING) <= MACHINE_BYTES
+    assert size("1.5g") == 3 << 29
+
+
+def test_the_settings_are_ones_and_their_secrets_are_files() -> None:
+    settings: Settings = load_settings({"WAVESTITCH_CONFIG": str(DOCKER / "config" / "wavestitch.toml")})
+    assert settings.tables.uri == "file:/run/secrets/catalog_address"
+    assert settings.spark.conf["spark.authenticate.secret"] == "file:/run/secrets/spark_secret"
+    for named_file in (settings.tables.uri, settings.spark.conf["spark.authenticate.secret"]):
+        assert Path(named_file).name in COMPOSITION.secrets
+
+
+def test_airflow_reads_every_secret_from_a_file() -> None:
+    text = (DOCKER / "config" / "airflow" / "airflow.cfg").read_text()
+    read = set(re.findall(r"^\w+_cmd = cat /run/secrets/(\w+)$", text, re.MULTILINE))
+    assert read == {"airflow_fernet", "airflow_database", "airflow_session", "airflow_jwt"}
+    assert not re.search(r"^(sql_alchemy_conn|fernet_key|secret_key|jwt_secret) ?=", text, re.MULTILINE)
+    for service in SERVICES:
+        if service.command[0] == "airflow" or service.name == "init":
+            assert read <= set(service.said["secrets"]), service.name
+
+
+def test_the_image_runs_as_nobody_else_and_is_pinned() -> None:
+    stages = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert stages == ["${BASE}", "${BASE}"]
+    assert re.search(r"^ARG BASE=python:3\.12-slim-\w+$", DOCKERFILE, re.MULTILINE)
+    assert re.findall(r"^USER (.+)$", DOCKERFILE, re.MULTILINE) == ["10001:10001"]
+    assert "--require-hashes" in DOCKERFILE
+    assert not re.search(r"(?i)latest|curl|wget|^ADD|ARG .*(password|token|secret)", DOCKERFILE, re.MULTILINE)
+
+
+def test_into_the_image_goes_only_what_is_named() -> None:
+    first, *rest = [
+        line for line in (DOCKER / "Dockerfile.dockerignore").read_text().splitlines() if not line.startswith("#")
+    ]
+    assert first == "*"
+    taken = {line.removeprefix("!") for line in rest if line.startswith("!")}
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
+    assert {part for line in copied for part in line.split()} - {"docker/bin/fetch-java-parts"} == taken
+    assert all((ROOT / path).exists() for path in taken)
+
+
+def test_every_program_that_a_service_starts_is_there_and_may_be_run() -> None:
+    for service in SERVICES:
+        for word in (service.command[0], *service.health[:1]):
+            path = DOCKER / "bin" / word
+            assert word in ("airflow", "python", "pg_isready") or path.stat().st_mode & stat.S_IXUSR, word
+
+
+@pytest.mark.parametrize("words", [["hadolint", DOCKER / "Dockerfile"]], ids=["hadolint"])
+def test_linters_find_nothing(words: list[str | Path]) -> None:
+    program = Path(sys.executable).with_name(str(words[0]))
+    done = subprocess.run([program, *words[1:]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_shell_scripts_are_looked_over() -> None:
+    shell = [p for p in SCRIPTS if p.read_text().startswith(("#!/bin/sh", "# shellcheck shell"))]
+    assert len(shell) > 5
+    words: list[str | Path] = [Path(sys.executable).with_name("shellcheck"), "-x", *shell]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_secrets_are_made_once_for_their_owner_and_never_shown(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "make-secrets"
+    program.write_bytes((DOCKER / "bin" / "make-secrets").read_bytes())
+    program.chmod(0o755)
+    first = subprocess.run([program], capture_output=True, text=True, check=True)
+    made = {p.name: p.read_text() for p in (tmp_path / "secrets").iterdir()}
+    assert made.keys() == COMPOSITION.secrets.keys()
+    assert not any(value in first.stdout + first.stderr for value in made.values())
+    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
+    assert len({v for name, v in made.items() if "passwords" not in name}) == len(made) - 1
+    assert made["airflow_database_password"] in made["airflow_database"]
+    again = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert again.stderr == ""
+    assert {p.name: p.read_text() for p in (tmp_path / "secrets").iterdir()} == made
+
+
+def test_secrets_are_kept_out_of_the_repository() -> None:
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {"docker/secrets/", "docker/.env"} <= set(ignored)
+    assert os.fspath(DOCKER / "secrets") == os.fspath(COMPOSITION.secrets["spark_secret"].parent)
+
+
+def test_yaml_s_own_merges_are_what_the_runner_reads() -> None:
+    assert yaml.safe_load(COMPOSE.read_text())["services"]["kafka-2"]["read_only"] is True
