@@ -225,6 +225,59 @@ def test_a_log_that_was_written_anew_is_found_out_by_the_plan_which_names_where_
     assert not bench.tables.snapshots[-1].skipped
 
 
+def overgrown(bench: Bench) -> None:
+    """Read up to 10, cut off at 5, written anew; retention has passed the cut, and took q, r and s with it."""
+    produce(bench, "abcdefghij")
+    ingest(bench)
+    bench.log.truncate(0, 5)
+    produce(bench, "qrstuvwxy")
+    bench.log.retain_from(0, 8)
+
+
+def test_what_was_written_anew_and_is_gone_is_named_by_the_way_out_of_the_cut() -> None:
+    bench = Bench(FakeLog())
+    overgrown(bench)
+    with pytest.raises(DataLost, match=r"perhaps never read, are partition 0 \[0, 8\).*--to 0:8 --accept-skip") as lost:
+        ingest(bench)
+    target = way_out(str(lost.value))
+    assert target == Target(offsets={0: 8})
+    edges: dict[str, Any] = {"log": bench.log, "tables": bench.tables}
+    for to in (target, Target("earliest"), Target("latest"), Target("start-over")):
+        found = plan_rewind(STREAM, to, **edges, who="a test", why="to see")
+        assert [(r.start, r.end >= 8) for r in found.skipped] == [(0, True)]
+        with pytest.raises(Refused, match="would skip"):
+            apply_rewind(STREAM, found, accept_skip=False, **edges)
+    rewind(bench, target)
+    ingest(bench)
+    assert {row.waveform_id for _, row in bench.tables.rows} == set("abcdefghijtuvwxy")
+    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 0, 8),)
+
+
+def test_a_reset_of_the_group_to_the_beginning_does_not_hide_it() -> None:
+    bench = Bench(FakeLog())
+    overgrown(bench)
+    bench.log.reset_group(0, 8)
+    for _ in range(2):
+        with pytest.raises(DataLost, match=r"--to 0:8 --accept-skip --apply") as lost:
+            ingest(bench)
+    target = way_out(str(lost.value))
+    assert target is not None
+    rewind(bench, target)
+    ingest(bench)
+    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 0, 8),)
+
+
+def test_nor_does_a_position_beyond_the_end_of_the_log() -> None:
+    bench = Bench(FakeLog())
+    produce(bench, "abcdefghij")
+    ingest(bench)
+    bench.log.truncate(0, 5)
+    produce(bench, "qrs")
+    bench.log.retain_from(0, 7)
+    with pytest.raises(DataLost, match=r"--to 0:7 --accept-skip --apply"):
+        ingest(bench)
+
+
 def test_a_head_that_is_rebuilt_behind_a_cut_does_not_hide_it() -> None:
     """The group keeps the leader epoch of what it shows."""
     bench = Bench(FakeLog())

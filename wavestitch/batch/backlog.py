@@ -56,8 +56,8 @@ def find_backlog(
         starts[p] = known.next_offset if known else 0
         why[p] = f"the head's position ({starts[p]})" if known else "a new partition starts at 0"
     refuse_overtaken(stream, starts, ends)
-    _refuse_cut(stream, starts, ends)
     refuse_cut_log(stream, {p: head.positions[p] for p in starts if p in head.positions}, ends, log)
+    _refuse_cut(stream, starts, ends)
     reach = {p: _end(stream, request, partition=p, start=start, here=ends[p]) for p, start in starts.items()}
     return [OffsetRange(p, start, reach[p]) for p, start in starts.items()], why
 

@@ -20,19 +20,22 @@ def find_cuts(
 ) -> dict[int, int]:
     """The partitions that were cut off below their position, and where: what lies from there on was never read.
 
-    Of positions outside of the log nothing is asked: that the log does not hold them says it all.
+    It is 0 where retention has passed the cut: then a broker knows its place no more, and anything that is gone may
+    never have been read. Nothing is asked of positions that retention has passed, too: there a leader that changed and
+    a log that was cut off look the same.
     """
     epochs = {
         p: at.leader_epoch
         for p, at in positions.items()
         if at.leader_epoch is not None
-        and ends[p].log_start < at.next_offset <= ends[p].high_watermark
+        and ends[p].log_start < at.next_offset
         and at.leader_epoch != ends[p].leader_epoch
     }
     found = log.epoch_ends(topic, epochs) if epochs else {}
     # A log that does not know the epoch was put back from before it: nothing says how far it is the same.
     known = {p: ends[p].log_start if end is None else end for p, end in found.items()}
-    return {p: max(end, ends[p].log_start) for p, end in known.items() if end < positions[p].next_offset}
+    cuts = {p: end for p, end in known.items() if end < positions[p].next_offset}
+    return {p: end if end > ends[p].log_start else 0 for p, end in cuts.items()}
 
 
 def refuse_cut_log(
@@ -45,22 +48,37 @@ def refuse_cut_log(
     p, cut = min(cuts.items())
     position = positions[p].next_offset
     anew = ", ".join(str(OffsetRange(p, at, positions[p].next_offset)) for p, at in sorted(cuts.items()))
-    places = ",".join(f"{p}:{at}" for p, at in sorted(cuts.items()))
+    places = ",".join(f"{p}:{max(at, ends[p].log_start)}" for p, at in sorted(cuts.items()))
+    gone = [OffsetRange(p, at, ends[p].log_start) for p, at in sorted(cuts.items()) if at < ends[p].log_start]
+    named = f"; gone by now, and perhaps never read, are {', '.join(map(str, gone))}" if gone else ""
+    where = "from where nobody can say any more" if cut < ends[p].log_start else f"from {cut} on"
     raise DataLost(
         f"stream {stream.name}: the log of {stream.topic} was cut off before {position} on partition {p} after it had "
-        f"been read up to there, and written anew from {cut} on (an unclean leader election?); {anew} hold other "
-        "records than those that were read. What was published stays. Read what is there now with `wavestitch rewind "
-        f"{stream.name} --to {places} --apply`; what is published is recognised",
+        f"been read up to there, and written anew {where} (an unclean leader election?); {anew} hold other records "
+        f"than those that were read{named}. What was published stays. Read what is there now with `wavestitch rewind "
+        f"{stream.name} --to {places}{' --accept-skip' if gone else ''} --apply`; what is published is recognised",
         partition=p,
         position=position,
         cut=cut,
     )
 
 
-def said_of_cuts(cuts: Mapping[int, int], positions: Mapping[int, Position]) -> tuple[str, ...]:
+def refuse_gone_anew(
+    stream: Stream, positions: Mapping[int, Position], ends: Mapping[int, PartitionEnds], log: Log
+) -> None:
+    """The same, only where a part of what was written anew is gone."""
+    cuts = find_cuts(stream.topic, positions, ends, log)
+    refuse_cut_log(stream, {p: positions[p] for p, at in cuts.items() if at < ends[p].log_start}, ends, log)
+
+
+def said_of_cuts(
+    cuts: Mapping[int, int], positions: Mapping[int, Position], wanted: Mapping[int, int]
+) -> tuple[str, ...]:
     """A sentence each, for whoever is about to pass over what was written anew."""
+    passed = {p: OffsetRange(p, at, min(wanted[p], positions[p].next_offset)) for p, at in sorted(cuts.items())}
     return tuple(
-        f"partition {p} was cut off at {at} after it had been read up to {positions[p].next_offset}, and written anew: "
-        f"{OffsetRange(p, at, positions[p].next_offset)} holds other records, which nobody has read"
-        for p, at in sorted(cuts.items())
+        f"partition {p} was cut off {f'at {r.start}' if r.start else 'somewhere'} after it had been read up to "
+        f"{positions[p].next_offset}, and written anew: {r} holds other records, which nobody has read"
+        for p, r in passed.items()
+        if r.size > 0
     )

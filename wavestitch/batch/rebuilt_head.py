@@ -59,10 +59,12 @@ def rebuild_head(
     shown = {p: found.offset for p, found in sight.group.items() if p in proven and found is not None}
     positions = {p: _position(sight, p, shown, left) for p in sight.topic.partitions}
     stands = {p: at.next_offset for p, at in positions.items()}
+    # Beyond the log's end it was cut off, and nobody can say where.
+    read_to = {p: shown[p] if p in shown and shown[p] <= at.high_watermark else 0 for p, at in sight.ends.items()}
     skipped = tuple(
-        OffsetRange(p, shown.get(p, 0), at.log_start)
+        OffsetRange(p, read_to[p], at.log_start)
         for p, at in sorted(sight.ends.items())
-        if p in positions and shown.get(p, 0) < at.log_start
+        if p in positions and read_to[p] < at.log_start
     )
     known = [*(t.sequence for t in tags.values()), *(b.sequence for b in history)]
     head = Head(

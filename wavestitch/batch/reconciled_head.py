@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from wavestitch.batch.backlog import refuse_overtaken
+from wavestitch.batch.cut_log import refuse_gone_anew
 from wavestitch.batch.found_held import refuse_left_over
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
@@ -50,6 +51,9 @@ def reconcile_head(stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Wa
                 # Of the others the plan asks, where they are wanted.
                 reset = {p for p, at in found.adopt.positions.items() if at != head.positions.get(p)}
                 _refuse_skipped_start(stream, found.adopt, {p: ends[p] for p in reset & ends.keys()})
+                # At the log's beginning it takes the epoch of now: what the one before knows is asked a last time.
+                begun = {p for p in reset & ends.keys() if found.adopt.positions[p].next_offset == ends[p].log_start}
+                refuse_gone_anew(stream, {p: head.positions[p] for p in begun & head.positions.keys()}, ends, log)
                 adopted = _as_moved(found.adopt, head, ends)
                 return _committed(walk, CommitHead(head, adopted), ShowHead(adopted, group)), found.why
             if found.project:

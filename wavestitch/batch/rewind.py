@@ -87,7 +87,7 @@ def plan_rewind(
     missing = left.missing if left is not None else ()
     left_out = left.left_out if left is not None else ()
     after = _head_after(sight, target, moves, skipped, with_missing(note, missing, left_out), left)
-    remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed)
+    remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed, wanted)
     return Rewind(head, after, moves, skipped, group, settles, remarks=remarks, missing=missing)
 
 
@@ -188,9 +188,13 @@ def _settled(sight: Sight, target: Target) -> str:
 
 
 def _passed(sight: Sight, target: Target, wanted: Mapping[int, int]) -> dict[int, Position]:
-    """The positions that it moves forward from, with what they say of the log before them."""
-    known = {} if sight.head is None or target.afresh else sight.head.positions
-    return {p: at for p, at in known.items() if p in sight.ends and at.next_offset < wanted.get(p, 0)}
+    """The positions that it moves forward from, or back to the log's beginning, with what they say of the log before
+    them: where it goes they say it no more."""
+    head = sight.head
+    if head is None or head.topic_id != sight.topic.topic_id:
+        return {}
+    there = {p: at for p, at in head.positions.items() if p in sight.ends and p in wanted}
+    return {p: at for p, at in there.items() if not sight.ends[p].log_start < wanted[p] <= at.next_offset}
 
 
 def _moves(
@@ -204,17 +208,20 @@ def _moves(
     _check_inside(sight.stream, {p: to for p, (was, to) in moves.items() if was != to}, sight.ends)
     least = {p: sight.ends[p].log_start if sight.head is None else 0 for p in moves}
     if target.word == "start-over":
-        return moves, _lost_before(sight, moves)
+        return moves, _lost_before(sight, moves, cuts)
     starts = {p: cuts.get(p, was) if was is not None else least[p] for p, (was, _) in moves.items()}
     return moves, tuple(OffsetRange(p, starts[p], to) for p, (_, to) in sorted(moves.items()) if to > starts[p])
 
 
-def _lost_before(sight: Sight, moves: Mapping[int, tuple[int | None, int]]) -> tuple[OffsetRange, ...]:
-    """Starting over on the head's own topic: what retention has taken beyond the head's position is lost, by name."""
+def _lost_before(
+    sight: Sight, moves: Mapping[int, tuple[int | None, int]], cuts: Mapping[int, int]
+) -> tuple[OffsetRange, ...]:
+    """Starting over on the head's own topic: what retention has taken beyond the head's position, or of what was
+    written anew before it, is lost, by name."""
     head = sight.head
     if head is None or head.topic_id != sight.topic.topic_id:
         return ()
-    stood = {p: head.positions[p].next_offset if p in head.positions else 0 for p in moves}
+    stood = {p: cuts.get(p, head.positions[p].next_offset if p in head.positions else 0) for p in moves}
     return tuple(OffsetRange(p, stood[p], to) for p, (_, to) in sorted(moves.items()) if to > stood[p])
 
 
@@ -261,5 +268,6 @@ def _check_inside(stream: Stream, wanted: Mapping[int, int], ends: Mapping[int, 
         if here is None or not here.log_start <= to <= here.high_watermark:
             has = f"[{here.log_start}, {here.high_watermark}]" if here else "no such partition"
             raise Refused(
-                f"stream {stream.name}: offset {to} of partition {p} is not in the log of {stream.topic} ({has})"
+                f"stream {stream.name}: offset {to} of partition {p} is not in the log of {stream.topic} ({has}); "
+                f"`wavestitch rewind {stream.name} --to {p}:earliest` goes to where it begins"
             )
