@@ -1,9 +1,10 @@
 """A slice read from the broker's raw record batches, where the client could not read it, or only in too much memory.
 
 Compressed batches are inflated as a stream, record by record, so that one record bounds the memory, whatever a batch
-of a few kilobytes blows up to. A record above `MOST_RECORD_BYTES` or with more than `MOST_HEADERS`, and one whose batch
-cannot be inflated, is *unreadable*: it is held by its coordinates, and its neighbours go on. The first such record of a
-batch has the raw batch as its payload, where that is small enough; the others name the first one's offset.
+of a few kilobytes blows up to. A record above `MOST_RECORD_BYTES`, with more than `MOST_HEADERS` or with more than
+`MOST_ASIDE_BYTES` of key and headers, and one whose batch cannot be inflated, is *unreadable*: it is held by its
+coordinates, and its neighbours go on. The first such record of a batch has the raw batch as its payload, where that is
+small enough; the others name the first one's offset.
 
 Slower than the client, and the same result: a slice that the client can read holds no such record, and is read by it.
 """
@@ -17,10 +18,11 @@ from typing import Any
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError
 
 from consumers.range_scan import OnBatch, ScanFailed, Source, Take
-from consumers.raw_message import MOST_HEADERS, MOST_RECORD_BYTES, RawMessage
+from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BYTES, RawMessage
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.raw_headers import HEADER_OVERHEAD
 from wavestitch.contracts.record_batches import told_apart
 from wavestitch.contracts.stop_rule import Why
 from wavestitch.contracts.way_past import past_bad_place
@@ -126,28 +128,48 @@ def _record(batch: RawBatch, reader: Inflated, reached: int, first: int | None) 
     if not reached <= offset < batch.end:
         raise Uninflatable(f"a record says that it lies {delta} behind its batch's first")
     stamp = batch.max_timestamp if batch.is_append_time else _wrapped(batch.first_timestamp + since)
-    if length > MOST_RECORD_BYTES:
+    try:
+        key, value, headers = _parts(reader, length)
+    except _TooLarge as large:
         reader.skip(length - (reader.passed - begin))
-        allowed = f"a record of {length} bytes once it is inflated; allowed are {MOST_RECORD_BYTES}"
-        return _unreadable(batch, offset=offset, stamp=stamp, why=allowed, first=first)
-    key, value = _bytes(reader), _bytes(reader)
-    count = reader.varint()
-    if not 0 <= count <= max(length, 0):
-        raise Uninflatable(f"a record announces {count} headers")
-    if count > MOST_HEADERS:
-        reader.skip(length - (reader.passed - begin))
-        why = f"a record of {count} headers; allowed are {MOST_HEADERS}"
-        return _unreadable(batch, offset=offset, stamp=stamp, why=why, first=first)
-    headers = [(_bytes(reader) or b"", _bytes(reader)) for _ in range(count)]
+        return _unreadable(batch, offset=offset, stamp=stamp, why=str(large), first=first)
     if reader.passed - begin != length:
         raise Uninflatable("a record is not as long as it says")
     return RawMessage(offset, _stamp(batch, stamp), batch.leader_epoch, key, value, headers)
 
 
-def _bytes(reader: Inflated) -> bytes | None:
+class _TooLarge(Exception):
+    """A record that is skipped, and why."""
+
+
+def _parts(reader: Inflated, length: int) -> tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]:
+    """Key, value and headers. What would be too large is not even taken."""
+    if length > MOST_RECORD_BYTES:
+        raise _TooLarge(f"a record of {length} bytes once it is inflated; allowed are {MOST_RECORD_BYTES}")
+    key = _bytes(reader, MOST_ASIDE_BYTES)
+    value = _bytes(reader, MOST_RECORD_BYTES)
+    count = reader.varint()
+    if not 0 <= count <= max(length, 0):
+        raise Uninflatable(f"a record announces {count} headers")
+    if count > MOST_HEADERS:
+        raise _TooLarge(f"a record of {count} headers; allowed are {MOST_HEADERS}")
+    headers = []
+    room = MOST_ASIDE_BYTES - len(key or b"")
+    for _ in range(count):
+        room -= HEADER_OVERHEAD
+        name = _bytes(reader, room) or b""
+        content = _bytes(reader, room - len(name))
+        room -= len(name) + len(content or b"")
+        headers.append((name, content))
+    return key, value, headers
+
+
+def _bytes(reader: Inflated, room: int) -> bytes | None:
     size = reader.varint()
     if size > MOST_RECORD_BYTES:
         raise Uninflatable(f"a field of a record announces {size} bytes")
+    if max(size, 0) > room:
+        raise _TooLarge(f"a record of more than {MOST_ASIDE_BYTES} bytes of key and headers; allowed are so many")
     return reader.take(size) if size >= 0 else None
 
 

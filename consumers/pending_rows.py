@@ -5,8 +5,6 @@ Memory is bounded by `BATCH_BYTES` and `BATCH_ROWS` plus the one record that fil
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +12,7 @@ import pyarrow as pa
 
 from consumers.arrow_columns import ends_to_offsets, to_column, validity_of
 from wavestitch.contracts.chunk_header import Chunk, Rejection, crc32, record_digest
+from wavestitch.contracts.raw_headers import encode_raw_headers
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING, texts_once
 
@@ -66,10 +65,11 @@ class PendingRows:
         headers: RawHeaders | None,
         value: bytes | None,
     ) -> None:
-        raw = None if headers is None else _encode_headers(headers)
+        raw = None if headers is None else encode_raw_headers(headers)
         crc = crc32(value) & 0xFFFFFFFF if value else 0
         piece = record_digest(key, headers, value)
-        claims = (rejection.waveform_id, rejection.seq, None, crc, len(value or b""), None, None, piece)
+        kept = len(key or b"") + len(raw or b"") + len(value or b"")
+        claims = (rejection.waveform_id, rejection.seq, None, crc, kept, None, None, piece)
         self._rows.append((offset, timestamp_ms, *claims, rejection.reason.value, rejection.evidence, key, raw))
         self._aside += len(key or b"") + len(raw or b"") + len(rejection.evidence)
         if value is None:
@@ -135,8 +135,3 @@ def _held_row(row: tuple[Any, ...], why: str) -> tuple[Any, ...]:
     new = dict.fromkeys(_COLUMNS)
     new |= {name: kept[name] for name in ("offset", "crc", "length", "piece")}
     return tuple((new | {"timestamp_ms": 0, "reason": Reason.UNREADABLE.value, "evidence": why}).values())
-
-
-def _encode_headers(headers: RawHeaders) -> bytes:
-    pairs = [[name, None if value is None else base64.b64encode(value).decode()] for name, value in headers]
-    return json.dumps(pairs).encode()

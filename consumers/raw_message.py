@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_RECORD_BYTES = 64 << 20
 """Value, key and headers of one record, together: what a reader will hold in memory of it."""
+MOST_ASIDE_BYTES = 8 << 20
+"""Key and headers of one record, together, as they are stored. They are texts while they are judged, which take up to
+five times their bytes, and they are laid down beside the payload: so one record never takes more than a reader has."""
 MOST_HEADERS = 1 << 16
 """Of one record. Empty ones take two bytes of a batch and a hundred of memory; of more than 100,000 the client shows
 none, as if there were none."""
-HEADER_OVERHEAD = 12
-"""Of a header in the landing, beside its name and value."""
-
-
-def header_bytes(headers: Iterable[tuple[str | bytes, bytes | None]] | None) -> int:
-    """What they take when they are stored. Names are ASCII in all but the strangest records."""
-    return sum([HEADER_OVERHEAD + len(name) + len(value or b"") for name, value in headers]) if headers else 0
 
 
 @dataclass(frozen=True, slots=True)

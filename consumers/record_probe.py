@@ -12,10 +12,11 @@ from contextlib import suppress
 from itertools import islice
 
 from consumers.careful_scan import records_of
-from consumers.raw_message import RawMessage, header_bytes
+from consumers.raw_message import RawMessage
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Probe
+from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.raw_log import OutOfRange, RawLog
 

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError
 from consumers.failed_reading import check_topic, explain_failure
 from consumers.landing import LandingWriter
 from consumers.range_scan import OnBatch, ScanFailed, Source, scan_range
-from consumers.raw_message import MOST_HEADERS, MOST_RECORD_BYTES, RawMessage, header_bytes
+from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BYTES, RawMessage
 from wavestitch.contracts.batch_size import METADATA_WEIGHT
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
@@ -25,6 +25,7 @@ from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
+from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.stop_rule import Why
@@ -133,17 +134,22 @@ class _RecordSink:
             if not self._careful and (headers is None or len(headers) > MOST_HEADERS):
                 # None: there are none, or more than the client shows. Only the raw batch tells.
                 raise NeedsCare(f"a record without headers at offset {offset}, or with too many")
+            aside = len(key or b"") + header_bytes(headers)
+            if aside > MOST_ASIDE_BYTES and not self._careful:
+                raise NeedsCare(f"a record with {aside} bytes of key and headers at offset {offset}")
             found = self._ids.judge(parse_chunk(key, headers, value, self._proof), self._partition)
         except (NeedsCare, WavestitchError, MemoryError):
             raise
         except Exception as error:
-            headers = None
+            headers, aside = None, len(key or b"")
             if isinstance(error, SystemError) and isinstance(error.__cause__, UnicodeDecodeError):
+                if not self._careful:  # how large they are, only the raw batch tells
+                    raise NeedsCare(f"a header's name that is not UTF-8 at offset {offset}") from error
                 found = _UNREADABLE_HEADERS
             else:  # a fault of ours: whatever one record holds, it must not stop its stream for ever
                 found = Rejection(Reason.UNREADABLE, f"reading it failed with {type(error).__name__}")
         length = len(value) if value is not None else 0
-        self._on_stored(length + len(key or b"") + header_bytes(headers) + self._kept_in_memory(found))
+        self._on_stored(length + aside + self._kept_in_memory(found))
         if isinstance(found, Chunk) and value is not None:
             self._writer.add_chunk(offset, timestamp_ms, found, value)
         elif isinstance(found, Rejection):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.domain.oracle import Piece, digest_of, piece_of
+from tests.domain.oracle import Piece, digest_of, piece_of, size_of
 
 Coordinate = tuple[str, int, int]
 REWINDS = ("rewind", "adopted")
@@ -153,7 +153,7 @@ class _Kept:
         if any(r.key in self._payloads and self._payloads[r.key] == record.value for r in rows):
             return ""
         if piece is None and self._too_much_junk:
-            what = len(record.value or b""), digest_of(record)
+            what = size_of(record), digest_of(record)
             if any(not r.valid and not r.stored and r.piece[1:] == what for r in rows):
                 return ""
         if rows and (piece is None or (piece.id, piece.seq) in {(r.id, r.piece[0]) for r in rows}):

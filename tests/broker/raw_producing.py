@@ -26,11 +26,23 @@ def zigzag(number: int) -> bytes:
     return bytes(out)
 
 
-def record(delta: int, value: bytes | None, *, since: int = 0, headers: bytes = b"", count: int = 0) -> bytes:
+def record(
+    delta: int,
+    value: bytes | None,
+    *,
+    since: int = 0,
+    key: bytes | None = None,
+    headers: bytes = b"",
+    count: int = 0,
+) -> bytes:
     """One record. `delta`, `since`: offset and time behind the batch's first. `headers`: `count` of them, encoded."""
-    stored = zigzag(-1) if value is None else zigzag(len(value)) + value
-    body = b"\0" + zigzag(since) + zigzag(delta) + zigzag(-1) + stored + zigzag(count) + headers
+    body = b"\0" + zigzag(since) + zigzag(delta) + part(key) + part(value) + zigzag(count) + headers
     return zigzag(len(body)) + body
+
+
+def part(content: bytes | None) -> bytes:
+    """A key, a value, or what a header is made of."""
+    return zigzag(-1) if content is None else zigzag(len(content)) + content
 
 
 def zstd(body: bytes) -> bytes:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from consumers.raw_message import MOST_HEADERS, MOST_RECORD_BYTES
+from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BYTES
 from consumers.unit_reader import read_unit, read_units
-from tests.broker.raw_producing import batch_of, produce, record, zstd
+from tests.broker.raw_producing import batch_of, part, produce, record, zstd
 from tests.broker.reading_rig import META, Rig, landed_rows, payloads
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.receipt import receipt_from_json
@@ -115,6 +115,38 @@ def test_a_record_of_countless_headers_is_held_alike_by_both_readers(
     assert [rows[0]["payload"], rows[3]["payload"]] == [b"before", b"behind"]
     assert rows[2]["reason"] == "unreadable"
     assert f"a record of {headers} headers; allowed are {MOST_HEADERS}" in rows[2]["evidence"]
+
+
+LONG = b"\1" * (63 * MIB)
+"""Some 2 KB of a zstd batch. Of a header's name it once became 378 MiB of escapes, and no reader got past it."""
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        {"key": LONG},
+        {"headers": part(LONG) + part(b""), "count": 1},
+        {"headers": part(b"x") + part(LONG), "count": 1},
+        {"headers": part("\U0001f600".encode() * (15 * MIB)) + part(b""), "count": 1},
+        {"headers": part(b"\xff" + LONG) + part(b""), "count": 1},
+    ],
+    ids=["key", "name", "value", "wide-name", "name-that-is-not-utf-8"],
+)
+def test_a_key_or_header_that_blows_up_is_held_and_its_neighbours_go_on(
+    rig: Rig, topic_factory: Any, bomb: dict[str, Any]
+) -> None:
+    topic = topic_factory()
+    throw(rig, topic, "none", [b"before"])
+    packed = batch_of(zstd(record(0, b"v", **bomb)), 1)
+    assert len(packed) < 10_000
+    produce(rig.bootstrap, topic, packed)
+    throw(rig, topic, "none", [b"behind"])
+    plan = rig.plan(topic, [[(0, 0, 3)]], idle_deadline=IDLE_SECONDS)
+    rows = landed_rows(rig.folder, plan, read_units(plan=plan, kafka=rig.kafka, folder=rig.folder))
+    assert payloads(rows)[::2] == [b"before", b"behind"]
+    assert rows[1]["reason"] == "unreadable"
+    assert f"a record of more than {MOST_ASIDE_BYTES} bytes of key and headers" in rows[1]["evidence"]
+    assert (rows[1]["payload"] or b"")[-100:] == packed[-100:]
 
 
 def test_a_record_time_that_overflows_stops_nothing_and_both_readers_say_the_same(rig: Rig, topic_factory: Any) -> None:

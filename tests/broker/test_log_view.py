@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from consumers.log_view import KafkaLog
-from consumers.raw_message import header_bytes
 from tests.broker.reading_rig import Sender, delete_before
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, PartitionEnds
 from wavestitch.contracts.position import Position, Tag, parse_tag
 from wavestitch.contracts.quantities import EpochMs, Generation
+from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, run_kafka_tool
 

@@ -64,6 +64,12 @@ def piece_of(sent: Sent) -> Piece | None:
         return None
 
 
+def size_of(sent: Sent) -> int:
+    """Of a record that is no chunk, what is kept of it: key, value, and two lengths of four bytes for each header."""
+    headers = sum(8 + len(name.encode()) + len(value or b"") for name, value in sent.headers)
+    return len(sent.key or b"") + headers + len(sent.value or b"")
+
+
 def digest_of(sent: Sent) -> bytes:
     """What is said of a record that is no chunk: key, value, then each header's name and value, with their lengths."""
     parts = [sent.key, sent.value]

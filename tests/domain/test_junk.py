@@ -27,6 +27,7 @@ from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 from wavestitch.tables.catalog import CatalogSettings
@@ -34,7 +35,9 @@ from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")
-KEPT = 10
+HEADERS = (("x", b"y"),)
+BESIDE = kept_bytes(b"k", HEADERS, None)
+KEPT = 10 + 2 * BESIDE
 """Bytes of records that are no chunks that the stream keeps."""
 
 
@@ -45,7 +48,7 @@ class Flooded(World):
 
     def misdirect(self, *values: bytes | None) -> None:
         for value in values:
-            self.bench.log.append(0, T, b"k", (("x", b"y"),), value)
+            self.bench.log.append(0, T, b"k", HEADERS, value)
 
     def check(self) -> None:
         sight = look_around(self.bench, allowed_lateness_ms=3_600_000, junk_bytes=KEPT)
@@ -94,8 +97,8 @@ def test_the_stream_goes_on_and_every_offset_is_explained(world: Flooded) -> Non
     assert (row.counts["quarantined"], row.without_bytes) == (5, {"0": [3, 3, 6]})
     for value, held in zip((b"more", b"j", None), [r.held for r in world.bench.tables.held_rows()][-3:], strict=True):
         expected = "null_value" if value is None else "not_a_chunk"
-        assert (held.chunk.length, held.reason.value) == (len(value or b""), expected)
-        assert held.chunk.piece == record_digest(b"k", (("x", b"y"),), value)
+        assert (held.chunk.length, held.reason.value) == (BESIDE + len(value or b""), expected)
+        assert held.chunk.piece == record_digest(b"k", HEADERS, value)
 
 
 def test_a_flood_over_many_batches_keeps_no_more_bytes_than_the_limit(world: Flooded) -> None:
@@ -104,8 +107,15 @@ def test_a_flood_over_many_batches_keeps_no_more_bytes_than_the_limit(world: Flo
         world.send(f"w{n}", 0, ONE, count=1, at=T + n)
         world.ingest()
     assert len(world.published()) == 5
-    assert sum(len(value) for value, stored in world.junk().values() if stored and value) == KEPT
+    assert sum(BESIDE + len(value) for value, stored in world.junk().values() if stored and value) == KEPT
     assert world.bench.tables.head().held.counts == {"not_a_chunk": 20}
+
+
+def test_bytes_of_keys_and_headers_count_as_those_of_values_do(world: Flooded) -> None:
+    for key, headers in ((b"k" * 100, ()), (None, (("n" * 100, b""),)), (None, (("x", b"v" * 100),))):
+        world.bench.log.append(0, T, key, headers, b"")
+    world.ingest()
+    assert [stored for _, stored in world.junk().values()] == [False] * 3
 
 
 def test_what_a_flood_takes_is_not_taken_from_the_waveforms() -> None:
@@ -153,7 +163,7 @@ def test_the_operator_sees_where_it_comes_from(world: Flooded) -> None:
     tables = world.bench.tables
     in_status = said_of_junk(world.stream, tables.head().held, tables.history[::-1])
     for text in (in_status, world.plan().remarks[-1]):
-        assert "take 5 bytes of the 10 that limits.max_junk_bytes allows" in text
+        assert f"take {5 + BESIDE} bytes of the {KEPT} that limits.max_junk_bytes allows" in text
         assert said in text
 
 
@@ -194,7 +204,7 @@ class TestARecordByItsPlace:
         kept, bare = self.find(world, "0:0"), self.find(world, "0:1")
         refuse_without_bytes(kept, world.stream)
         with pytest.raises(
-            Refused, match=r"partition 0 offset 1 \(not_a_chunk, 6 bytes, sha-256 .*topic waves has it at"
+            Refused, match=r"partition 0 offset 1 \(not_a_chunk, 17 bytes, sha-256 .*topic waves has it at"
         ):
             refuse_without_bytes(bare, world.stream)
         world.misdirect(b"third")
@@ -231,6 +241,16 @@ def test_a_stream_goes_on_that_holds_nothing_but_records_that_are_no_chunks(tmp_
     reason = Reason.NOT_A_CHUNK
     head = hold(tables, [held_row(facts(0, n, b"", reason=reason), landing=None, reason=reason) for n in range(3)])
     assert tables.held(head.held, HeldLook(ids=frozenset({"w0"}))) == []
+
+
+def test_what_a_record_says_of_itself_is_not_kept_without_its_bytes(tmp_path: Path) -> None:
+    """However long its producer makes it. It is still known again at its place, by what it was."""
+    tables = StreamTables(CatalogSettings("l", f"sqlite:///{tmp_path}/c.db", f"file://{tmp_path}/warehouse"), "ecg")
+    said = facts(0, 0, b"bare", reason=Reason.BAD_ID)._replace(waveform_id="i" * 256, evidence="e" * 300)
+    head = hold(tables, [held_row(said, landing=None, row=0, reason=Reason.BAD_ID)])
+    (found,) = tables.held(head.held, HeldLook(coordinates=frozenset({said.coordinate})))
+    assert (found.chunk.waveform_id, found.chunk.seq, found.evidence, found.chunk.evidence) == (None, None, "", None)
+    assert (found.key, found.chunk.length, found.reason) == (said.key, said.length, Reason.BAD_ID)
 
 
 def test_the_table_tells_a_record_without_bytes_from_one_with(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.contracts.stream import Stream
@@ -282,6 +283,7 @@ def facts_of(
     if isinstance(found, Chunk):
         return ChunkFacts(*place, *found, reason=None, evidence=None, file=file, row=row)  # type: ignore[arg-type]
     value = record.value or b""
-    claims = (found.waveform_id, found.seq, None, zlib.crc32(value), len(value), None, None)
+    kept = kept_bytes(record.key, record.headers, record.value)
+    claims = (found.waveform_id, found.seq, None, zlib.crc32(value), kept, None, None)
     piece = record_digest(record.key, record.headers, record.value)
     return ChunkFacts(*place, *claims, piece, reason=found.reason, evidence=found.evidence, file=file, row=row)  # type: ignore[arg-type]

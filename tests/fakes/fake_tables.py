@@ -351,4 +351,6 @@ class FakeTables(Edge):
 
 def held_files(rows: Sequence[StoredHeld]) -> list[HeldFile]:
     """A file for each row: its name follows from all that is in it."""
-    return [HeldFile(f"{r.held} {r.stored}", 1, len(r.payload or b""), r.held.reason.value) for r in rows]
+    return [
+        HeldFile(f"{r.held} {r.stored}", 1, r.held.chunk.length if r.stored else 0, r.held.reason.value) for r in rows
+    ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tests.domain.oracle import Piece, Truth, digest_of, piece_of, truths
+from tests.domain.oracle import Piece, Truth, digest_of, piece_of, size_of, truths
 from tests.histories.events import (
     Committed,
     Coordinate,
@@ -172,7 +172,7 @@ class Ledger:
         """What is no chunk may be held by what it was, once the stream keeps no more bytes of such."""
         if self.junk_limit is None or self._junk_bytes <= self.junk_limit:
             return False
-        what = len(record.value or b""), digest_of(record).hex()
+        what = size_of(record), digest_of(record).hex()
         rows = self.held.get(record.coordinate, ())
         return any(self.counts(r) and not r.valid and not r.stored and (r.length, r.piece) == what for r in rows)
 

@@ -5,11 +5,9 @@ Fails by naming the kind. Sees nothing of a batch but its tables and its counts.
 
 from __future__ import annotations
 
-import base64
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -18,6 +16,7 @@ from tests.hostile.kind import DUPLICATE, PUBLISHED, VALUE, Kind, Record, sealed
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import held_states
 from wavestitch.contracts.quantities import Seconds, milliseconds
+from wavestitch.contracts.raw_headers import decode_raw_headers
 from wavestitch.contracts.reasons import Reason
 
 
@@ -128,7 +127,4 @@ def _wrong(one: Sent, row: HeldRecord | None) -> str:
 
 
 def _decoded(raw: bytes | None) -> list[tuple[str, bytes | None]] | None:
-    if raw is None:
-        return None
-    pairs: list[Any] = json.loads(raw)
-    return [(name, None if v is None else base64.b64decode(v)) for name, v in pairs]
+    return None if raw is None else decode_raw_headers(raw)

@@ -16,13 +16,14 @@ from consumers.careful_scan import records_of
 from consumers.landed_file import open_landing
 from consumers.landing import LandingWriter
 from consumers.pending_rows import PendingRows
-from consumers.raw_message import MOST_HEADERS
+from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, RawMessage
 from consumers.slice_reader import _RecordSink
-from tests.broker.raw_producing import batch_of, record, zigzag, zstd
+from tests.broker.raw_producing import batch_of, part, record, zigzag, zstd
 from wavestitch.contracts.chunk_header import Rejection
 from wavestitch.contracts.chunk_proof import NO_PROOF
 from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.raw_headers import HEADER_OVERHEAD, decode_raw_headers
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import texts_of
 from wavestitch.kafka.raw_batches import RawBatch, split_batches
@@ -68,6 +69,37 @@ def test_a_record_of_too_many_headers_is_held_and_its_neighbours_go_on() -> None
     rows = landed(made(record(0, b"w") + many + enough, 3))
     assert [r["reason"] for r in rows] == ["not_a_chunk", "unreadable", "not_a_chunk"]
     assert f"a record of {MOST_HEADERS + 1} headers; allowed are {MOST_HEADERS}" in rows[1]["evidence"]
+
+
+NAMES = (b"a" * 50_000, b"\1" * 50_000, "\U0001f600".encode() * 12_500, b'"' * 50_000)
+
+
+def test_headers_take_what_they_are_counted_for_whatever_is_in_them() -> None:
+    for name in NAMES:
+        counted: list[int] = []
+        folder = Path(tempfile.mkdtemp())
+        with LandingWriter(folder, OffsetRange(0, 0, 1)) as writer:
+            sink = _RecordSink(writer, NO_PROOF, counted.append, careful=True)
+            sink.land(RawMessage(0, (1, 1), 0, b"k", b"v", [(name, None), (b"x", b"y")]), 0)
+            done = writer.finish([])
+        (row,) = open_landing(folder / str(done.file)).to_pylist()
+        raw = row["raw_headers"]
+        assert decode_raw_headers(raw) == [(name.decode(), None), ("x", b"y")]
+        assert counted == [row["length"]] == [len(raw) + 2]
+        assert len(raw) == 50_000 + 2 + 2 * HEADER_OVERHEAD
+        assert done.file_bytes < 60_000
+
+
+@pytest.mark.parametrize("part_of", ["key", "name", "content"])
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_record_with_too_much_beside_its_value_is_held_and_its_neighbours_go_on(part_of: str, over: int) -> None:
+    long = b"\1" * (MOST_ASIDE_BYTES - HEADER_OVERHEAD + over)
+    sizes = {"key": b"", "name": b"", "content": b""} | {part_of: long}
+    header = part(sizes["name"]) + part(sizes["content"])
+    large = record(1, b"x", key=sizes["key"], headers=header, count=1)
+    rows = landed(made(record(0, b"w") + large + record(2, b"y"), 3))
+    assert [r["reason"] for r in rows] == ["not_a_chunk", "unreadable" if over else "not_a_chunk", "not_a_chunk"]
+    assert [r["payload"] for r in rows[::2]] == [b"w", b"y"]
 
 
 @pytest.mark.parametrize("start", [0, 1, 2, 3])

@@ -24,6 +24,11 @@ ChunkKey = tuple[Coordinate, tuple[str | None, int | None, bytes, int | None, st
 whole: count and digest): after an unclean election another record can have the same coordinate."""
 
 
+def no_chunk(piece: bytes) -> tuple[None, None, bytes, None, None]:
+    """What lay where a record is no chunk: the piece covers all that it is, and what it claims need not be kept."""
+    return None, None, piece, None, None
+
+
 class ChunkFacts(NamedTuple):
     """One row of a batch's index: all of a record but its payload.
 
@@ -56,6 +61,8 @@ class ChunkFacts(NamedTuple):
 
     @property
     def key(self) -> ChunkKey:
+        if self.reason is not None:
+            return self.coordinate, no_chunk(self.piece)
         return self.coordinate, (self.waveform_id, self.seq, self.piece, self.count, self.digest)
 
     @property

@@ -20,7 +20,7 @@ LANDING = pa.schema(
         ("seq", pa.int32()),
         ("count", pa.int32()),
         ("crc", pa.uint32()),
-        ("length", pa.int32()),  # bytes of payload; 0 for a null value
+        ("length", pa.int32()),  # bytes of payload; where `reason` is set, of all that is kept: key, headers, payload
         ("meta", pa.string()),  # once per record batch: in the first row that has this text
         ("meta_row", pa.int32()),  # the row of this record batch in which this one's text stands; null: it has none
         ("digest", pa.string()),
@@ -28,7 +28,7 @@ LANDING = pa.schema(
         ("reason", pa.string()),  # null: a valid chunk
         ("evidence", pa.string()),
         ("raw_key", pa.binary()),  # kept only where `reason` is set
-        ("raw_headers", pa.binary()),  # JSON [[name, base64 | null], …]; kept only where `reason` is set
+        ("raw_headers", pa.binary()),  # see `raw_headers`; kept only where `reason` is set
         ("payload", pa.binary()),
     ],
     metadata={b"wavestitch.landing-format": LANDING_FORMAT},

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyiceberg.table import FileScanTask, Table
 
-from wavestitch.contracts.assembly import Coordinate
+from wavestitch.contracts.assembly import Coordinate, no_chunk
 from wavestitch.contracts.errors import Altered, Terminal
 from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.rows import LANDING
@@ -27,6 +27,7 @@ from wavestitch.write_once import place_once, scratch_file
 _BATCH_BYTES = 16 << 20
 _PLACE = ("topic_id", "partition", "offset")
 _LAY_THERE = ("waveform_id", "seq", "piece", "count", "digest")
+_PIECE = _LAY_THERE.index("piece")
 _HELD_NAMES = {"reason": "record_reason", "evidence": "evidence_of_record"}
 
 
@@ -102,7 +103,7 @@ def _find(table: Table, files: _Files, ordered: list[HeldKey]) -> dict[HeldKey, 
             more = (batch[name].to_pylist() for name in ("stored", "sequence"))
             for place, what, stored, sequence in zip(places, lies, *more, strict=True):
                 row += 1
-                key = place, what
+                key = place, what if n < files.chunks else no_chunk(what[_PIECE])
                 if stored and key in wanted:
                     pick = _Pick(sequence, n, row)
                     picks[key] = min(pick, picks.get(key, pick))

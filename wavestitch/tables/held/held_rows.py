@@ -22,6 +22,9 @@ from wavestitch.tables.commit.table_layout import HELD, RAW_COLUMNS
 
 FACTS = tuple(n for n in HELD.names if n not in (*RAW_COLUMNS, "plan_id", "held_ms"))
 _ROWS_A_BATCH = 8192
+_CLAIMED: dict[str, Any] = {"waveform_id": None, "seq": None, "evidence": "", "evidence_of_record": None}
+"""What a record says of itself is not kept of one that is held without its bytes: whoever sends it chooses how long
+that is. Place, length, digest and reason tell it from every other."""
 
 
 def held_groups(rows: Iterable[HeldRow], *, staging: HeldStaging) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
@@ -93,6 +96,8 @@ def _batch(rows: list[HeldRow], taken: pa.RecordBatch | None, staging: HeldStagi
 
 def _value(row: HeldRow, name: str, staging: HeldStaging) -> Any:
     held = row.held
+    if name in _CLAIMED and row.landing is None and held.chunk.reason is not None:
+        return _CLAIMED[name]
     match name:
         case "plan_id":
             return staging.plan_id
