@@ -400,14 +400,18 @@ def _timetable(stream: Stream) -> CronDataIntervalTimetable | None:
 
 
 def make_dags(settings: Settings) -> list[DAG]:
-    """A DAG for each file in the streams' folder."""
+    """A DAG for each file in the streams' folder. Whatever is wrong with one file is the trouble of its own DAG."""
     dags = []
     for name in stream_names(settings):
         try:
             dags.append(make_ingest_dag(load_stream(settings, name)))
         except BadInput as error:
             dags.append(make_broken_dag(name, error.message))
+        except Exception as error:
+            said = harmless(f"{type(error).__name__}: {error}", most=_SHOWN)
+            dags.append(make_broken_dag(name, f"streams/{name}.yaml: its DAG cannot be made: {said}; correct the file"))
     return dags
 
 
-globals().update({dag.dag_id: dag for dag in make_dags(load_settings())})
+# By keys that no name of this module has: a stream chooses its own.
+globals().update({f"DAG {dag.dag_id}": dag for dag in make_dags(load_settings())})

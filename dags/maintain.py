@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,6 +16,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, get_curre
 
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.maintenance_stages import STAGES
+from wavestitch.contracts.stream import name_in_airflow
 from wavestitch.settings import load_settings, stream_names
 
 _STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in STAGES)
@@ -91,4 +91,4 @@ with DAG(
     },
 ) as dag:
     for name in stream_names(load_settings()):
-        maintain.override(task_id=re.sub(r"[^A-Za-z0-9_.-]", "_", name))(name)
+        maintain.override(task_id=name_in_airflow(name))(name)

@@ -18,6 +18,7 @@ from wavestitch.contracts.batch_stages import REWIND
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.plain_text import MAX_SAID, said_by_person
 from wavestitch.contracts.stages import explain
+from wavestitch.contracts.stream import is_stream_name
 from wavestitch.settings import load_settings, stream_names
 
 _STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in REWIND)
@@ -95,7 +96,7 @@ with DAG(
     params={
         "stream": Param(
             type="string",
-            enum=stream_names(load_settings()) or ["(no stream is declared)"],
+            enum=[n for n in stream_names(load_settings()) if is_stream_name(n)] or ["(no stream is declared)"],
             title="Stream",
             description="Whose positions are moved.",
             section="Where to",

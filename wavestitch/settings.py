@@ -16,10 +16,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import EnvSettingsSource, SettingsError
 
+from wavestitch import stream_files
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.redaction import is_secret, secret_inside, shown_address, shown_section
-from wavestitch.contracts.stream import MIB, ByteSize, Span, Stream, parse_stream
+from wavestitch.contracts.stream import MIB, ByteSize, Span, Stream
 from wavestitch.secret_reference import is_reference, look_up
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
@@ -183,15 +184,11 @@ def load_stream(settings: Settings, name: str) -> Stream:
         raise BadInput(
             f"there is no stream {name!r} in {settings.streams}; known are: {', '.join(known) or 'none'}", stream=name
         )
-    try:
-        text = (settings.streams / f"{name}.yaml").read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"streams/{name}.yaml cannot be read: {error}") from None
-    return parse_stream(text, name=name)
+    return stream_files.read_stream(settings.streams, name)
 
 
 def stream_names(settings: Settings) -> list[str]:
-    return sorted(p.stem for p in settings.streams.glob("*.yaml"))
+    return stream_files.stream_names(settings.streams)
 
 
 def resolve_secret(value: str, environment: Mapping[str, str] | None = None) -> str:

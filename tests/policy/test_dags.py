@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.stack.airflow_home import ROOT, load_dags, prepare_airflow, write_settings
+from wavestitch import stream_files
 from wavestitch.contracts import errors
 from wavestitch.contracts.batch_stages import BATCH
 
@@ -164,6 +165,58 @@ def test_a_file_whose_name_is_no_stream_or_no_dag_is_broken_too(dags_of: Callabl
     found = dags_of({"My Stream.yaml": GOOD, "My_Stream.yaml": GOOD, "ok.yaml": GOOD})
     assert len(found) == 5
     assert sum("broken" in d.tags for d in found.values()) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("bad.yaml", f"name: 0x{'f' * 5000}\n{GOOD}", "a value is no int"),
+        ("bad.yaml", f"{GOOD}? 0x{'f' * 5000}\n: 1\n", "a value is no int"),
+        (f"{'x' * 250}.yaml", GOOD, "a stream's name has a-z"),
+        # Its DAG once had the id of the stream beside it: a sum of letters is no digest.
+        ("ecg\xaeward.yaml", GOOD, "a stream's name has a-z"),
+        (b"\xff\xfe.yaml", GOOD, "a stream's name has a-z"),
+        (".yaml", GOOD, "cannot be read"),
+        ("bad.yaml", Path("/dev/zero"), "is a link out of"),
+        ("bad.yaml", Path("/dev/stdin"), "is a link out of"),
+        ("bad.yaml", Path("."), "cannot be read"),
+    ],
+)
+def test_whatever_a_file_holds_or_is_called_takes_no_other_dag_away(
+    dags_of: Callable[..., dict[str, Any]], tmp_path: Path, name: str | bytes, text: str | Path, reason: str
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for good in ("good.yaml", "ecg_ward_856.yaml"):
+        (folder / good).write_text(GOOD)
+    path = folder / os.fsdecode(name)
+    path.symlink_to(text) if isinstance(text, Path) else path.write_text(text)
+    found = dags_of(folder)
+    (broken,) = found.keys() - {"ingest_good", "ingest_ecg_ward_856", "maintain", "rewind"}
+    assert "broken" in found[broken].tags
+    assert reason in found[broken].description
+    assert not any("broken" in found[n].tags for n in ("ingest_good", "ingest_ecg_ward_856"))
+    assert len(found["maintain"].tasks) == 3
+
+
+def test_a_fault_of_ours_in_one_stream_is_the_trouble_of_its_own_dag(
+    dags_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = stream_files.parse_stream
+
+    def at_fault(text: str, *, name: str) -> Any:
+        if name == "bad":
+            raise KeyError(name)
+        return read(text, name=name)
+
+    monkeypatch.setattr(stream_files, "parse_stream", at_fault)
+    found = dags_of({"good.yaml": GOOD, "bad.yaml": GOOD})
+    assert "KeyError: 'bad'" in found["ingest_bad"].description.replace('"', "")
+    assert "broken" not in found["ingest_good"].tags
+
+
+def test_a_stream_may_have_the_name_of_anything_in_the_dag_s_file(dags_of: Callable[..., dict[str, Any]]) -> None:
+    assert "ingest_dag_id" in dags_of({"dag_id.yaml": GOOD, "good.yaml": GOOD})
 
 
 def test_without_any_stream_there_are_only_the_rewind_and_maintenance(dags_of: Callable[..., dict[str, Any]]) -> None:

@@ -15,6 +15,7 @@ from yaml.constructor import ConstructorError
 from wavestitch.contracts.errors import BadInput
 
 MAX_CHARS = 64 * 1024
+_MOST_BITS = 64
 _NOT_PLAIN = ("binary", "set", "omap", "pairs")
 
 
@@ -38,7 +39,11 @@ class _PlainLoader(yaml.SafeLoader):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
-            return super().construct_object(node, deep=deep)
+            found = super().construct_object(node, deep=deep)
+            # Python counts as far as memory goes, and then refuses to write the number down.
+            if isinstance(found, int) and found.bit_length() > _MOST_BITS:
+                raise OverflowError
+            return found
         except (ValueError, LookupError, AttributeError, OverflowError):
             # `2001-99-99` and `!!int x`: PyYAML takes the text for what it seems to be, and does not look again.
             said = f"a value is no {node.tag.rpartition(':')[2]}; put quotes around it where it is a text"

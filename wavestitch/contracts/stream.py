@@ -235,8 +235,20 @@ def shared_groups(streams: Iterable[Stream]) -> list[str]:
 
 def ingest_dag_id(name: str) -> str:
     """The DAG that ingests the stream of a file `NAME.yaml`, also where that is no stream's name."""
-    safe = _NOT_OF_A_DAG.sub("_", name)
-    return f"ingest_{safe}" if safe == name else f"ingest_{safe}_{sum(name.encode(errors='surrogateescape'))}"
+    return f"ingest_{name_in_airflow(name)}"
+
+
+def name_in_airflow(name: str) -> str:
+    """A stream's name as it is; of a file `NAME.yaml` that cannot declare one, what no stream and no other such file
+    has, of at most 80 characters: no name of a stream has a hyphen."""
+    if is_stream_name(name):
+        return name
+    digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()
+    return f"{_NOT_OF_A_DAG.sub('_', name)[:47]}-{digest[:32]}"
+
+
+def is_stream_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
 
 
 def parse_stream(text: str, *, name: str) -> Stream:

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.stream import Stream, parse_stream
+from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_admin
 from wavestitch.kafka.kafka_errors import kafka_error, translate
@@ -25,6 +25,7 @@ from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
 from wavestitch.modes import OWN_FOLDER, make_folder
+from wavestitch.stream_files import read_stream, stream_names
 
 Say = Callable[[str], None]
 
@@ -128,9 +129,9 @@ def write_config(
 def declared_streams(streams: Path, *, say: Say = lambda _: None) -> list[Stream]:
     """All streams that can be read; a broken one is said and left out, so that it takes nothing else away."""
     found = []
-    for path in sorted(streams.glob("*.yaml")):
+    for name in stream_names(streams):
         try:
-            found.append(parse_stream(path.read_text(), name=path.stem))
+            found.append(read_stream(streams, name))
         except BadInput as error:
             say(error.message)
     return found

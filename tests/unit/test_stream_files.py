@@ -1,0 +1,61 @@
+"""Whoever may write the files of streams can make nobody read without end, or read what is not theirs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.stream import ingest_dag_id, name_in_airflow
+from wavestitch.stream_files import MOST_BYTES, read_stream, stream_names
+
+GOOD = "topic: t\ngroup: g\n"
+
+
+def test_a_mounted_configuration_is_read_though_its_files_are_links_within_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "..2026").mkdir()
+    (tmp_path / "..2026" / "ecg.yaml").write_text(GOOD)
+    (tmp_path / "..data").symlink_to("..2026")
+    (tmp_path / "ecg.yaml").symlink_to("..data/ecg.yaml")
+    assert stream_names(tmp_path) == ["ecg"]
+    assert read_stream(tmp_path, "ecg").topic == "t"
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/etc/hostname", "../outside.yaml"])
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, target: str) -> None:
+    (tmp_path / "outside.yaml").write_text(GOOD)
+    folder = tmp_path / "streams"
+    folder.mkdir()
+    (folder / "ecg.yaml").symlink_to(target)
+    with pytest.raises(BadInput, match="is a link out of"):
+        read_stream(folder, "ecg")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ecg.yaml")
+    with pytest.raises(BadInput, match="is no plain file"):
+        read_stream(tmp_path, "ecg")
+
+
+def test_no_more_is_read_than_a_definition_may_have(tmp_path: Path) -> None:
+    with (tmp_path / "ecg.yaml").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(BadInput, match=f"more than the {MOST_BYTES} bytes"):
+        read_stream(tmp_path, "ecg")
+
+
+@pytest.mark.parametrize("text", [b"\xff", b"topic: \xf0\x28", b""])
+def test_what_is_no_text_or_no_mapping_is_one_sentence(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "ecg.yaml").write_bytes(text)
+    with pytest.raises(BadInput, match=r"streams/ecg\.yaml"):
+        read_stream(tmp_path, "ecg")
+
+
+def test_no_file_has_the_dag_of_a_stream_or_of_another_file() -> None:
+    odd = ["ecg\xaeward", "x" * 250, "\udcff", "A", "a-b", "a.b", "", "a b", "a\nb", "ecg_ward_856.", "1"]
+    names = [*odd, *(name_in_airflow(n) for n in odd), "ecg_ward_856", "a_b"]
+    ids = [ingest_dag_id(n) for n in names]
+    assert len(set(ids)) == len(names)
+    assert all(len(i) < 100 and i.isascii() for i in ids)
