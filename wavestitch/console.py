@@ -13,13 +13,14 @@ from rich.text import Text
 
 from wavestitch.batch.rewind import Rewind
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_quota import said_of_places
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.stages import Told, explain
 from wavestitch.producers.send_report import SendReport
-from wavestitch.terminal import err, out
+from wavestitch.terminal import coloured, err, out
 
 MIB = 1 << 20
 
@@ -130,11 +131,11 @@ def show_published(result: Mapping[str, Any]) -> None:
 
 
 def _balance(what: str, balances: bool) -> Text:
-    return Text.assemble(f"{what} ", "balances" if balances else ("DOES NOT BALANCE", "red"))
+    return coloured(f"{what} ", "balances" if balances else ("DOES NOT BALANCE", "red"))
 
 
 def _sentence(waveforms: Mapping[str, int], counts: Mapping[str, int]) -> Text:
-    return Text.assemble(
+    return coloured(
         (f"{waveforms['published']} published", "green"),
         f", {waveforms['open']} open, "
         f"{waveforms['quarantined']} quarantined; "
@@ -213,7 +214,7 @@ def show_held(held: Sequence[HeldChunk], states: Sequence[str]) -> None:
         for h in chunks:
             where.setdefault(h.chunk.partition, []).append(h.chunk.offset)
         spots = ", ".join(f"partition {p} offsets {_spans(o)}" for p, o in sorted(where.items()))
-        out.print(f"{waveform_id or '(no id)'}: {state}, {len(chunks)} chunks", style="bold")
+        out.print(f"{in_shell(waveform_id) if waveform_id else '(no id)'}: {state}, {len(chunks)} chunks", style="bold")
         out.print(f"  {spots}", highlight=False)
         out.print(f"  {chunks[0].evidence}", highlight=False)
 
@@ -238,9 +239,9 @@ def show_rewind(rewind: Rewind, *, applied: bool) -> None:
         table.add_row(str(p), "-" if was is None else str(was), str(to), str(max(0, (was or 0) - to)))
     out.print(table)
     for r in rewind.skipped:
-        out.print(Text.assemble(("skipped for good:", "red"), f" {r} ({r.size} offsets)"))
+        out.print(coloured(("skipped for good:", "red"), f" {r} ({r.size} offsets)"))
     for gone in rewind.missing:
-        out.print(Text.assemble(("missing:", "red"), f" {gone.said}"))
+        out.print(coloured(("missing:", "red"), f" {gone.said}"))
     for remark in rewind.remarks:
         out.print(remark, highlight=False)
     if rewind.settles:

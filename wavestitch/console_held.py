@@ -10,6 +10,7 @@ from wavestitch.batch.held_records import HeldRecord
 from wavestitch.batch.held_waveforms import HeldWaveform
 from wavestitch.batch.results import Finished, Published
 from wavestitch.console import show_held, show_stages
+from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.stages import explain
 from wavestitch.contracts.stream import Stream
 from wavestitch.terminal import out
@@ -24,14 +25,17 @@ def show_list(stream: str, counts: Mapping[str, int], page: Sequence[HeldWavefor
     held = [h for one in page for h in one.held]
     show_held(held, [s for one in page for s in one.states])
     if after is not None:
-        out.print(f"there are more: wavestitch held {stream} --after {after}")
+        # In one word, and not parted by the end of the terminal's line: it is there to be pasted.
+        command = f"wavestitch held {stream} --after={in_shell(after)}"
+        out.print(f"there are more: {command}", soft_wrap=True, highlight=False)
 
 
 def show_waveform(one: HeldWaveform, stream: Stream) -> None:
     """Which chunks are there, which miss, headers, times, why."""
     reason, evidence = one.verdict(stream)
     size = f"{len(one.held)} chunks, {one.bytes} bytes"
-    out.print(f"{one.waveform_id}: {size}{', published with other bytes' if one.published else ''}", style="bold")
+    published = ", published with other bytes" if one.published else ""
+    out.print(f"{in_shell(one.waveform_id)}: {size}{published}", style="bold")
     out.print(f"  source {one.source or '(none)'}; by the present definition: {reason or 'whole'} {evidence}")
     for h, state in zip(one.held, one.states, strict=True):
         c = h.chunk
@@ -57,9 +61,9 @@ def show_decision(found: HeldPreview, done: Published | Finished | None) -> None
     why = ", ".join(f"{n} {reason}" for reason, n in sorted(found.reasons.items()))
     out.print(f"{choice.action.value}: {found.waveforms} waveforms, {found.chunks} chunks ({why}), {found.bytes} bytes")
     for waveform_id in choice.ids[:_SHOWN]:
-        out.print(f"  {waveform_id}")
+        out.print(f"  {in_shell(waveform_id)}")
     for waveform_id, problem in found.passed_over[:_SHOWN]:
-        out.print(f"  passed over: {waveform_id} {problem}")
+        out.print(f"  passed over: {in_shell(waveform_id)} {problem}")
     if found.more:
         out.print("there are more than one decision takes; say --all, or decide again for the rest")
     show_stages(explain(found.stages))

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from wavestitch.console import MIB, show_stages
 from wavestitch.contracts.maintenance import Footprint, MaintenanceReport
-from wavestitch.terminal import out
+from wavestitch.terminal import lines, out
 
 
 def show_maintenance(reports: Sequence[MaintenanceReport]) -> None:
@@ -30,7 +30,7 @@ def _show_actions(report: MaintenanceReport) -> None:
     table.add_column("among them")
     for a in report.actions:
         size = "" if a.bytes is None else f"{a.bytes / MIB:.1f}"
-        table.add_row(a.action, f"{a.count} {a.unit}", size, "\n".join(a.examples))
+        table.add_row(a.action, f"{a.count} {a.unit}", size, lines(a.examples))
     out.print(table)
     for a in report.actions:
         facts = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in a.facts.items() if n)

@@ -1,31 +1,46 @@
 """The terminal: the one place where text becomes what a terminal obeys.
 
 Decides that every text that is printed, in a line, a table or a title, is made harmless first: no markup, no codes of
-emoji, no control characters, nothing that reorders its neighbours. Colours are a `style`, or a `Text` of our own words.
-Never decides what is said. Invariant: what strangers wrote cannot write anything but printable characters here.
+emoji, no control characters, nothing that reorders its neighbours, and no end of a line. Lines and colours are our own:
+`lines` and `coloured` make a `Text` of harmless parts, and nobody else makes one. Never decides what is said.
+Invariant: what strangers wrote is printable characters within one line here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from wavestitch.contracts.harmless import harmless_lines
+from wavestitch.contracts.harmless import harmless
 
 _MOST = 8000
+Part = str | tuple[str, str]
+"""A text, or a text and its colour."""
 
 
 class HarmlessConsole(Console):
     """Rich turns each text that it is given into a `Text` by `render_str`: cells and headings of tables, too."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(harmless_lines(text, most=_MOST), **{**options, "markup": False, "emoji": False})
+        return super().render_str(harmless(text, most=_MOST), **{**options, "markup": False, "emoji": False})
 
     def print_data(self, found: Any) -> None:
         """JSON, in letters that every terminal has."""
         self.print_json(data=found, ensure_ascii=True)
+
+
+def lines(texts: Iterable[str]) -> Text:
+    """Each of these is one line."""
+    return Text("\n".join(harmless(text, most=_MOST) for text in texts))
+
+
+def coloured(*parts: Part) -> Text:
+    """One line of several parts, some of them in a colour."""
+    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
+    return Text.assemble(*((harmless(text, most=_MOST), colour) for text, colour in pairs))
 
 
 out = HarmlessConsole()

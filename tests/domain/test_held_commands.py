@@ -113,7 +113,7 @@ class TestLooking:
         assert all(i in said for i in ("conflicting", "half", "parked"))
 
     def test_a_page_ends_with_the_command_for_the_next(self, shell: Shell) -> None:
-        assert "there are more: wavestitch held ecg --after conflicting" in shell("--most", "1")
+        assert "there are more: wavestitch held ecg --after=conflicting" in shell("--most", "1")
         assert shell.shown("list", "--after", "conflicting", "--most", "1")["after"] == "half"
 
     @pytest.mark.parametrize(

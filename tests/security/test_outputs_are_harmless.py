@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,10 @@ from tests.builders.heads import make_row
 from tests.conftest import ROOT
 from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import prepare_airflow, write_settings
-from wavestitch import console, console_maintain, terminal
+from wavestitch import console, console_held, console_maintain, terminal
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
-from wavestitch.contracts.harmless import is_plain
+from wavestitch.contracts.harmless import in_shell, is_plain
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.maintenance import ActionReport, Footprint, MaintenanceReport
 from wavestitch.contracts.reasons import Reason
@@ -93,7 +95,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What a terminal of 120 columns gets, whichever module prints it."""
     found = io.StringIO()
     screen = terminal.HarmlessConsole(file=found, force_terminal=True, width=120)
-    for module in (console, console_maintain):
+    for module in (console, console_held, console_maintain):
         for name in {"out", "err"} & set(vars(module)):
             monkeypatch.setattr(module, name, screen)
     return found
@@ -124,6 +126,54 @@ def test_markup_of_strangers_is_shown_as_it_is_written(written: io.StringIO) -> 
     assert "\x1b]8" not in written.getvalue()
 
 
+FORGED = "w1\nhead 12: accepted by admin\n$ wavestitch maintain ecg --apply"
+
+
+@pytest.mark.parametrize("output", shown_by(""))
+def test_what_a_stranger_wrote_begins_no_line(output: str, written: io.StringIO) -> None:
+    shown_by(FORGED)[output]()
+    begun = [line.strip("│ ┃") for line in _COLOUR.sub("", written.getvalue()).split("\n")]
+    assert not [line for line in begun if line.startswith(("head 12", "$ wavestitch"))]
+
+
+def test_a_word_for_a_shell_is_that_word_and_no_shell_obeys_it(tmp_path: Path) -> None:
+    words = ["$(touch x)", "a'b", "'; touch x; '", "\n'; touch x; '", "\\' \n", "`touch x`", "\n\\", "\n!a0", FORGED]
+    words += [t[:300] for t in HOSTILE_TEXTS.values() if t and not re.search("[\0\ud800-\udfff]", t)]
+    said = " ".join(in_shell(w) for w in words)
+    assert is_plain(said)
+    for shell in ("bash", "sh"):
+        done = subprocess.run([shell, "-c", f"printf '%s\\0' {said}"], capture_output=True, cwd=tmp_path, check=True)
+        found = done.stdout.split(b"\0")[:-1]
+        for word, got in zip(words, found, strict=True):
+            assert got.decode() == word or (shell == "sh" and not is_plain(word))
+        assert not list(tmp_path.iterdir())
+
+
+def test_the_command_for_the_next_page_is_in_one_piece_and_runs_nothing_of_a_stranger_s(written: io.StringIO) -> None:
+    console_held.show_list("ecg", {}, [], after="$(touch x) " * 20)
+    assert f"wavestitch held ecg --after='{'$(touch x) ' * 20}'" in written.getvalue()
+
+
+_OURS = re.compile(
+    r"(?:\w+\.)?(?:name|stream|plan_id|partition|sequence|offset|p|at|a|end|first|last \+ 1|worst|log_start|places)"
+    r"|named\(.*|over|on|stay|table\.(?:name\(\)|split\(.*\))\[0\]|in_shell\(.*"
+)
+"""Names that only we give, numbers, and words of our own; whatever else stands in a command goes through `in_shell`."""
+
+
+def test_whatever_stands_in_a_command_that_is_offered_is_ours_or_is_quoted() -> None:
+    found = []
+    for path in (p for name in ("wavestitch", "consumers", "spark_apps", "dags") for p in (ROOT / name).rglob("*.py")):
+        for node in (n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.JoinedStr)):
+            said = ""
+            for part in node.values:
+                if isinstance(part, ast.FormattedValue) and "`" not in (said.rpartition("wavestitch ")[2] or "`"):
+                    word = ast.unparse(part.value)
+                    found += [] if _OURS.fullmatch(word) or "wavestitch " not in said else [(path, node.lineno, word)]
+                said += str(part.value) if isinstance(part, ast.Constant) else "X"
+    assert found == [], "quote these with `in_shell`, or say above why nobody else writes them"
+
+
 def test_json_for_scripts_is_ascii_whatever_it_holds() -> None:
     for text in HOSTILE_TEXTS.values():
         said = json.dumps(Refused(f"no {text}").to_json())
@@ -137,6 +187,7 @@ def test_one_place_makes_consoles_and_nothing_else_prints() -> None:
         text = path.read_text()
         if path.name != "terminal.py":
             assert not re.search(r"rich\.console|from rich import|rich\.print", text), path
+            assert not re.search(r"\bText[(.]", text), f"{path}: `lines` and `coloured` of terminal.py make texts"
         prints = [line for line in text.splitlines() if re.search(r"(?<![.\w])print\(", line)]
         assert all("json.dumps" in line for line in prints), (path, prints)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, effective_held
 from wavestitch.contracts.held_left import Choice, LeftSnapshot, choose_held
 from wavestitch.contracts.held_mark import HeldMark, held_bytes
@@ -226,7 +227,8 @@ def _junk(mark: HeldMark | None) -> int:
 
 def _places(chunks: Sequence[HeldChunk]) -> str:
     more = f" and {len(chunks) - _SHOWN} more" if len(chunks) > _SHOWN else ""
-    return "; ".join(f"{h.chunk.waveform_id} chunk {h.chunk.seq} at {h.chunk.place}" for h in chunks[:_SHOWN]) + more
+    some = ((in_shell(h.chunk.waveform_id or ""), h.chunk) for h in chunks[:_SHOWN])
+    return "; ".join(f"{waveform_id} chunk {c.seq} at {c.place}" for waveform_id, c in some) + more
 
 
 def _words(reasons: Iterable[Reason]) -> str:

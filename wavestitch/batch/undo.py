@@ -19,7 +19,7 @@ from wavestitch.batch.steps import finished
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead, stages_of
 from wavestitch.contracts.errors import BadInput, Refused
-from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldLook, effective_held
 from wavestitch.contracts.held_choice import digest_of
 from wavestitch.contracts.position import HeadKind
@@ -136,7 +136,7 @@ def _plan_opposite(edges: Edges, found: DecideOn, *, who: str, why: str) -> Held
         raise Refused(
             f"stream {name}: `{only}` would not put back what batch {found.plan_id[:16]} changed: {len(others)} chunks "
             f"of {len({c.waveform_id for c in others})} waveforms were not changed by it, or were decided on or "
-            f"published since, first {harmless(first.waveform_id or '')} at {first.place}. Look with `wavestitch held "
+            f"published since, first {in_shell(first.waveform_id or '')} at {first.place}. Look with `wavestitch held "
             f"{name} show ID`, then decide by hand: `wavestitch held {name} restore ID --why …`, `discard` or `pick`"
         )
     # A decision needs a reason, and an undo has one by itself.

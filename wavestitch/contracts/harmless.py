@@ -1,5 +1,8 @@
 """Foreign text made harmless for whoever is shown it: a terminal, a log, a page, Markdown, a spreadsheet. Pure.
 
+Each foreign value is made harmless by itself, before it is put into a sentence: in the sentence nobody can tell any
+more which end of a line was ours. Where the sentence offers a command, the value stands in it as `in_shell` writes it.
+
 Foreign is what producers, users, files and libraries said: ids, headers, reasons, names, exceptions. Never decides what
 is kept: bytes in tables and files stay as they came, only what is shown changes. Invariant: nothing that is returned
 here can move a cursor, reorder its neighbours, hide a letter or begin a line.
@@ -8,13 +11,17 @@ here can move a cursor, reorder its neighbours, hide a letter or begin a line.
 from __future__ import annotations
 
 import re
+import shlex
 from html import escape
+from string import hexdigits, printable
 
 MAX_SHOWN = 2000
 # Letters for Unicode, nothing for the eye: joiners, fillers, variation selectors, the empty Braille cell.
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_IN_QUOTES = frozenset(printable[:94] + " ") - set("'\\!")
+"""What every shell leaves alone between quotes."""
 _FORMULA = ("=", "+", "-", "@")
 
 
@@ -27,8 +34,29 @@ def harmless(text: str, *, most: int = MAX_SHOWN) -> str:
 
 
 def harmless_lines(text: str, *, most: int = MAX_SHOWN) -> str:
-    """The same for our own text of several lines, as a terminal shows it: the ends of lines stay."""
+    """The same for a text of several lines: the ends of lines stay, whoever wrote them."""
     return "\n".join(harmless(line, most=most) for line in text.split("\n"))
+
+
+def in_shell(value: str) -> str:
+    """`value` as one word of a command that somebody pastes: never cut, in one line, and nothing in it is obeyed.
+
+    What is not plain is written in bash's and zsh's `$'…'`, without a quote or a backslash that another shell takes for
+    its own: there the word is another one, and does no harm, either.
+    """
+    if is_plain(value):
+        return shlex.quote(value)
+    raw = value.encode("utf-8", "surrogatepass")
+    return f"$'{_escaped(raw)}'"
+
+
+def _escaped(raw: bytes) -> str:
+    said, escaped = [], False
+    for byte in raw:
+        # A digit behind an escape would be taken for a part of it.
+        escaped = chr(byte) not in _IN_QUOTES or (escaped and chr(byte) in hexdigits)
+        said.append(f"\\x{byte:02x}" if escaped else chr(byte))
+    return "".join(said)
 
 
 def for_markdown(text: str, *, most: int = MAX_SHOWN) -> str:
