@@ -119,7 +119,7 @@ class NoLoss:
         owed, kept = Passed(sight.heads), _Kept(sight, committed)
         at: dict[Coordinate, list[Any]] = defaultdict(list)
         for record in sight.records:
-            if record.coordinate in owed:
+            if record.coordinate in owed and owed.there(record, sight.lives.get(record)):
                 at[record.coordinate].append(record)
         for records in at.values():
             # Where a place was used again nobody can tell from here which of the two was read.
@@ -181,6 +181,7 @@ class Passed:
     def __init__(self, heads: Sequence[Any]) -> None:
         self.owed: dict[tuple[str, int], set[int]] = defaultdict(set)
         self.given_up: dict[tuple[str, int], set[int]] = defaultdict(set)
+        self._epochs: dict[Coordinate, set[int | None]] = defaultdict(set)
         for before, head in zip([None, *heads], heads, strict=False):
             if before is None and head.kind == "first":
                 continue
@@ -198,6 +199,8 @@ class Passed:
             named = {o for r in head.skipped if r.partition == partition for o in range(r.start, r.end)} & passed
             self.given_up[key] = {o for o in self.given_up[key] if o < end} | named
             passed -= named
+        for o in passed:
+            self._epochs[*key, o].add(head.positions[partition].leader_epoch)
         self.owed[key] |= passed
         self.given_up[key] -= self.owed[key]
 
@@ -205,6 +208,12 @@ class Passed:
         """Whether it is owed."""
         topic_id, partition, offset = coordinate
         return offset in self.owed.get((topic_id, partition), ())
+
+    def there(self, record: Any, lives: Sequence[tuple[int, int]] | None) -> bool:
+        """Whether it was there in an epoch in which a head went past it. What was cut off before, or was written anew
+        behind a head's back, nobody has read; the next plan says so."""
+        epochs = self._epochs.get(record.coordinate, ())
+        return lives is None or any(e is None or a <= e <= b for e in epochs for a, b in lives)
 
 
 class NoDuplicates:
@@ -369,7 +378,7 @@ def _lay_there(sight: Sight, row: Any) -> list[list[Any]]:
     ways: list[list[Any]] = [[]]
     for p, start, end in row.ranges:
         here = []
-        for epoch in sorted({since for lives in sight.lives.values() for since, _ in lives} | {0}):
+        for epoch in sorted({0, *(e for lives in sight.lives.values() for a, b in lives for e in (a, b, b + 1))}):
             found = [
                 r for r in sight.in_epoch(epoch) if r.coordinate[:2] == (topic_id, p) and start <= r.coordinate[2] < end
             ]

@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from tests.domain.operating_machine import OperatingMachine
 from tests.domain.producing_machine import pick
 from tests.domain.running_machine import Run
+from tests.domain.undoing_machine import UndoingMachine
 from tests.fakes.fake_tables import FakeFiles, FakeTables
 from tests.fakes.faults import under_way
 from wavestitch.contracts.position import Head
@@ -22,7 +22,7 @@ from wavestitch.contracts.position import Head
 MOST_CATALOGS = 2
 
 
-class AccidentMachine(OperatingMachine):
+class AccidentMachine(UndoingMachine):
     """`ever`: every head that any catalog of the stream ever had, as they were committed. `other`: a catalog that is
     not in use (a copy). `catalogs`: how often the catalog was lost, set back or exchanged. `resets`: foreign offsets by
     partition, with the number of heads then, and whether a run had looked before. `named`: of each head that ever was,
@@ -44,7 +44,10 @@ class AccidentMachine(OperatingMachine):
 
     @rule(
         what=st.sampled_from(
-            ["reset", "reset", "expiry", "retention", "partition", "snapshots", "member", "recreated", "history"]
+            [
+                *("reset", "reset", "expiry", "retention", "partition", "snapshots", "member", "recreated", "history"),
+                *("election", "election"),
+            ]
         ),
         which=pick,
         to=st.integers(0, 12),
@@ -54,7 +57,8 @@ class AccidentMachine(OperatingMachine):
         p = which % len(log.partitions)
         if what == "reset":
             log.reset_group(p, to)
-            raced = any(self.has_looked_at_the_group(run) for run in self.runs)
+            on_its_way = any(effect.name == "log.commit_group" for effect in self.on_the_way)
+            raced = on_its_way or any(self.has_looked_at_the_group(run) for run in self.runs)
             self.resets[p] = len(self.ever), raced
         elif what == "expiry":
             log.expire_group(p)
@@ -69,6 +73,9 @@ class AccidentMachine(OperatingMachine):
             log.live_members = ["console-consumer@10.0.0.1"] * (to % 4 == 3)
         elif what == "recreated" and log.incarnation < 2 and to % 3 == 0:
             self.topic_recreated(1 + which % 3)
+        elif what == "election" and log.partitions[p].end > log.partitions[p].log_start:
+            # A replica leads that lacks the newest records; what is produced from here on takes their offsets.
+            log.truncate(p, log.partitions[p].end - 1 - to % 4)
         elif what == "history":
             # Somebody deletes rows: a filter too wide, a restored file.
             tables.history = [row for n, row in enumerate(tables.history) if (n + which) % (2 + to % 2)]
@@ -86,6 +93,8 @@ class AccidentMachine(OperatingMachine):
             if run.steps.at == "log.commit_group" or (not run.carries and "log.read" not in run.steps.trace):
                 run.steps.kill()
                 self.settle_run(run)
+        # A group's offsets on a topic that is gone are refused, however late they come.
+        self.on_the_way = [effect for effect in self.on_the_way if effect.name != "log.commit_group"]
         self.bench.log.recreate(partitions)
         self.resets.clear()
 
@@ -112,6 +121,13 @@ class AccidentMachine(OperatingMachine):
         else:
             tables.restore(tables.snapshots[which % len(tables.snapshots)].sequence)
         self.catalog_changed()
+
+    @precondition(lambda self: not self.catalogs and self.other is None and self.bench.tables.snapshots)
+    @rule()
+    def another_engine_expires_the_head(self) -> None:
+        """Beside whatever is under way. Not where there is a copy of the catalog: what that one writes into the group
+        is believed where no head is left that contradicts it (a limit)."""
+        self.bench.tables.expire_head()
 
     def catalog_changed(self) -> None:
         """For whoever remembers what the catalog was."""

@@ -31,7 +31,7 @@ from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Stream
 
-WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic", "start-over")
+WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic", "start-over", "rebuilt")
 STOPPED = re.compile(r"--plan (\S+) --gate accept")
 GIVEN_UP = re.compile(r"`wavestitch abandon \S+ --plan (\S+)")
 OF_ONE = ("earliest", "latest", "head", "group", "previous")
@@ -193,7 +193,7 @@ class OperatingMachine(RunningMachine):
         self.rewinding[under_way()] = to.only or frozenset(to.parts or to.offsets or ()) or None
         edges: dict[str, Any] = {"log": self.bench.log, "tables": self.bench.tables}
         found = rewind_step.plan_rewind(self.stream, to, **edges, who="test", why="to see")
-        return rewind_step.apply_rewind(self.stream, found, accept_skip=accept, **edges)
+        return rewind_step.apply_rewind(self.stream, found, accept_skip=accept, accept_missing=accept, **edges)
 
     # what refusals name
 

@@ -25,7 +25,7 @@ from tests.fakes.batch import Bench
 from tests.fakes.fake_log import FakeLog, Visibility
 from tests.fakes.faults import Killed, Steps, under_way
 from tests.fakes.sight import look_around
-from tests.guarantees import Balanced, Fenced, Idempotent, NoDuplicates, NoInvention, NoLoss, OffsetsLast, Sight
+from tests.guarantees import Balanced, Fenced, Idempotent, NoDuplicates, NoInvention, NoLoss, OffsetsLast, Passed, Sight
 from tests.held_guarantees import Decided
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.errors import DataLost, GateClosed, Refused, WavestitchError
@@ -57,6 +57,7 @@ class ProtocolMachine(AccidentMachine):
         first=st.lists(st.tuples(pick, st.integers(0, 12)), min_size=1, max_size=4),
         held=st.sampled_from(["", "", "held", "parked", "spoiled"]),
         on_closed_gate=st.sampled_from(["stop", "stop", "park"]),
+        retries=st.booleans(),
     )
     def begin(
         self,
@@ -65,8 +66,12 @@ class ProtocolMachine(AccidentMachine):
         first: list[tuple[int, int]],
         held: str = "",
         on_closed_gate: str = "stop",
+        retries: bool = False,
     ) -> None:
+        """`retries`: the table's owner has edited its properties, so that a library would try a commit that lost again,
+        on top of what won."""
         self.bench = Bench(FakeLog(partitions=partitions))
+        self.bench.tables.properties |= {"commit.retry.num-retries": "4"} if retries else {}
         self.bench.tell = self.bench.tables.tell = self.bench.log.tell = self.saw  # type: ignore[method-assign]
         self.stream = make_stream(
             "waves",
@@ -101,7 +106,9 @@ class ProtocolMachine(AccidentMachine):
         self.guarantees = (NoLoss(), NoDuplicates(), NoInvention(), Balanced(), Decided())
         self.fenced.settles = self.catalogs > 0
 
-    @precondition(lambda self: self.finished_plans() and not self.bench.log.live_members)
+    @precondition(
+        lambda self: self.finished_plans() and not (self.bench.log.live_members or self.bench.tables.headless)
+    )
     @rule(which=pick)
     def carry_finished_plan_again(self, which: int) -> None:
         plans = self.finished_plans()
@@ -114,7 +121,12 @@ class ProtocolMachine(AccidentMachine):
         self.guard(lambda: Idempotent().check(before, self.sight(), ended=ended))
 
     def finished_plans(self) -> list[Plan]:
-        return [self.bench.plans[h.plan_id] for h in self.bench.tables.snapshots if h.plan_id]
+        """Where another engine has expired the head and the history row is gone, too, nobody knows that it is one."""
+        tables = self.bench.tables
+        recorded = {b.plan_id for b in tables.history}
+        heads = enumerate(tables.snapshots)
+        known = [h.plan_id for n, h in heads if h.plan_id and (n >= tables.expired or h.plan_id in recorded)]
+        return [self.bench.plans[plan_id] for plan_id in known]
 
     # what must hold
 
@@ -133,8 +145,10 @@ class ProtocolMachine(AccidentMachine):
     def committed(self, head: Head, before: list[Head]) -> None:
         if head.kind == "ingest":
             self.went_past(head.plan_id, before[-1])
-        if head.kind in ("rewind", "first"):
+        if head.kind in ("rewind", "first", "rebuilt"):
             self.is_newer_than_the_group(head)
+        if under_way() in self.undoing and head.kind in ("rewind", "held"):
+            self.wrong = self.taken_back(head, before) or self.wrong
         if head.kind in ("ingest", "adopted", "first") and not self.settles_or_carries():
             doubt = self.contradiction(before[-1] if before else None)
             if doubt:
@@ -208,7 +222,8 @@ class ProtocolMachine(AccidentMachine):
                 answered = [
                     h
                     for h, named in since
-                    if h.kind in ("adopted", "first") or (h.kind == "rewind" and (named is None or p in named))
+                    if h.kind in ("adopted", "first", "rebuilt")
+                    or (h.kind == "rewind" and (named is None or p in named))
                 ]
                 assert raced or answered, f"reset: of partition {p}, overwritten by a batch or a rewind of another one"
 
@@ -236,6 +251,7 @@ class ProtocolMachine(AccidentMachine):
         tag = head.tag(self.bench.tables.uuid).encode()
         assert {p: log.group[p][:2] for p in stands} == {p: (at, tag) for p, at in stands.items()}
         self.all_guarantees_hold()
+        self.what_lies_there_was_read()
         self.check_published()
 
     def ingest_alone(self) -> Any:
@@ -261,6 +277,19 @@ class ProtocolMachine(AccidentMachine):
         assert way is not None, f"live: no way out in {advice!r}"
         return way
 
+    def what_lies_there_was_read(self) -> None:
+        """Where an election cut the log off, what is there now, and not only what was there before it."""
+        sight, log = self.sight(), self.bench.log
+        head = sight.heads[-1]
+        given_up = {(r.partition, o) for r in head.skipped for o in range(r.start, r.end)}
+        there = [
+            r
+            for p, at in log.partitions.items()
+            for r, seen in zip(at.records[at.log_start :], at.seen[at.log_start :], strict=True)
+            if seen is Visibility.COMMITTED and (p, r.offset) not in given_up
+        ]
+        NoLoss().check(replace(sight, records=there, lives={}))
+
     def check_published(self) -> None:
         """What the oracle says of the records that batches of this catalog have read, against the table.
 
@@ -277,8 +306,14 @@ class ProtocolMachine(AccidentMachine):
         decided |= {r.id for r in sight.held if r.reason == "parked" and r.id is not None}
         used_again = {c for c, n in Counter(r.coordinate for r in sight.records).items() if n > 1}
         ambiguous = truths(r for r in sight.records if r.coordinate in used_again)
+        if any(head.kind == "rebuilt" for head in sight.heads):
+            # What was held under a head that is gone, and retention took meanwhile: accepted as missing, by name.
+            starts = {(self.bench.log.topic_id, p): at.log_start for p, at in self.bench.log.partitions.items()}
+            ambiguous |= truths(r for r in sight.records if r.offset < starts.get(r.coordinate[:2], r.offset + 1))
         published = {row.id: row.samples for row in sight.published}
-        taken_in = truths(r for r in sight.records if r.coordinate in ingested)
+        passed = Passed(sight.heads)
+        there = [r for r in sight.records if passed.there(r, sight.lives.get(r))]
+        taken_in = truths(r for r in there if r.coordinate in ingested)
         for waveform_id, truth in taken_in.items():
             free = waveform_id not in self.failing | self.mended | decided | ambiguous.keys()
             if free and truth.publishable:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from tests.domain.producing_machine import ProducingMachine, pick
-from tests.fakes.faults import Fault, Killed, Steps
+from tests.fakes.faults import Fault, Killed, LateEffect, Steps
 from wavestitch.contracts.errors import DataLost, GateClosed, Refused, StateUnknown, Terminal, Transient
 from wavestitch.contracts.errors import Fenced as FencedRun
 
@@ -57,13 +57,14 @@ class Run:
 
 
 class RunningMachine(ProducingMachine):
-    """`broken`: something was found, so that the end need not be looked at. `advice`: what a run was refused with
-    last."""
+    """`on_the_way`: requests that somebody has given up on. `broken`: something was found, so that the end need not be
+    looked at. `advice`: what a run was refused with last."""
 
     def __init__(self) -> None:
         super().__init__()
         self.runs: list[Run] = []
         self.launched = 0
+        self.on_the_way: list[LateEffect] = []
         self.broken = False
         self.advice = ""
 
@@ -102,7 +103,18 @@ class RunningMachine(ProducingMachine):
     def disturb(self, which: int, fault: Fault) -> None:
         run = self.runs[which % len(self.runs)]
         run.steps.advance(fault)
+        self.on_the_way += run.steps.late
+        run.steps.late = []
         self.settle_run(run)
+
+    @precondition(lambda self: self.on_the_way)
+    @rule(which=pick, again=st.booleans())
+    def a_late_effect_lands(self, which: int, again: bool) -> None:
+        """A request that somebody has given up on; perhaps it comes once more."""
+        effect = self.on_the_way.pop(which % len(self.on_the_way))
+        if again:
+            self.on_the_way.append(effect)
+        effect.land()
 
     def settle_run(self, run: Run) -> None:
         if not run.steps.done:
@@ -120,6 +132,7 @@ class RunningMachine(ProducingMachine):
         for run in list(self.runs):
             run.steps.kill()
             self.settle_run(run)
+        self.on_the_way.clear()
 
     def guard(self, check: Callable[[], None]) -> None:
         try:

@@ -5,15 +5,16 @@ Each mutant is a function of the product replaced by a wrong one, and the exampl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis.internal.conjecture import providers
 from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
+from tests.domain import mutants_of_accidents
 from tests.domain.effort import effort
+from tests.domain.machine_mutants import ALWAYS, MUTANTS, RULES, Patch, mutant
 from tests.domain.protocol_machine import ProtocolMachine
 from tests.fakes.fake_tables import FakeTables, held_files
 from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps
@@ -24,50 +25,6 @@ from wavestitch.contracts.pending_decision import PendingDecision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import HeadKind, Position
 from wavestitch.contracts.reasons import Reason
-
-Patch = pytest.MonkeyPatch
-Plant = Callable[[Patch], None]
-ALWAYS = frozenset({"produce_sticky", "ingest", "advance"})
-RULES = frozenset(
-    {
-        *(
-            "produce_scattered",
-            "produce_oddly",
-            "ingest_a_part",
-            "backfill",
-            "carry_plan_again",
-            "interleave",
-            "disturb",
-        ),
-        *("carry_finished_plan_again", "start_rewind", "accident", "another_catalog", "follow_advice"),
-        *("send_again_what_is_held", "decide_held", "decide_at_the_gate", "the_definition_is_put_right", "time_passes"),
-    }
-)
-"""The other rules of the machine. Each mutant names those that show it: without the rest it is met sooner."""
-
-
-class Mutant(NamedTuple):
-    """A function of the product replaced by a wrong one, and the rules that show it."""
-
-    plant: Plant
-    needs: frozenset[str]
-
-    @property
-    def machine(self) -> type[ProtocolMachine]:
-        return type("Machine", (ProtocolMachine,), dict.fromkeys(RULES - self.needs))
-
-
-MUTANTS: dict[str, Mutant] = {}
-
-
-def mutant(*needs: str) -> Callable[[Plant], Plant]:
-    assert RULES.issuperset(needs), needs
-
-    def named(plant: Plant) -> Plant:
-        MUTANTS[plant.__name__.replace("_", " ")] = Mutant(plant, frozenset(needs))
-        return plant
-
-    return named
 
 
 @mutant()
@@ -354,6 +311,9 @@ def the_history_says_what_is_held(patch: Patch) -> None:
     patch.setattr(FakeTables, "held", wrong)
 
 
+assert mutants_of_accidents, "it has mutants, too"
+
+
 @pytest.fixture(autouse=True)
 def the_same_examples_in_every_session(monkeypatch: Patch) -> None:
     """Hypothesis draws from the constants that it finds in the modules of a session, too; here it finds none."""
@@ -369,6 +329,6 @@ def test_every_rule_of_the_machine_can_be_left_out() -> None:
 def test_a_dropped_rule_is_found_out(name: str, monkeypatch: Patch) -> None:
     MUTANTS[name].plant(monkeypatch)
     # By a guarantee, or by a run that ends as no run of the product may.
-    with pytest.raises(AssertionError, match=r"I\d:|audit|live:|reset:|held:|gate:|doubt:|ended with"):
+    with pytest.raises(AssertionError, match=r"I\d:|audit|live:|reset:|held:|gate:|doubt:|undo:|ended with"):
         # It ends with the first finding.
         run_state_machine_as_test(MUTANTS[name].machine, settings=effort(20_000, steps=40, shrink=False, fixed=True))

@@ -20,7 +20,7 @@ from tests.fakes.fake_log import FakeLog, Record
 from tests.fakes.fake_reader import read_slice, source_of
 from tests.fakes.fake_staging import FakeStaging, landing_name
 from tests.fakes.fake_tables import FakeFiles, FakeTables, PublishedRow
-from tests.fakes.faults import Edge
+from tests.fakes.faults import Edge, may_land_late
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.reassemble import Landed, gather_landed
@@ -135,6 +135,7 @@ class FakeEdges:
 
     # the files of one batch
 
+    @may_land_late
     def begin(self, plan: Plan) -> None:
         with self.bench.act("folder.begin", error=Transient):
             self.bench.plans[plan.plan_id] = plan
@@ -162,6 +163,7 @@ class FakeEdges:
     def verdict(self, plan: Plan, name: str) -> Verdict:
         return self.bench.verdicts[name]
 
+    @may_land_late
     def close_gate(self, plan: Plan, *, report: str | None, verdict: str) -> None:
         with self.bench.act("folder.close_gate", error=Transient):
             self.bench.gates[plan.plan_id] = plan

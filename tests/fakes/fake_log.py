@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tests.fakes.faults import Edge
+from tests.fakes.faults import Edge, may_land_late
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
@@ -24,6 +24,8 @@ from wavestitch.kafka.client_settings import KafkaSettings
 Headers = tuple[tuple[str, bytes | None], ...]
 MAX_MESSAGE_BYTES = 1_048_588
 """A broker's default."""
+FOR_EVER = 1 << 30
+"""The leader epoch after which a record is gone that is there."""
 _numbers = itertools.count(1)
 
 
@@ -160,6 +162,7 @@ class FakeLog(Edge):
             self.tell("looked", what="group")
             return {p: self.group.get(p) if topic == self.name else None for p in partitions}
 
+    @may_land_late
     def commit_group(self, group: str, topic: str, positions: Mapping[int, Position], metadata: str) -> None:
         with self.act("log.commit_group", error=Transient):
             if self.live_members and positions:
@@ -339,7 +342,7 @@ class FakeLog(Edge):
         found: list[tuple[Record, tuple[int, int]]] = []
         for _, _, at in self.ever:
             there = zip(at.records, at.seen, at.epochs, strict=True)
-            found += [(r, (since, at.epoch)) for r, seen, since in there if seen is Visibility.COMMITTED]
+            found += [(r, (since, FOR_EVER)) for r, seen, since in there if seen is Visibility.COMMITTED]
             found += [(r, (since, until)) for r, seen, since, until in at.cut_off if seen is Visibility.COMMITTED]
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tests.fakes.fake_tables import FakeFiles, PublishedRow
-from tests.fakes.faults import Edge
+from tests.fakes.faults import Edge, may_land_late
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.offset_range import OffsetRange
@@ -25,6 +25,7 @@ class FakeStaging(Edge):
         self._stitched = stitched
         self._landed = landed
 
+    @may_land_late
     def files_for(self, publish: Sequence[str]) -> list[StagedFile]:
         with self.act("staging.files_for", error=Transient):
             rows = [self._stitched[i] for i in publish]
@@ -40,6 +41,7 @@ class FakeStaging(Edge):
     def landing_of(self, file: int) -> str:
         return self._landed[file]
 
+    @may_land_late
     def keep(self, row: BatchRow) -> None:
         with self.act("staging.keep", error=Transient):
             self._files.kept[row.decision] = row

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tests.fakes.faults import Edge, Fault
+from tests.fakes.faults import Edge, Fault, may_land_late
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedChunk, PublishedWaveform
@@ -140,6 +140,7 @@ class FakeTables(Edge):
             plans = {h.sequence: h.plan_id for h in self.snapshots}
             return dict(Counter(plans[sequence] for sequence, _ in self.rows))
 
+    @may_land_late
     def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
         lost = CommitConflict("a lost race")
         with self.act("tables.commit_rebuilt", error=StateUnknown, conflict=lambda: lost) as fault:
@@ -195,6 +196,7 @@ class FakeTables(Edge):
         with self.act("tables.held_files", error=Transient):
             return held_files(self._vouched_for(mark))
 
+    @may_land_late
     def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
         with self.act("tables.stage_held", error=Transient):
             if not rows:
@@ -220,6 +222,7 @@ class FakeTables(Edge):
                 self._follow(seen, target, heads)
                 return
 
+    @may_land_late
     def _follow(self, seen: int | None, target: int | None, heads: Sequence[Head]) -> None:
         named = {h.held.snapshot_id for h in heads if h.held is not None}
         with suppress(Transient), self.act("tables.settle_held", error=Transient):
@@ -255,6 +258,7 @@ class FakeTables(Edge):
         check_mark(mark, held_files(rows), table="waves.held")
         return rows
 
+    @may_land_late
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         lost = CommitConflict("a race that was lost")
         with self.act("tables.commit", error=StateUnknown, conflict=lambda: lost) as fault:
@@ -293,6 +297,7 @@ class FakeTables(Edge):
         with self.act("tables.recorded", error=Transient):
             return {(b.sequence, b.decision) for b in self.history if b.sequence >= since}
 
+    @may_land_late
     def append_batches(self, rows: Iterable[BatchRow]) -> None:
         with self.act("tables.append_batches", error=Transient):
             there = {(b.sequence, b.decision) for b in self.history}

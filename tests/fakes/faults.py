@@ -6,11 +6,14 @@ after it. Outside a `Steps` run (a test that just calls) both pass freely.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
+
+from wavestitch.contracts.errors import WavestitchError
 
 _ours = threading.local()
 
@@ -25,6 +28,8 @@ class Fault(StrEnum):
     CONFLICT = "conflict"
     RESENT = "resent"
     """A proxy sends a request twice: the first one took effect, the answer is the second one's."""
+    LATE = "late"
+    """The caller gives up, and the request is still on its way: it takes effect whenever the test lets it land."""
 
 
 class Killed(BaseException):
@@ -35,6 +40,37 @@ def under_way() -> str:
     """The name of the run whose call this is; empty outside a `Steps` run."""
     steps: Steps | None = getattr(_ours, "steps", None)
     return steps.name if steps is not None else ""
+
+
+class LateEffect(NamedTuple):
+    """A request whose caller has given up. `run`: whose it was."""
+
+    run: str
+    name: str
+    call: Callable[[], Any]
+
+    def land(self) -> None:
+        """As if that run had sent it only now. Nobody hears what came of it, and it may land again."""
+        Steps(self._unheard, self.run).finish()
+
+    def _unheard(self) -> None:
+        with suppress(WavestitchError):
+            self.call()
+
+
+def may_land_late(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An effect that `Fault.LATE` can put off: the same call, made again later."""
+
+    @functools.wraps(method)
+    def called(*args: Any, **more: Any) -> Any:
+        before = getattr(_ours, "call", None)
+        _ours.call = functools.partial(method, *args, **more)
+        try:
+            return method(*args, **more)
+        finally:
+            _ours.call = before
+
+    return called
 
 
 class Edge:
@@ -53,7 +89,11 @@ class Edge:
         fault = steps.pause(name) if steps is not None else None
         if fault is Fault.CONFLICT and conflict is not None:
             raise conflict()
-        if fault in (Fault.FAIL_BEFORE, Fault.CONFLICT):
+        call = getattr(_ours, "call", None)
+        if fault is Fault.LATE and call is not None and steps is not None:
+            steps.late.append(LateEffect(steps.name, name, call))
+            raise error(f"{name}: no answer; it may take effect later")
+        if fault in (Fault.FAIL_BEFORE, Fault.CONFLICT, Fault.LATE):
             raise error(f"{name}: injected before the effect")
         yield fault
         if fault is Fault.KILL_AFTER:
@@ -73,6 +113,7 @@ class Steps:
         self.name = name
         self.at = ""
         self.trace: list[str] = []
+        self.late: list[LateEffect] = []
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False

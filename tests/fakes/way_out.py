@@ -68,7 +68,7 @@ def _command(name: str, rest: str) -> list[Way]:
     if name == "abandon":
         return [Decide(said["--plan"], "abandon")] if "--plan" in said else []
     if name == "rewind":
-        return [GoTo(rewind_target(said["--to"], said.get("--partitions")))] if "--to" in said else []
+        return [GoTo(rewind_target(said["--to"], said.get("--partitions")))] if said.get("--to") else []
     if "--plan" in said:
         return [Decide(said["--plan"], said["--gate"])] if "--gate" in said else []
     if "--offsets" in said:

@@ -20,6 +20,7 @@ NEVER = (Altered, BadInput, Unbalanced)
 """Ends that no fault of ours may lead to."""
 PLAN_AGAIN = ("was not stitched", "changed since")
 """What held and published waveforms may do under a run that holds nothing, or that picked among them."""
+AT_ONCE = [fault for fault in Fault if fault is not Fault.LATE]
 COMMITS = ("tables.commit", "tables.commit_rebuilt")
 
 
@@ -72,7 +73,7 @@ class Running(Producing):
     def disturb(self) -> None:
         if not self.runs:
             return
-        run, fault = self.random.choice(self.runs), self.random.choice(list(Fault))
+        run, fault = self.random.choice(self.runs), self.random.choice(AT_ONCE)
         # Only a commit can meet some of these, and every one is worth the most there.
         if fault in (Fault.RESENT, Fault.CONFLICT) or self.random.random() < 0.3:
             self.to_a_commit(run)
