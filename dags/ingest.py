@@ -35,7 +35,7 @@ from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream, ingest_dag_id
 from wavestitch.modes import MASK
 from wavestitch.schedule import schedule_problem
-from wavestitch.settings import Settings, load_settings, load_stream, resolve_secrets, stream_names
+from wavestitch.settings import Settings, load_settings, load_stream, stream_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -255,6 +255,7 @@ def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> N
     from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException  # noqa: PLC0415
 
     from spark_apps import submit  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
 
     name = settings.spark.connection
     try:
@@ -265,7 +266,7 @@ def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> N
             f"Airflow has no connection {name!r} (settings: spark.connection); make one of type spark"
         ) from None
     submit.error_file(outcome).unlink(missing_ok=True)
-    with submit.properties_file(submit.spark_conf(master, resolve_secrets(settings.spark.conf))) as properties:
+    with submit.properties_file(submit.spark_conf(master, Deployment(settings).spark_conf)) as properties:
         hook = SparkSubmitHook(
             conn_id=name,
             name="wavestitch reassemble",

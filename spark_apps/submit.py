@@ -22,6 +22,7 @@ from typing import IO
 from spark_apps.leave_error import error_file
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError, error_from_json
+from wavestitch.contracts.redaction import spark_redaction
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.modes import MASK, open_new
 from wavestitch.write_once import write_first
@@ -43,9 +44,8 @@ _DEFAULTS = {
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",
     "spark.network.crypto.authEngineVersion": "2",
     "spark.master.rest.enabled": "false",
-    # Of settings whose names have these in them, logs and event logs show no values.
-    "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access[.-]?key|private[.-]?key|jaas|sasl",
 }
+_REDACTION = "spark.redaction.regex"
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
 # The JVM only deals out names: it is gone before optimised code would have paid for its compilation.
 # In its memory there may be samples: where it crashes, they stay there.
@@ -150,6 +150,8 @@ def spark_conf(master: str, conf: Mapping[str, str]) -> dict[str, str]:
     Raises `BadInput` for a standalone cluster without its secret: the app would be open to whoever reaches its ports.
     """
     found = {**_DEFAULTS, **(_LOCAL_DEFAULTS if master.startswith("local") else {}), **conf}
+    # Of settings whose names have these in them, logs and event logs show no values: whatever else somebody adds.
+    found[_REDACTION] = f"({found[_REDACTION]})|{spark_redaction()}" if _REDACTION in found else spark_redaction()
     secret = found.get("spark.authenticate.secret") or found.get("spark.authenticate.secret.file")
     if master.startswith("spark://") and found["spark.authenticate"].lower() == "true" and not secret:
         raise BadInput(

@@ -157,9 +157,10 @@ def test_versions_of_the_metadata_elsewhere_are_not_deleted_by_a_commit(tmp_path
     path = Path(local_path(found.metadata_location))
     metadata = json.loads(path.read_text())
     version = {"metadata-file": victim.metadata_location, "timestamp-ms": metadata["last-updated-ms"]}
+    own = {**version, "metadata-file": found.metadata_location}
     # Another name: the versions that this process has read are remembered by theirs.
     other = path.with_name(f"00009-{path.name[6:]}")
-    other.write_text(json.dumps({**metadata, "metadata-log": [version] * 51}))
+    other.write_text(json.dumps({**metadata, "metadata-log": [version, *[own] * 50]}))
     point(streams.settings, found, f"file://{other}")
     streams.rig.publish("w2")
     assert streams.read_others() == ["precious"]

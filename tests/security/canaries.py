@@ -8,6 +8,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+KINDS_OF_KEYS = (
+    *("spark.x.password", "spark.x.pwd", "spark.x.passphrase", "spark.x.secret", "spark.x.token", "spark.x.credential"),
+    *("spark.x.jaas.config", "spark.sql.catalog.x.header.Authorization", "spark.x.signature"),
+    *("spark.sql.catalog.x.header.cookie", "spark.sql.catalog.x.header.x-tenant", "spark.x.connection-string"),
+    *("spark.hadoop.fs.s3a.access.key", "spark.hadoop.fs.azure.account.key.me.dfs.core.windows.net", "spark.x.api_key"),
+    *(
+        "spark.x.private-key",
+        "spark.x.storage-key",
+        "spark.x.shared.key",
+        "spark.x.signing.key",
+        "spark.x.encryption.key",
+    ),
+    *("spark.x.master.key", "spark.x.key.pem", "spark.hadoop.fs.azure.sas.c.me.blob.core.windows.net", "spark.x.sasl"),
+)
+"""One of each kind that `contracts/redaction.py` knows to be a secret, as it could stand in [spark.conf]."""
+
 
 @dataclass(frozen=True)
 class Canaries:

@@ -21,7 +21,7 @@ import pytest
 
 from tests.builders.recordings import cut, recordings
 from tests.deployment_rig import STREAM
-from tests.security.canaries import Canaries
+from tests.security.canaries import KINDS_OF_KEYS, Canaries
 from tests.security.own_processes import Sight, family, watch_to_its_end
 from tests.security.secure_broker import SecureBroker
 from tests.security.secure_deployment import GRANTS, SecureDeployment, make_secure_site
@@ -57,10 +57,8 @@ java_home = "{java_home}"
 "spark.eventLog.enabled" = "true"
 "spark.eventLog.dir" = "file://{events}"
 "spark.eventLog.compress" = "false"
-"spark.decoy.sasl" = "env:CANARY_TABLES"
-"spark.decoy.credential" = "env:CANARY_TABLES"
-"spark.decoy.private-key" = "env:CANARY_TABLES"
-"spark.decoy.jaas" = "env:CANARY_TABLES"
+"spark.decoy.of.no.kind" = "env:CANARY_TABLES"
+{decoys}
 """
 EXPECTED = """
 expectations:
@@ -96,6 +94,7 @@ def _settings(secure: SecureDeployment, *, secret: Path, events: Path) -> str:
         java_home=secure.whole.deployment.settings.spark.java_home,
         secret=secret,
         events=events,
+        decoys="\n".join(f'"{key}" = "env:CANARY_TABLES"' for key in KINDS_OF_KEYS),
     )
 
 
@@ -241,9 +240,8 @@ def test_spark_ran_with_its_doors_closed(aftermath: Aftermath) -> None:
         "spark.authenticate.secret": HIDDEN,
     }
     assert {key: conf.get(key) for key in wanted} == wanted
-    decoys = {key: value for key, value in conf.items() if key.startswith("spark.decoy.")}
-    assert len(decoys) == 4
-    assert set(decoys.values()) == {HIDDEN}
+    decoys = {key: conf.get(key) for key in (*KINDS_OF_KEYS, "spark.decoy.of.no.kind")}
+    assert decoys == dict.fromkeys(decoys, HIDDEN)
 
 
 def test_nothing_that_holds_data_is_for_everybody_to_read(aftermath: Aftermath) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
-from wavestitch.contracts.redaction import MASK, secret_inside, shown, shown_address
+from spark_apps.submit import spark_conf
+from tests.security.canaries import KINDS_OF_KEYS
+from wavestitch.batch.deployment import Deployment
+from wavestitch.contracts.redaction import KINDS_OF_SECRETS, MASK, secret_inside, shown, shown_address
 from wavestitch.settings import Settings
 
 SECRET = "hunter2"
@@ -34,6 +38,9 @@ def settings(uri: str = "sqlite:////x", *, master: str = "local[2]", **free: Any
         "postgresql+psycopg2://h/db?options=x&sslpassword=hunter2",
         "mssql://h/db;user=u;pwd=hunter2",
         "https://h/catalog?sig=hunter2",
+        "https://hunter2@h/catalog",
+        "host=h user=u password=hunter2",
+        "host=h user=u passwd = 'hunter2'",
         "https://h/catalog?api_key=hunter2",
         "https://h/catalog?X-Amz-Signature=hunter2",
     ],
@@ -49,6 +56,16 @@ def test_a_secret_in_an_address_is_refused_without_repeating_it(uri: str) -> Non
     ("section", "key", "value"),
     [
         ("properties", "header.Authorization", "Bearer hunter2"),
+        ("properties", "s3.endpoint", "https://hunter2@h"),
+        ("properties", "s3.proxy-uri", "http://hunter2@proxy:3128"),
+        ("conf", "spark.jars", "https://hunter2@h/a.jar"),
+        ("conf", "spark.eventLog.dir", "s3a://hunter2@bucket/x"),
+        ("conf", "spark.sql.catalog.x.uri", "jdbc:oracle:thin:scott/hunter2@//h:1521/x"),
+        ("conf", "spark.sql.catalog.x.uri", "jdbc:oracle:thin:scott/hun/hunter2@h:1521:x"),
+        ("conf", "spark.sql.catalog.x.uri", "jdbc:mysql://address=(host=h)(user=u)(password=hunter2)/db"),
+        ("conf", "spark.sql.catalog.x.uri", "jdbc:mysql://(host=h,user=u,password = hunter2)/db"),
+        ("conf", "spark.driver.extraJavaOptions", "-XX:OnOutOfMemoryError='curl -u me:hunter2 http://h'"),
+        ("conf", "spark.executor.extraJavaOptions", "-XX:OnError=curl\\ hunter2"),
         ("properties", "header.X-Whatever", "Basic hunter2"),
         ("properties", "header.Cookie", "hunter2"),
         ("properties", "adls.account-key", SECRET),
@@ -86,6 +103,9 @@ def test_a_secret_under_a_free_key_is_refused_without_repeating_it(section: str,
         ("spark.hadoop.fs.new.thing", SECRET),
         ("header.x-tenant", SECRET),
         ("spark.driver.extraJavaOptions", "-Xmx1g -Dunknown=hunter2 -agentlib:x=hunter2"),
+        ("spark.driver.extraJavaOptions", "-Dpass hunter2"),
+        ("spark.driver.extraJavaOptions", "-Dpass:hunter2"),
+        ("spark.driver.extraJavaOptions", "-XX:Flag='a hunter2'"),
         ("uri", "postgresql://ada@h/db?options=hunter2"),
         ("s3.endpoint", "https://h/#hunter2"),
     ],
@@ -104,6 +124,8 @@ def test_what_nobody_knows_to_be_harmless_is_masked(key: str, value: str) -> Non
         ("spark.kubernetes.oauthTokenFile", "/run/token"),
         ("spark.authenticate.secretBitLength", "256"),
         ("spark.driver.extraJavaOptions", "-Xmx1g -XX:SharedArchiveFile=/cache/a.jsa"),
+        ("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dplain"),
+        ("warehouse", "abfss://container@account.dfs.core.windows.net/w"),
         ("security.protocol", "SASL_SSL"),
         ("socket.timeout.ms", "1000"),
         ("uri", "postgresql://ada@db.example:5432/iceberg?sslmode=verify-full&sslrootcert=/ca.pem"),
@@ -111,6 +133,31 @@ def test_what_nobody_knows_to_be_harmless_is_masked(key: str, value: str) -> Non
 )
 def test_what_is_known_to_be_no_secret_is_shown_as_it_is(key: str, value: str) -> None:
     assert shown(key, value) == value
+
+
+def test_every_kind_of_secret_key_is_hidden_by_spark_too() -> None:
+    for kind in KINDS_OF_SECRETS:
+        assert any(re.search(kind, key.lower()) for key in KINDS_OF_KEYS), f"no key is tried for {kind}"
+    hides = re.compile(spark_conf("local[1]", {})["spark.redaction.regex"])
+    assert [key for key in KINDS_OF_KEYS if not hides.search(key)] == []
+    assert [
+        key for key in ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions") if hides.search(key)
+    ] == []
+    assert hides.search("https://u:hunter2@h/x")
+    assert hides.search("jdbc:oracle:thin:scott/hunter2@h:1521:x")
+    assert not hides.search("https://h:8080/x")
+
+
+def test_what_the_settings_refer_to_is_hidden_by_spark_whatever_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY", SECRET)
+    conf = {"spark.hadoop.fs.new.thing": "env:CANARY", "spark.redaction.regex": "of.my.own", "spark.plain": "1"}
+    found = settings(conf=conf, properties={"scope": "env:CANARY", "prefix": "p"})
+    hides = re.compile(spark_conf("local[1]", Deployment(found).spark_conf)["spark.redaction.regex"])
+    hidden = ("spark.hadoop.fs.new.thing", "spark.of.my.own", "spark.x.pwd", "spark.sql.catalog.wavestitch.scope")
+    assert [key for key in hidden if not hides.search(key)] == []
+    assert not hides.search("spark.plain")
+    assert not hides.search("spark.hadoop.fs.new.thing.else")
+    assert not hides.search("spark.sql.catalog.wavestitch.prefix")
 
 
 def test_a_login_in_the_address_of_the_master_is_refused() -> None:

@@ -15,6 +15,7 @@ from wavestitch.batch.history import History
 from wavestitch.batch.work_folder import WorkFolder, kept_row
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.redaction import is_reference, spark_redaction
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.secret_reference import proof_of
@@ -27,6 +28,7 @@ from wavestitch.tables.stream_tables import StreamTables
 _STREAM = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _PLAN = re.compile(r"([0-9a-f]{32})?")  # none: a rewind has no plan
 _SHOWN = 120
+_REDACTION = "spark.redaction.regex"
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,15 @@ class Deployment:
 
     @cached_property
     def spark_conf(self) -> dict[str, str]:
-        """The settings' own, with their secrets."""
-        return resolve_secrets(self.settings.spark.conf)
+        """The settings' own, with their secrets. What stands there by reference is one, whatever its key, there and in
+        what Spark is told of the catalog: it is told to show none of it."""
+        written, catalog = self.settings.spark.conf, self.settings.tables
+        found = resolve_secrets(written)
+        referred = [key for key, value in found.items() if value != written[key]]
+        of_catalog = {"uri": catalog.uri, **catalog.properties}
+        referred += [f"spark.sql.catalog.{catalog.catalog}.{k}" for k, v in of_catalog.items() if is_reference(v)]
+        own = [found[_REDACTION]] if _REDACTION in found else []
+        return {**found, _REDACTION: "|".join([*own, spark_redaction(referred)])} if referred else found
 
     @cached_property
     def log(self) -> KafkaLog:

@@ -3,22 +3,26 @@
 Shown are values of keys that are known to be no secrets; all others are masked, because nobody knows every catalog's
 and every object store's words for a password. Refused is what is known to be a secret and stands there itself, also
 inside an address or among a JVM's options. A reference (`env:NAME`, `file:PATH`) is never refused, and never shown.
-Never says a value, only where it stands.
+Never says a value, only where it stands. The same list is what Spark hides by in its logs (`spark_redaction`).
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, quote
 
 MASK = "…"
 
-_SECRET = re.compile(
-    r"passw|pwd|passphrase|secret|token|credential|jaas|authorization|signature|cookie|connection-?string"
-    r"|(access|account|api|private|storage|shared|signing|encryption|master)[._-]?key|key[._]pem$|(^|[._-])sas([._-]|$)"
+_KEYS_OF = ("access", "account", "api", "private", "storage", "shared", "signing", "encryption", "master")
+KINDS_OF_SECRETS = (
+    *("passw", "pwd", "passphrase", "secret", "token", "credential", "jaas", "authorization", "signature", "cookie"),
+    *("connection-?string", r"key[._]pem$", r"(^|[._-])sas([._-]|$)"),
+    *(f"{what}[._-]?key" for what in _KEYS_OF),
 )
+"""Patterns of what such a key has in it, in small letters. Both Python's and Java's."""
+_SECRET = re.compile("|".join(KINDS_OF_SECRETS))
 _FINDS_A_SECRET = ("file", "location", "path", "enabled", "provider", "class", "length", "server-uri", "expires-at-ms")
 """A key that ends so says where a secret is, who has it, or how long it is."""
 _SECRET_PARAMETER = re.compile(
@@ -48,6 +52,9 @@ _SHOWN = re.compile(
         )
     )
 )
+_HAS_A_COMMAND = re.compile(r"-XX:On[A-Za-z]*=")
+_PLAIN_OPTION = re.compile(r"-D[A-Za-z][A-Za-z0-9_.-]{0,63}|-(?!D)[A-Za-z0-9+:._/*,-]{1,200}")
+_PLAIN_VALUE = re.compile(r"-XX:[A-Za-z0-9]{1,80}=[A-Za-z0-9._/,+%-]{1,200}")
 _JVM_OPTIONS = re.compile(r"spark\.(driver|executor|yarn\.am)\.(extra|default)javaoptions")
 _SHOWN_PARAMETERS = frozenset(
     {
@@ -77,6 +84,14 @@ _SHOWN_PARAMETERS = frozenset(
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z_.-]{0,63}")
 # With a slash or a colon inside a password, everything up to the last @ is what an attacker of logs would want.
 _USER_AND_PASSWORD = re.compile(r"//[^/@?#]*:.*@")
+# A name alone before the @ is a token, except where a user or a container is usual: databases, Azure's stores.
+_NAME_ALONE = re.compile(r"(?i)(?:^|[:\s])([a-z][a-z0-9+.-]*)://[^/?#\s]*@")
+_NAMES_A_USER = re.compile(
+    r"(postgres(ql)?|mysql|mariadb|mssql|sqlserver|oracle|sqlite|cockroachdb|redshift|trino|db2)(\+[a-z0-9_]+)?|abfss?|wasbs?"
+)
+_ORACLE_LOGIN = re.compile(r"jdbc:oracle:[a-z0-9]+:[^/@\s]*/[^@\s]*@", re.IGNORECASE)
+# Outside a query, too: libpq's `host=h password=…`, MySQL's `address=(host=h)(password=…)`, a command in an option.
+_ASSIGNED = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)\s*=\s*[^\s=]")
 _SCHEME_OF_A_LOGIN = re.compile(r"(?i)(bearer|basic|sharedkey|negotiate)\s+\S")
 
 
@@ -91,6 +106,15 @@ def is_secret(key: str) -> bool:
     return _SECRET.search(lower) is not None and not lower.endswith(_FINDS_A_SECRET)
 
 
+def spark_redaction(also: Iterable[str] = ()) -> str:
+    """Java's regular expression for Spark, which shows no value whose key has it, or that has it itself. Every key that
+    is a secret to us, headers, addresses with a login, and the keys of `also`."""
+    named = "|".join(re.escape(key) for key in sorted(also))
+    found = (*KINDS_OF_SECRETS, "sasl", "[.]header[.]", _USER_AND_PASSWORD.pattern, _ORACLE_LOGIN.pattern)
+    ours = f"(?i:{'|'.join(found)})"
+    return f"{ours}|^({named})$" if named else ours
+
+
 def secret_inside(key: str, value: str) -> str | None:
     """What of this entry is a secret that stands there itself; None where nothing is known to be."""
     if is_reference(value) and not value.startswith("file://"):
@@ -102,17 +126,29 @@ def secret_inside(key: str, value: str) -> str | None:
     if _JVM_OPTIONS.fullmatch(key.lower()):
         names = [word[2:].partition("=")[0] for word in _words(value) if word.startswith("-D") and "=" in word]
         named = next((name for name in names if is_secret(name)), None)
+        if named is None and _HAS_A_COMMAND.search(value):
+            return "a command, which may have a login in it, itself"
         return f"the secret option {_named(named)} itself" if named else _secret_in_address(value)
     return _secret_in_address(value)
 
 
 def _secret_in_address(value: str) -> str | None:
-    if _USER_AND_PASSWORD.search(value):
+    if _USER_AND_PASSWORD.search(value) or _ORACLE_LOGIN.search(value):
         return "a password itself"
     for name, found in parameters(value):
         if found and _SECRET_PARAMETER.search(name.lower()):
             return f"the secret parameter {_named(name)} itself"
-    return None
+    return _secret_in_words(value)
+
+
+def _secret_in_words(value: str) -> str | None:
+    """What an address has beside a user with a password and a query; masked whole, since nobody knows where it ends."""
+    if any(not _NAMES_A_USER.fullmatch(found[1].lower()) for found in _NAME_ALONE.finditer(value)):
+        return "a login without a password, which may be a token, itself"
+    for name in _ASSIGNED.findall(value):
+        if _SECRET_PARAMETER.search(name.lower()) and not name.lower().endswith(_FINDS_A_SECRET):
+            return f"the secret parameter {_named(name)} itself"
+    return MASK if _ORACLE_LOGIN.search(value) else None
 
 
 def _named(name: str) -> str:
@@ -140,6 +176,9 @@ def shown(key: str, value: str) -> str:
 def shown_address(value: str) -> str:
     """An address without password, and of its parameters only the values that are known to be no secrets."""
     if is_reference(value) and not value.startswith("file://"):
+        return MASK
+    plain = value if _USER_AND_PASSWORD.search(value) is None else _USER_AND_PASSWORD.sub("", value)
+    if _secret_in_words(plain.partition("?")[0].partition(";")[0]):
         return MASK
     if "://" not in value and not value.startswith("jdbc:"):
         return value
@@ -172,4 +211,6 @@ def _words(options: str) -> list[str]:
 
 def _shown_option(word: str) -> str:
     name, mark, _ = word.partition("=")
-    return f"{name}={MASK}" if mark and not word.startswith("-XX:") else word
+    if _PLAIN_OPTION.fullmatch(word) or (_PLAIN_VALUE.fullmatch(word) and not _HAS_A_COMMAND.match(word)):
+        return word
+    return f"{name}={MASK}" if mark and _PLAIN_OPTION.fullmatch(name) else MASK
