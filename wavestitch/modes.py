@@ -8,9 +8,12 @@ them. What was there before keeps its mode: it is another's matter.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from wavestitch.contracts.errors import BadInput
 
 FOLDER = 0o750
 FILE = 0o640
@@ -38,6 +41,35 @@ def make_folder(folder: str | os.PathLike[str], mode: int = FOLDER) -> Path:
             continue  # another process was first
         each.chmod(mode)
     return Path(folder)
+
+
+def make_own_folder(cache: str | os.PathLike[str], name: str = "") -> Path:
+    """A folder below a cache, and what is missing above it, for its owner alone.
+
+    Raises `BadInput` where the cache itself may be written by everybody, or is somebody else's: what is taken from it
+    is run (Java, jars) or believed (the index of ids).
+    """
+    folder = make_folder(Path(cache) / name, OWN_FOLDER)
+    refuse_open_cache(cache)
+    if name:
+        refuse_open_cache(folder)
+    return folder
+
+
+def refuse_open_cache(cache: str | os.PathLike[str]) -> None:
+    """Raises `BadInput` as above. What is not there yet is nobody's."""
+    try:
+        about = Path(cache).stat()
+    except FileNotFoundError:
+        return
+    if about.st_uid not in (os.geteuid(), 0) or about.st_mode & stat.S_IWOTH:
+        whose = f"may be written by everybody (mode {stat.S_IMODE(about.st_mode):o})"
+        if about.st_uid not in (os.geteuid(), 0):
+            whose = f"belongs to user {about.st_uid}"
+        raise BadInput(
+            f"the cache folder {cache} {whose}: whoever can write there would have their files run and believed here; "
+            "look at what is in it and `chmod 700` it, or name another one, e.g. below it, as `cache` in the settings"
+        )
 
 
 def open_new(path: str | os.PathLike[str], flags: int, mode: int = FILE) -> int:

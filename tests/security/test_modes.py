@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from wavestitch.modes import make_folder, masked, open_new, opener
+from wavestitch.contracts.errors import BadInput
+from wavestitch.maintain.leftovers import job_folder
+from wavestitch.modes import make_folder, make_own_folder, masked, open_new, opener
 
 MAKE = """
 import os, sys
@@ -128,3 +130,29 @@ def test_a_file_in_the_way_of_a_folder_is_an_error(tmp_path: Path) -> None:
         make_folder(tmp_path / "a" / "b")
     with pytest.raises(FileExistsError):
         make_folder(tmp_path / "a")
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_a_cache_and_what_is_missing_above_it_is_its_owner_s_whatever_the_mask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        with job_folder(tmp_path / "home" / ".cache" / "wavestitch"):
+            pass
+    finally:
+        os.umask(before)
+    made = {stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "home", *(tmp_path / "home").rglob("*"))}
+    assert made == {0o700}
+
+
+@pytest.mark.parametrize("part", ["", "jobs"])
+def test_a_cache_that_everybody_may_write_is_refused(tmp_path: Path, part: str) -> None:
+    make_own_folder(tmp_path / "cache", "jobs")
+    (tmp_path / "cache" / part).chmod(0o777)
+    with (
+        pytest.raises(BadInput, match=r"may be written by everybody \(mode 777\).* name another one"),
+        job_folder(tmp_path / "cache"),
+    ):
+        pass
+    (tmp_path / "cache" / part).chmod(0o775)
+    with job_folder(tmp_path / "cache"):
+        pass

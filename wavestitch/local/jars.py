@@ -22,6 +22,7 @@ from xml.sax.saxutils import quoteattr
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
 from wavestitch.folder_lock import folder_lock
+from wavestitch.modes import refuse_open_cache
 
 PIN_FILE = Path(__file__).with_name("jars.sha256")
 
@@ -94,6 +95,8 @@ def cached_jars(jar_set: JarSet, *, cache_dir: Path, java_home: Path, say: Calla
     # The list's digest is in the name: other versions get another folder, and the old one stays usable.
     digest = hashlib.sha256("".join(f"{name} {pins[name]}\n" for name in sorted(pins)).encode()).hexdigest()[:12]
     folder = cache_dir.absolute() / "jars" / f"{jar_set.name}-{digest}"
+    refuse_open_cache(cache_dir)
+    refuse_open_cache(folder.parent)
     if not folder.exists():
         with folder_lock(folder.parent):
             if not folder.exists():

@@ -20,7 +20,7 @@ from pathlib import Path
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput
 from wavestitch.local.java_trust import java_trust_store, trusted_authorities
-from wavestitch.modes import OWN_FOLDER, make_folder
+from wavestitch.modes import make_own_folder, refuse_open_cache
 
 SUPPORTED_VERSIONS = ("17", "21")
 
@@ -81,13 +81,14 @@ def _packaged_home(cache_dir: Path, environ: Mapping[str, str]) -> Path:
     # The wrapper holds the runtime's path and the store: a runtime elsewhere, or other trust, gets a home of its own.
     made_of = hashlib.sha256(str(runtime).encode() + b"".join(hashlib.sha256(der).digest() for der in trusted))
     home = cache_dir.absolute() / f"java-{made_of.hexdigest()[:12]}"
+    refuse_open_cache(home.parent)
     if not home.exists():
         _make_home(runtime, home, trusted)
     return home
 
 
 def _make_home(runtime: Path, home: Path, trusted: list[bytes]) -> None:
-    make_folder(home.parent, OWN_FOLDER)
+    make_own_folder(home.parent)
     trust = ""
     if trusted:
         trust = (

@@ -19,6 +19,7 @@ from wavestitch.contracts.maintenance import ActionReport, StoredFile
 from wavestitch.contracts.quantities import before, epoch_ms, milliseconds
 from wavestitch.maintain.landing_folders import tree_size
 from wavestitch.maintain.maintenance_run import MaintenanceRun
+from wavestitch.modes import make_own_folder
 
 _SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp|\.unreferenced\.json\.\d+\.tmp")
 _JOB = "compact-"
@@ -28,8 +29,7 @@ _SHOWN = 5
 @contextmanager
 def job_folder(cache: Path) -> Iterator[Path]:
     """A new folder of this process below `cache`, which goes in the end; of a killed process, with the next run."""
-    jobs = cache / "jobs"
-    jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    jobs = make_own_folder(cache, "jobs")
     with tempfile.TemporaryDirectory(prefix=_JOB, dir=jobs) as name:
         handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -23,7 +23,7 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.typedef import Record
 
 from wavestitch.contracts.errors import BadInput, Transient
-from wavestitch.modes import OWN_FOLDER, make_folder
+from wavestitch.modes import make_own_folder
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 from wavestitch.tables.lookup.id_store import FORMAT, Damaged, Hashes, IdStore, hash_ids, open_store
@@ -99,7 +99,7 @@ class IdIndex:
             return {}
         path, identity = self._store_of(table, kind)
         try:
-            make_folder(self._folder, OWN_FOLDER)
+            make_own_folder(self._folder.parent, self._folder.name)
         except OSError as error:
             raise BadInput(
                 f"the cache folder {self._folder} cannot be made ({error}); see `cache` in the settings"
