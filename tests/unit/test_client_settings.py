@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import re
+import socket
+import ssl
+import threading
 
 import pytest
 
 from tests.conftest import ROOT
 from wavestitch.contracts.errors import BadInput
+from wavestitch.kafka import tls
 from wavestitch.kafka.client_settings import KafkaSettings, consumer_config, producer_config
 from wavestitch.kafka.clients import open_admin, open_consumer, open_producer
+from wavestitch.kafka.tls import tls_context
 
 FORBIDDEN = [
     "plugin.library.paths",
@@ -215,3 +221,71 @@ def test_every_client_is_made_in_one_place() -> None:
     makers = {p.relative_to(ROOT).as_posix() for p in product if made.search(p.read_text(encoding="utf-8"))}
     # The embedded broker, which is on this machine alone, is looked at while it starts.
     assert makers == {"wavestitch/local/broker.py"}
+
+
+TLS = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "hush"}
+WITHOUT_CERTIFICATE = [
+    "AECDH-AES128-SHA:@SECLEVEL=0",
+    "AECDH-AES128-SHA",
+    "adh-AES128-SHA256",
+    "aNULL",
+    "kEDH+aNULL",
+    "eNULL",
+    "NULL-SHA256",
+    "ECDHE-RSA-NULL-SHA",
+    "ECDHE+AESGCM:@SECLEVEL=0",
+    "ECDHE+AESGCM:aNULL",
+    "ECDHE+AESGCM, aNULL",
+    "ALL",
+    "HIGH",
+    "COMPLEMENTOFDEFAULT",
+    "PSK",
+    "SRP-AES-128-CBC-SHA",
+    "TLS_DH_anon_WITH_AES_128_CBC_SHA",
+]
+
+
+@pytest.mark.parametrize("suites", WITHOUT_CERTIFICATE)
+def test_cipher_suites_without_a_certificate_of_the_broker_are_refused(suites: str) -> None:
+    with pytest.raises(BadInput, match=r"ssl\.cipher\.suites' takes in .*, with which a broker shows no certificate"):
+        KafkaSettings("h:1", {**TLS, "ssl.cipher.suites": suites})
+    with pytest.raises(BadInput, match=r"takes in"):
+        tls_context({"ssl.cipher.suites": suites})
+
+
+@pytest.mark.parametrize(
+    "suites", ["ECDHE+AESGCM", "HIGH:!aNULL:!eNULL", "ALL:!aNULL:!eNULL:!PSK", "ECDHE-RSA-AES128-GCM-SHA256:AES128-SHA"]
+)
+def test_cipher_suites_with_a_certificate_are_taken(suites: str) -> None:
+    KafkaSettings("h:1", {**TLS, "ssl.cipher.suites": suites})
+
+
+def test_cipher_suites_that_are_none_are_refused_when_they_are_read() -> None:
+    with pytest.raises(BadInput, match="names no suite that there is"):
+        KafkaSettings("h:1", {**TLS, "ssl.cipher.suites": "TLS_NO_SUCH_SUITE"})
+
+
+def test_a_broker_that_has_shown_no_certificate_is_sent_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second line: as if the library had taken words that nobody knows."""
+    monkeypatch.setattr(tls, "check_ciphers", lambda _: None)
+    suites = "AECDH-AES128-SHA:@SECLEVEL=0"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers(suites)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    got: list[bytes] = []
+
+    def serve() -> None:
+        plain, _ = listening.accept()
+        with contextlib.suppress(OSError), plain, context.wrap_socket(plain, server_side=True) as found:
+            got.append(found.recv(100))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with (
+            socket.create_connection(listening.getsockname(), 10) as plain,
+            pytest.raises(ssl.SSLCertVerificationError, match="has shown no certificate"),
+        ):
+            tls.connect_tls(plain, {"ssl.cipher.suites": suites}, host="broker.example")
+        thread.join(10)
+    assert b"".join(got) == b""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.kafka.tls import check_ciphers
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 
@@ -197,3 +198,5 @@ def _check_option(key: str, value: object) -> None:
     known = _VALUES.get(key)
     if known is not None and value.lower() not in known:
         raise BadInput(f"Kafka option {key!r} is {value!r}; allowed are {', '.join(known)}", key=key)
+    if key == "ssl.cipher.suites":
+        check_ciphers(value)

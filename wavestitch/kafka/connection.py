@@ -16,7 +16,7 @@ from typing import Any, Self
 from wavestitch.contracts.errors import Refused, Terminal, Transient
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
 from wavestitch.kafka.kafka_python import KafkaProtocol, ProtocolError, ScramClient, sasl
-from wavestitch.kafka.tls import tls_context
+from wavestitch.kafka.tls import connect_tls
 
 _MOST_BYTES = 256 << 20
 _HANDSHAKE, _AUTHENTICATE = 1, 1
@@ -43,8 +43,7 @@ class Connection:
             self._socket = socket.create_connection((host, port), timeout=self._left())
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if protocol.endswith("ssl"):
-                context = tls_context(settings.options)
-                self._socket = context.wrap_socket(self._socket, server_hostname=host)
+                self._socket = connect_tls(self._socket, settings.options, host=host)
         except OSError as error:
             raise Disconnected(f"no connection to the broker at {self.where}: {error}; is it up? Try again") from None
         try:

@@ -6,6 +6,8 @@ An option that Python cannot keep is refused by name: a connection that is check
 from __future__ import annotations
 
 import os
+import re
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -16,6 +18,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from wavestitch.contracts.errors import BadInput
 
 _NOT_KEPT = ("ssl.sigalgs.list",)
+# Words that do without the server's certificate, or that switch off what refuses such; ! and - only take away.
+_NO_CERTIFICATE = re.compile(r"NULL|ANON|SECLEVEL|PSK|SRP|COMPLEMENTOF|(^|[+-])(ADH|AECDH)([+-]|$)")
+_SUITES = "ssl.cipher.suites"
 
 
 def tls_context(options: Mapping[str, str]) -> ssl.SSLContext:
@@ -34,6 +39,39 @@ def tls_context(options: Mapping[str, str]) -> ssl.SSLContext:
         raise BadInput(f"the ssl. options of Kafka are not usable: {error}; correct them in the settings") from None
 
 
+def connect_tls(plain: socket.socket, options: Mapping[str, str], *, host: str) -> ssl.SSLSocket:
+    """The connection over TLS, to a server that has shown a certificate for `host`; otherwise raises `OSError`."""
+    found = tls_context(options).wrap_socket(plain, server_hostname=host)
+    if not found.getpeercert(binary_form=True):
+        found.close()
+        raise ssl.SSLCertVerificationError(f"{host} has shown no certificate")
+    return found
+
+
+def check_ciphers(suites: str) -> None:
+    """Raises `BadInput` for cipher suites among which there is one without a certificate of the server: nobody's name
+    is checked then, and the login goes to whoever answers."""
+    for word in re.split(r"[:,;\s]+", suites):
+        if not word.startswith(("!", "-")) and _NO_CERTIFICATE.search(word.upper()):
+            raise _without_certificate(ascii(word)[:80])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.set_ciphers(suites)
+    except (ssl.SSLError, ValueError):
+        raise BadInput(f"Kafka option {_SUITES!r} names no suite that there is; correct it", key=_SUITES) from None
+    taken_in = [c["name"] for c in context.get_ciphers() if c.get("auth") == "auth-null"]
+    if taken_in:
+        raise _without_certificate(taken_in[0])
+
+
+def _without_certificate(what: str) -> BadInput:
+    return BadInput(
+        f"Kafka option {_SUITES!r} takes in {what}, with which a broker shows no certificate and is sent the login; "
+        "add :!aNULL:!eNULL, take @SECLEVEL out, or name suites like ECDHE+AESGCM",
+        key=_SUITES,
+    )
+
+
 def _context(options: Mapping[str, str]) -> ssl.SSLContext:
     place = options.get("ssl.ca.location")
     is_folder = place is not None and os.path.isdir(place)
@@ -43,8 +81,9 @@ def _context(options: Mapping[str, str]) -> ssl.SSLContext:
         cadata=options.get("ssl.ca.pem"),
     )
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if "ssl.cipher.suites" in options:
-        context.set_ciphers(options["ssl.cipher.suites"])
+    if _SUITES in options:
+        check_ciphers(options[_SUITES])
+        context.set_ciphers(options[_SUITES])
     curves = options.get("ssl.curves.list")
     if curves is not None:
         if ":" in curves:
