@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import subprocess
@@ -13,6 +14,7 @@ from consumers.log_view import KafkaLog
 from wavestitch import __version__
 from wavestitch.batch.history import History
 from wavestitch.batch.work_folder import WorkFolder, kept_row
+from wavestitch.child_environment import child_environment
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.redaction import is_reference, spark_redaction
@@ -115,5 +117,6 @@ def code_version() -> str:
         capture_output=True,
         text=True,
         check=False,
+        env=child_environment(os.environ),
     )
     return f"{__version__}+{found.stdout.strip()}" if found.returncode == 0 else __version__
