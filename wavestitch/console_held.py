@@ -10,6 +10,7 @@ from wavestitch.batch.held_records import HeldRecord
 from wavestitch.batch.held_waveforms import HeldWaveform
 from wavestitch.batch.results import Finished, Published
 from wavestitch.console import show_held, show_stages
+from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.stages import explain
 from wavestitch.contracts.stream import Stream
@@ -37,12 +38,15 @@ def show_waveform(one: HeldWaveform, stream: Stream) -> None:
     published = ", published with other bytes" if one.published else ""
     out.print(f"{in_shell(one.waveform_id)}: {size}{published}", style="bold")
     out.print(f"  source {one.source or '(none)'}; by the present definition: {reason or 'whole'} {evidence}")
+    belief = Belief(stream)
     for h, state in zip(one.held, one.states, strict=True):
         c = h.chunk
         when = datetime.fromtimestamp(c.timestamp_ms / 1000, UTC).isoformat()
         out.print(f"  chunk {c.seq} of {c.count or '?'} at {c.partition}:{c.offset}, {c.length} bytes, {when}")
         out.print(f"    crc {c.crc:08x}, digest of the whole {c.digest or 'none'}, sha-256 {c.piece.hex()[:16]}…")
         out.print(f"    {state.value}: {h.evidence}")
+        if why := belief.why_not(h):
+            out.print(f"    not believed: {why}")
     out.print(f"  ws-meta {one.held[0].chunk.meta or ''}")
 
 

@@ -19,6 +19,7 @@ from wavestitch.batch.results import Finished, Published
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.assembly import ChunkFacts, assemble_waveform
 from wavestitch.contracts.batch_stages import KeepPlan, kinds_of, stages_of
+from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, check_pick, digest_of, pick_copy, topics_at
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
@@ -84,7 +85,7 @@ def plan_held(
         refuse_records(tables, edges.log, stream, wanted.ids)
         first = f": {passed[0][0]!r} {passed[0][1]}" if passed else ""
         raise Refused(f"stream {stream.name}: nothing that is held and meant can be changed by {action.value}{first}")
-    among = tuple(digest_of(_standing(w)) for w in taken) if pick else ()
+    among = tuple(digest_of(_standing(w, stream)) for w in taken) if pick else ()
     choice = HeldChoice(action, tuple(w.waveform_id for w in taken), name_of_person(who), reason, pick, among)
     plan = _plan(edges, stream, head, choice)
     if asks_the_gate(plan):
@@ -110,8 +111,9 @@ def carry_out(edges: Edges, plan: Plan, *, watcher: Watcher | None = None) -> Pu
     return carry_through(kinds_of(plan.kind), edges, Carried(plan.plan_id), how).of(Published)
 
 
-def _standing(one: HeldWaveform) -> list[ChunkFacts]:
-    return [h.chunk for h, s in zip(one.held, one.states, strict=True) if s is not Reason.DISCARDED]
+def _standing(one: HeldWaveform, stream: Stream) -> list[ChunkFacts]:
+    """What a decision can publish: neither discarded, nor held from before the stream asked for more."""
+    return [h.chunk for h in one.believed(stream) if h.reason is not Reason.DISCARDED]
 
 
 def why_not(one: HeldWaveform, action: HeldAction, stream: Stream, pick: str) -> str:
@@ -126,7 +128,10 @@ def why_not(one: HeldWaveform, action: HeldAction, stream: Stream, pick: str) ->
         return ""
     if one.published:
         return "is published; what is held contradicts it, and can only be discarded"
-    standing = _standing(one)
+    standing = _standing(one, stream)
+    if not standing:
+        why = next(filter(None, map(Belief(stream).why_not, one.held)), "")
+        return f"is not believed by the stream's present definition ({why}); have it sent again, or discard it"
     if action is HeldAction.PICK:
         if len(topics := topics_at(standing, pick)) > 1:
             places = " or ".join(f"{topic}:{pick}" for topic in topics)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from wavestitch.batch.stream_state import load_state
-from wavestitch.contracts.assembly import ChunkFacts, assemble_waveform
+from wavestitch.contracts.assembly import assemble_waveform
+from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.chunk_header import Metadata, parse_metadata
 from wavestitch.contracts.held import HeldChunk, HeldLook, held_states
 from wavestitch.contracts.ports import Tables
@@ -68,13 +69,17 @@ class HeldWaveform:
         found = parse_metadata(self.held[0].chunk.meta or "")
         return found.source if isinstance(found, Metadata) else ""
 
-    @property
-    def chunks(self) -> list[ChunkFacts]:
-        return [h.chunk for h in self.held]
+    def believed(self, stream: Stream) -> list[HeldChunk]:
+        """Those that count by the stream's present definition."""
+        belief = Belief(stream)
+        return [h for h in self.held if belief.believes(h)]
 
     def verdict(self, stream: Stream) -> tuple[Reason | None, str]:
         """What would become of it by the stream's present definition, as far as the index says; None: it is whole."""
-        found = assemble_waveform(self.waveform_id, self.chunks, stream.limits)
+        chunks = [h.chunk for h in self.believed(stream)]
+        if not chunks:
+            return Reason.UNPROVEN, Belief(stream).why_not(self.held[0])
+        found = assemble_waveform(self.waveform_id, chunks, stream.limits)
         return found.reason, found.evidence
 
 

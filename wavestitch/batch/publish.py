@@ -99,7 +99,7 @@ def publish_batch(
             decision.held_bytes,
             plan.clock_ms,
         )
-        mark = tables.stage_held(now.head.held, _held_rows(plan, decision, staging, bare), staging=staged)
+        mark = tables.stage_held(now.head.held, _held_rows(plan, decision, staging, bare, now.held), staging=staged)
         staging.keep(row)
         ask()
         try:
@@ -124,13 +124,19 @@ def _stands_on(plan: Plan, tables: Tables) -> bool:
     return any(h.sequence == plan.base_sequence and h.snapshot_id == plan.base_snapshot for h in tables.heads())
 
 
-def _held_rows(plan: Plan, decision: Decision, staging: Staging, bare: Collection[HeldKey]) -> list[HeldRow]:
-    """`bare`: what is held without its bytes."""
+def _held_rows(
+    plan: Plan, decision: Decision, staging: Staging, bare: Collection[HeldKey], held: Iterable[HeldChunk]
+) -> list[HeldRow]:
+    """`bare`: what is held without its bytes. `held`: what was until now."""
     rows = []
+    met = {h.key: h.proof for h in held}
     for hold in decision.holds:
         chunk = hold.chunk._replace(topic_id=hold.chunk.topic_id or plan.topic_id, carried=True)
         # A carried chunk's payload stands in the held table already; only its reason is new.
         stored = not hold.chunk.carried and hold.chunk.key not in bare
-        held = HeldChunk(chunk, hold.reason, hold.evidence, decision.digest, decision.head.sequence, stored=stored)
-        rows.append(HeldRow(held, staging.landing_of(chunk.file) if stored else None, chunk.row))
+        # What was read was judged by the plan's definition; what is carried, when it was read.
+        proof = met[hold.chunk.key] if hold.chunk.carried else plan.stream.proof
+        sequence = decision.head.sequence
+        one = HeldChunk(chunk, hold.reason, hold.evidence, decision.digest, sequence, stored=stored, proof=proof)
+        rows.append(HeldRow(one, staging.landing_of(chunk.file) if stored else None, chunk.row))
     return rows

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.chunk_header import Metadata, parse_metadata
 from wavestitch.contracts.errors import Unbalanced
 from wavestitch.contracts.fates import ChunkFate, Decision, Evidence, Hold, Stitched
@@ -37,7 +38,8 @@ def decide(
     `held`: all effective held chunks that are open, and those of waveforms or coordinates that this batch read.
     `published`: what is published of all waveforms that are named in either.
     """
-    pending = PendingDecision(plan, evidence, head, held)
+    held, beside = _believed(plan, held)
+    pending = PendingDecision(plan, evidence, head, held, beside)
     for c in evidence.chunks:
         if c.reason is not None:
             pending.set_aside(c, Reason(c.reason), c.evidence or "")
@@ -59,6 +61,17 @@ def decide(
     decided = pending.closed(_taken_up(plan, head, read_by_id, held_by_id, published))
     check_balance(plan, evidence, decided)
     return decided
+
+
+def _believed(plan: Plan, held: Sequence[HeldChunk]) -> tuple[Sequence[HeldChunk], Sequence[HeldChunk]]:
+    """What counts by the present definition, and the rest. Whoever lets chunks go or takes that back means all."""
+    if plan.choice is not None and plan.choice.action in (HeldAction.DISCARD, HeldAction.RESTORE):
+        return held, ()
+    belief = Belief(plan.stream)
+    counts = [belief.believes(h) for h in held]
+    return [h for h, yes in zip(held, counts, strict=True) if yes], [
+        h for h, yes in zip(held, counts, strict=True) if not yes
+    ]
 
 
 def check_balance(plan: Plan, evidence: Evidence, decision: Decision) -> None:

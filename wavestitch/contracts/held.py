@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, ChunkKey, Coordinate
+from wavestitch.contracts.chunk_proof import ProofKind
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, after
 from wavestitch.contracts.reasons import Reason
 
@@ -24,9 +25,10 @@ class HeldChunk:
 
     `chunk` has `carried` set, and `reason` where the record itself is no valid chunk. `reason`: why it is held.
     `sequence`: of the head that the decision was to become; orders decisions about one place and piece. `before`: of a
-    discarded chunk, why it was held until then. `stored`: whether this very row has the bytes; of what
-    `effective_held` returns, whether any row about the place and piece has them. A record that is no chunk may be held
-    without (see `held_quota`); a chunk is so only where somebody took the row with its bytes out of the table.
+    discarded chunk, why it was held until then. `proof`: what the stream asked of it when it was read (see `belief`).
+    `stored`: whether this very row has the bytes; of what `effective_held` returns, whether any row about the place and
+    piece has them. A record that is no chunk may be held without (see `held_quota`); a chunk is so only where somebody
+    took the row with its bytes out of the table.
     """
 
     chunk: ChunkFacts
@@ -36,6 +38,7 @@ class HeldChunk:
     sequence: int
     before: Reason | None = None
     stored: bool = field(default=True, compare=False)
+    proof: ProofKind = "none"
 
     @property
     def key(self) -> HeldKey:

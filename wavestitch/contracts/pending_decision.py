@@ -34,7 +34,16 @@ _BLOCKED = {
 class PendingDecision:
     """A decision in the making: the fates, rows to hold and waveforms to publish so far, waveform by waveform."""
 
-    def __init__(self, plan: Plan, evidence: Evidence, head: Head, held: Sequence[HeldChunk]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        evidence: Evidence,
+        head: Head,
+        held: Sequence[HeldChunk],
+        beside: Sequence[HeldChunk] = (),
+    ) -> None:
+        """`beside`: what is held and not believed. It is counted, and nothing else."""
+        self._beside = beside
         self._plan = plan
         self._evidence = evidence
         self._before = head
@@ -248,12 +257,13 @@ class PendingDecision:
         before = self._before.held
         counts, size = Counter(before.counts if before is not None else {}), before.chunk_bytes if before else 0
         now = {h.chunk.key: (h.chunk, h.reason) for h in self._holds}
-        ids = {c.waveform_id for c in (*(h.chunk for h in self._held_at.values()), *(c for c, _ in now.values()))}
+        was = [*self._held_at.values(), *self._beside]
+        ids = {c.waveform_id for c in (*(h.chunk for h in was), *(c for c, _ in now.values()))}
         made = {i: pieces_of(self._publish[i]) for i in ids & self._publish.keys() if i is not None}
-        for key, h in self._held_at.items():
+        for h in was:
             counts[h.reason.value] -= 1
             size -= held_bytes(h.chunk, h.reason)
-            now.setdefault(key, (h.chunk, h.reason))
+            now.setdefault(h.key, (h.chunk, h.reason))
         stay = [(c, reason) for c, reason in now.values() if not is_released(c, made)]
         counts.update(reason.value for _, reason in stay)
         size += sum(held_bytes(c, reason) for c, reason in stay)

@@ -60,6 +60,7 @@ HELD = pa.schema(
         ("decision", pa.string()),
         ("sequence", pa.int64()),
         ("plan_id", pa.string()),
+        ("proof", pa.string()),  # what the stream asked of its chunks when this one was read
         ("held_ms", pa.int64()),  # the deciding plan's clock: how long it has been held, whatever its record time says
     ]
 )

@@ -111,7 +111,7 @@ def _value(row: HeldRow, name: str, staging: HeldStaging) -> Any:
             return held.chunk.evidence
         case "reason":
             return held.reason.value
-        case "evidence" | "decision" | "sequence":
+        case "evidence" | "decision" | "sequence" | "proof":
             return getattr(held, name)
     return getattr(held.chunk, name)
 
@@ -127,4 +127,4 @@ def held_chunk(row: dict[str, Any]) -> HeldChunk:
         topic_id=row["topic_id"],
     )
     why = Reason(row["reason"]), row["evidence"]
-    return HeldChunk(chunk, *why, row["decision"], row["sequence"], stored=row["stored"])
+    return HeldChunk(chunk, *why, row["decision"], row["sequence"], stored=row["stored"], proof=row["proof"])
