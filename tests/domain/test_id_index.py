@@ -10,15 +10,17 @@ from uuid import UUID
 
 import pyarrow.compute as pc
 import pytest
+import xxhash
 from pyiceberg.table import FileScanTask
 
 from tests.builders.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.rows import PUBLISHED
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.lookup import id_index, published_lookup
+from wavestitch.tables.lookup import id_index, id_store, published_lookup
 from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
 from wavestitch.tables.lookup.id_index import IdIndex
+from wavestitch.tables.lookup.id_store import hash_ids, open_store
 from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -293,6 +295,40 @@ class TestDamage:
             tables.published(["one more"])
         other.close()
         assert set(tables.published(["one more"])) == {"one more"}
+
+
+def test_whoever_chooses_ids_does_not_choose_their_bucket(tmp_path):
+    """A bucket is written as a whole: of ids of one bucket each batch would write what all before it brought."""
+    crowded = [i for i in map(str, range(400_000)) if xxhash.xxh3_64_intdigest(i.encode()) >> 54 == 0]
+    found = []
+    for name in ("one", "other"):
+        with open_store(tmp_path / name, "i", write=True) as store:
+            found.append(hash_ids(crowded, store.key))
+    with open_store(tmp_path / "one", "i", write=False) as store:
+        assert (hash_ids(crowded, store.key) == found[0]).all(), "the same for as long as the store is there"
+    assert len(crowded) > 200
+    for hashes in found:
+        assert len(set(id_store._bucket_of(hashes).tolist())) > len(crowded) * 0.9
+    assert not set(found[0].tolist()) & set(found[1].tolist())
+
+
+def test_a_store_that_was_made_anew_while_files_were_read_takes_nothing_that_was_hashed_for_the_one_before(
+    tables, index, tmp_path, monkeypatch
+):
+    publish(tables, ["a"], ["b"])
+    add = id_index._add
+    removed: list[Path] = []
+
+    def remove_once(path, *rest):
+        if not removed:
+            removed.append(path)
+            path.unlink()
+        add(path, *rest)
+
+    monkeypatch.setattr(id_index, "_add", remove_once)
+    assert set(tables.published(["a", "b"])) == {"a", "b"}
+    assert removed
+    assert set(tables.published(["a", "b"])) == {"a", "b"}
 
 
 def test_another_table_under_the_same_name_has_an_index_of_its_own(tmp_path):

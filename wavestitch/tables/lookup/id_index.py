@@ -113,6 +113,8 @@ class IdIndex:
                             if parts.keys() == manifests.keys():
                                 return _look_up(store, list(parts.values()), ids)
                     _follow(path, identity, table, list(manifests.values()), kind)
+            except _OtherKey:
+                continue  # somebody has removed it meanwhile, and it was made anew
             except Damaged as error:
                 log.warning("the index of ids %s is made anew from the table: %s", path, error)
                 _remove(path)
@@ -120,7 +122,7 @@ class IdIndex:
 
     def _store_of(self, table: Table, kind: _Kind) -> tuple[Path, str]:
         uuid = table.metadata.table_uuid
-        identity = f"{FORMAT} {uuid} {kind.column} xxh3_64 {','.join(sorted(kind.without))}"
+        identity = f"{FORMAT} {uuid} {kind.column} blake2b {','.join(sorted(kind.without))}"
         return self._folder / f"{uuid}-{kind.column}-v{FORMAT}.sqlite", identity
 
 
@@ -177,7 +179,7 @@ def _part(manifest: ManifestFile) -> str:
 
 def _look_up(store: IdStore, parts: list[npt.NDArray[np.uint32]], ids: Collection[str]) -> dict[str, set[str]]:
     by_hash: dict[int, set[str]] = {}
-    hashes = hash_ids(ids)
+    hashes = hash_ids(ids, store.key)
     for one, hashed in zip(ids, hashes.tolist(), strict=True):
         by_hash.setdefault(hashed, set()).add(one)
     by_file: dict[int, set[str]] = {}
@@ -193,7 +195,7 @@ def _follow(path: Path, identity: str, table: Table, manifests: list[ManifestFil
     """Cover these manifests: read the ids of the files in them that are not in the store yet. Files are read outside of
     any transaction; whoever else follows meanwhile reads some of them, too, and adds none twice."""
     with open_store(path, identity, write=True) as store:
-        covered = store.known_parts(map(_part, manifests))
+        covered, key = store.known_parts(map(_part, manifests)), store.key
     parts: dict[str, list[str]] = {}
     files: dict[str, DataFile] = {}
     with reading(".".join(table.name())):
@@ -207,27 +209,33 @@ def _follow(path: Path, identity: str, table: Table, manifests: list[ManifestFil
     ids: dict[str, Hashes] = {}
     for name, file in files.items():
         if name not in known:
-            ids[name] = _ids_in(table, file, kind.column) if kind.has(file) else np.empty(0, np.uint64)
+            ids[name] = _ids_in(table, file, kind.column, key) if kind.has(file) else np.empty(0, np.uint64)
         if sum(map(len, ids.values())) >= _IDS_AT_ONCE:
-            _add(path, identity, ids)
+            _add(path, identity, ids, key)
             ids = {}
-    _add(path, identity, ids)
+    _add(path, identity, ids, key)
     with open_store(path, identity, write=True) as store:
         if store.known_files(files).keys() == files.keys():  # else somebody has pruned or removed it meanwhile
             store.cover(parts)
 
 
-def _add(path: Path, identity: str, ids: dict[str, Hashes]) -> None:
+class _OtherKey(Exception):
+    """The store is another one than ids were hashed for: they would never be found in it."""
+
+
+def _add(path: Path, identity: str, ids: dict[str, Hashes], key: bytes) -> None:
     with open_store(path, identity, write=True) as store:
+        if store.key != key:
+            raise _OtherKey
         store.add(ids)
 
 
-def _ids_in(table: Table, file: DataFile, column: str) -> Hashes:
+def _ids_in(table: Table, file: DataFile, column: str, key: bytes) -> Hashes:
     # With no row filter and no deletes: a row that is deleted later on must be found before that.
     return np.concatenate(
         [
             np.empty(0, np.uint64),
-            *(hash_ids(b[column].to_pylist()) for b in read_file(table, FileScanTask(file), [column])),
+            *(hash_ids(b[column].to_pylist(), key) for b in read_file(table, FileScanTask(file), [column])),
         ]
     )
 

@@ -1,13 +1,15 @@
 """Which data file has which id, by hash, in one SQLite file that proves whatever it answers.
 
-Ids are in buckets by their hash. The root has a check of every bucket, and each row a digest over the root's own random
-name: a flipped byte, a lost row, a bucket of another time or of another store is `Damaged`, and never an answer. It is
-built of what the table says, and can be built anew at any time. Assumed: that nobody who may write the file forges
-digests. Knows neither tables nor manifests but by their names; decides nothing.
+Ids are in buckets by their hash, which is keyed by the store's own random name: whoever chooses ids cannot choose
+their bucket, and a bucket is one blob that is written as a whole. The root has a check of every bucket, and each row a
+digest over that name: a flipped byte, a lost row, a bucket of another time or of another store is `Damaged`, and never
+an answer. It is built of what the table says, and can be built anew at any time. Assumed: that nobody who may write the
+file forges digests. Knows neither tables nor manifests but by their names; decides nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import sqlite3
@@ -22,7 +24,7 @@ import xxhash
 
 from wavestitch.modes import open_new
 
-FORMAT = 1
+FORMAT = 2
 Hashes = npt.NDArray[np.uint64]
 _BUCKETS = 1 << 14
 _ENTRY = np.dtype([("hash", "<u8"), ("file", "<u4")])
@@ -47,6 +49,11 @@ class IdStore:
         self._db = db
         self._identity = identity.encode()
         self._name, self._checks, self._made = b"", np.zeros(_BUCKETS, "<u4"), False
+
+    @property
+    def key(self) -> bytes:
+        """Of its hashes. Another store of the same table has another one."""
+        return self._name
 
     # reading
 
@@ -203,10 +210,16 @@ class IdStore:
         return xxhash.xxh3_64_intdigest(b"%d:" % number + body, number) % 0xFFFFFFFF + 1
 
 
-def hash_ids(ids: Iterable[str | None]) -> Hashes:
-    """Of the ids that are there; null has none."""
-    found = [xxhash.xxh3_64_intdigest(i.encode()) for i in ids if i is not None]
-    return np.array(found, np.uint64)
+def hash_ids(ids: Iterable[str | None], key: bytes) -> Hashes:
+    """Of the ids that are there; null has none. `key`: of the store that they are looked up in, or added to."""
+    begun = hashlib.blake2b(key=key, digest_size=8)
+
+    def hashed(one: str) -> bytes:
+        seen = begun.copy()
+        seen.update(one.encode())
+        return seen.digest()
+
+    return np.frombuffer(b"".join([hashed(i) for i in ids if i is not None]), "<u8").astype(np.uint64)
 
 
 @contextmanager
