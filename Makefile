@@ -40,6 +40,9 @@ test-docker: dev ## Build the image, run every service of docker/compose.yaml in
 faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped
 	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))
 
+schedules: dev ## Play all schedules of two batches, rewinds or decisions at once over the fakes, and count them
+	$(PYTHON) -m tests.schedules
+
 soak: dev ## Run everything at once for HOURS=1, and judge: nothing lost, nothing growing without bound
 	$(PYTHON) -m tests.soak --hours $(or $(HOURS),1)
 

@@ -1,0 +1,162 @@
+"""A fixed part of all schedules breaks no guarantee, and a product whose order is wrong is found out by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.fakes.fake_tables import FakeTables, held_files
+from tests.schedules.explore import Bounds, explore
+from tests.schedules.odometer import Odometer
+from tests.schedules.scenarios import SCENARIOS
+from wavestitch.batch import carry, publish, reassemble, rewind, steps
+from wavestitch.batch.history import History
+from wavestitch.contracts.errors import StateUnknown
+from wavestitch.contracts.held_mark import mark_of
+from wavestitch.contracts.ports import CommitConflict
+
+Patch = pytest.MonkeyPatch
+ONE_SWITCH = Bounds(1, 0, 0)
+ONE_FAULT = Bounds(0, 1, 0)
+ONE_LATE = Bounds(0, 0, 1)
+
+
+def test_an_odometer_shows_every_combination_once_also_where_questions_depend_on_answers() -> None:
+    odometer, seen = Odometer(), []
+    while odometer.turn():
+        first = odometer.choose(3)
+        seen.append((first, *(odometer.choose(2) for _ in range(first))))
+    assert seen == [(0,), (1, 0), (1, 1), (2, 0, 0), (2, 0, 1), (2, 1, 0), (2, 1, 1)]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_no_schedule_with_one_switch_breaks_a_guarantee(name: str) -> None:
+    found = explore(SCENARIOS[name], ONE_SWITCH)
+    assert not found.violation, f"{found.violation} after {found.way}"
+    assert found.schedules > 5, "the two do not meet"
+    assert found.worlds > 0
+
+
+def test_no_schedule_with_one_fault_breaks_a_guarantee() -> None:
+    found = explore(SCENARIOS["a decision carried by two"], ONE_FAULT)
+    assert not found.violation, f"{found.violation} after {found.way}"
+    assert found.schedules > 50, "no fault was met"
+
+
+def test_no_schedule_in_which_a_request_takes_effect_late_breaks_a_guarantee() -> None:
+    found = explore(SCENARIOS["a decision carried by two"], ONE_LATE)
+    assert not found.violation, f"{found.violation} after {found.way}"
+    assert found.schedules > 100, "nothing came late"
+
+
+# a product whose order is wrong
+
+
+def the_fence_lets_everybody_through(patch: Patch) -> None:
+    for module in (publish, reassemble):
+        patch.setattr(module, "check_fence", lambda *_, **__: None)
+
+
+def a_rewind_keeps_the_generation(patch: Patch) -> None:
+    real = rewind.plan_rewind
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        return replace(found, head=replace(found.head, generation=found.base.generation))
+
+    patch.setattr(rewind, "plan_rewind", wrong)
+
+
+def whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at(patch: Patch) -> None:
+    """A second run that commits in between is seen by the head, and not by the answer."""
+    find, load = publish.find_committed, publish.load_ground
+    answers: list[Any] = []
+
+    def wrong_load(tables: Any, plan: Any, chunks: Any) -> Any:
+        answers.append(find(History(tables, plan.stream.name, lambda _: None), plan.plan_id))
+        return load(tables, plan, chunks)
+
+    patch.setattr(publish, "load_ground", wrong_load)
+    patch.setattr(publish, "find_committed", lambda *_: answers.pop())
+
+
+def the_gate_is_looked_at_when_planning_only(patch: Patch) -> None:
+    real = steps.refuse_past_closed_gate
+    wrong = lambda edges, own="", **about: None if own else real(edges, **about)  # noqa: E731
+    patch.setattr(steps, "refuse_past_closed_gate", wrong)
+
+
+def held_rows_count_before_their_commit(patch: Patch) -> None:
+    real = FakeTables.stage_held
+
+    def wrong(self: Any, base: Any, rows: Any, *, staging: Any) -> Any:
+        newest = max(self.held_snapshots, default=None)
+        on = base if newest is None else mark_of(newest, held_files(self.held_snapshots[newest]), {}, 0)
+        return real(self, on, rows, staging=staging)
+
+    patch.setattr(FakeTables, "stage_held", wrong)
+
+
+def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:
+    real = carry.step_publish
+
+    def wrong(edges: Any, *args: Any, **more: Any) -> Any:
+        commit, stream = edges.tables.commit, edges.stream
+
+        def after_the_group(base: Any, new: Any, files: Any) -> Any:
+            tag = new.tag(edges.tables.uuid).encode()
+            edges.log.commit_group(stream.group, stream.topic, new.positions, tag)
+            return commit(base, new, files)
+
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(edges.tables, "commit", after_the_group)
+            return real(edges, *args, **more)
+
+    patch.setattr(carry, "step_publish", wrong)
+
+
+def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> None:
+    def wrong(self: FakeTables, made: Any) -> Any:
+        self.rows = [(sequence, row) for sequence, row in self.rows if sequence != made.sequence]
+        raise CommitConflict("the newest head is another one")
+
+    patch.setattr(FakeTables, "_looked_up", wrong)
+
+
+def a_commit_without_an_answer_is_cleaned_up_after(patch: Patch) -> None:
+    real = FakeTables.commit
+
+    def wrong(self: FakeTables, base: Any, new: Any, files: Any) -> Any:
+        try:
+            return real(self, base, new, files)
+        except StateUnknown:
+            for file in files:
+                self.files.staged[file.path] = []
+            raise
+
+    patch.setattr(FakeTables, "commit", wrong)
+
+
+MUTANTS: dict[str, tuple[Callable[[Patch], None], str, Bounds]] = {
+    plant.__name__.replace("_", " "): (plant, name, bounds)
+    for plant, name, bounds in (
+        (the_fence_lets_everybody_through, "two ingests", ONE_SWITCH),
+        (a_rewind_keeps_the_generation, "an ingest and a rewind", ONE_SWITCH),
+        (whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at, "a decision carried by two", ONE_SWITCH),
+        (the_gate_is_looked_at_when_planning_only, "two at a closed gate", ONE_SWITCH),
+        (held_rows_count_before_their_commit, "two ingests", ONE_FAULT),
+        (the_group_is_written_before_the_head_is_committed, "two ingests", ONE_FAULT),
+        (a_conflict_with_oneself_is_believed_and_cleaned_up_after, "two ingests", ONE_FAULT),
+        (a_commit_without_an_answer_is_cleaned_up_after, "two ingests", ONE_LATE),
+    )
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_product_whose_order_is_wrong_is_found_out(name: str, monkeypatch: Patch) -> None:
+    plant, scenario, bounds = MUTANTS[name]
+    plant(monkeypatch)
+    assert explore(SCENARIOS[scenario], bounds).violation
