@@ -26,13 +26,14 @@ from consumers.landing import LandingWriter
 from consumers.unit_reader import write_receipt
 from spark_apps.assignment import write_assignment
 from spark_apps.stitching import stitch_assignment
-from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.assembly import assemble
 from wavestitch.contracts.chunk_header import Chunk, crc32, parse_chunk
+from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchJob
 from wavestitch.contracts.stream import Limits
+from wavestitch.contracts.whole_waveforms import StitchTable
 from wavestitch.producers.chunking import cut_recording
 
 DIGESTS: dict[str, Callable[[bytes], Any]] = {
@@ -106,8 +107,8 @@ def sizes(chunk: int) -> list[Kind]:
             landed = writer.finish([])
         receipt = write_receipt(folder, Receipt("0" * 32, 0, [landed], 1.0))
         index = sum(besides_payload(b).size for b in open_landing(folder / str(landed.file)).to_batches())
-        whole = list(assemble(index_facts(read_index(folder, landed), 0), Limits()).values())
-        assignment = write_assignment(folder, whole)
+        whole = list(assemble(ChunkTable.of_index(read_index(folder, landed), 0), Limits()).values())
+        assignment = write_assignment(folder, StitchTable.of(whole))
         job = StitchJob("0" * 32, "t", name, name, _CODEC, (str(landed.file),), (assignment,))
         result = stitch_assignment(job, assignment)
         small = [receipt, folder / assignment, folder / result.stitched]

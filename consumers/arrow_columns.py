@@ -17,18 +17,26 @@ _DTYPES = {pa.int32(): np.int32, pa.int64(): np.int64, pa.uint32(): np.uint32}
 
 def to_column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """A column of int32, int64, uint32, string, binary or (without null) binary of one width; None is null."""
+    length, missing = len(values), values.count(None)
+    if missing == length:
+        return pa.nulls(length, type_)
+    validity = validity_of([v is not None for v in values])[0] if missing else None
     dtype = _DTYPES.get(type_)
-    validity, nulls = validity_of([v is not None for v in values])
     if dtype is not None:
-        numbers = np.array(values if not nulls else [0 if v is None else v for v in values], dtype=dtype)
-        return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(numbers)], nulls)
+        numbers = np.array([0 if v is None else v for v in values] if missing else values, dtype=dtype)
+        return pa.Array.from_buffers(type_, length, [validity, pa.py_buffer(numbers)], missing)
     if pa.types.is_fixed_size_binary(type_):
-        return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(b"".join(values))], 0)
-    raw: Sequence[bytes] = [v or b"" for v in values] if nulls else values
+        return pa.Array.from_buffers(type_, length, [None, pa.py_buffer(b"".join(values))], 0)
     if type_ == pa.string():
-        raw = [v.encode() if v else b"" for v in values]
-    ends = ends_to_offsets(np.cumsum([len(v) for v in raw], dtype=np.int64))
-    return pa.Array.from_buffers(type_, len(values), [validity, ends, pa.py_buffer(b"".join(raw))], nulls)
+        texts = [v or "" for v in values] if missing else values
+        whole = "".join(texts)
+        raw: Sequence[bytes | str] = texts if whole.isascii() else [v.encode() for v in texts]
+        data = whole.encode() if whole.isascii() else b"".join(raw)  # type: ignore[arg-type]
+    else:
+        raw = [v or b"" for v in values] if missing else values
+        data = b"".join(raw)  # type: ignore[arg-type]
+    ends = np.cumsum(np.fromiter(map(len, raw), np.int64, length))
+    return pa.Array.from_buffers(type_, length, [validity, ends_to_offsets(ends), pa.py_buffer(data)], missing)
 
 
 def ends_to_offsets(ends: Any) -> pa.Buffer:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import LandedSlice
-from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, LANDING_FORMAT, texts_of
+from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, LANDING_FORMAT, meta_numbers
 from wavestitch.mapped_file import map_sparsely
 
 _FORMAT_KEY = b"wavestitch.landing-format"
@@ -53,7 +53,7 @@ def read_index(folder: Path, landed: LandedSlice) -> pa.Table:
     _check_rows(landed, index)
     try:
         for batch in index.to_batches():
-            texts_of(batch)
+            meta_numbers(batch)
     except ValueError as error:
         raise _damaged(path, error) from error
     return index

@@ -58,8 +58,12 @@ class LandingWriter:
 
     def add_chunk(self, offset: int, timestamp_ms: int, chunk: Chunk, value: bytes) -> None:
         """A valid chunk and its payload. `timestamp_ms`: 0 where the record has none."""
-        self._pending.add_chunk(offset, timestamp_ms, chunk, value)
-        self._count(timestamp_ms, len(value))
+        self._records += 1
+        self._payload_bytes += chunk.length
+        if timestamp_ms > 0:
+            self._seen_ms = EpochMs(timestamp_ms)
+        if self._pending.add_chunk(offset, timestamp_ms, chunk, value):
+            self._flush()
 
     def add_rejection(
         self,

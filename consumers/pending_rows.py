@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from consumers.arrow_columns import ends_to_offsets, to_column, validity_of
@@ -37,6 +38,8 @@ class PendingRows:
         self._partition = partition
         self._payload = bytearray(BATCH_BYTES)
         self._rows: list[tuple[Any, ...]] = []
+        self._used = 0
+        self._aside = 0
         self.clear()
 
     def __len__(self) -> int:
@@ -50,10 +53,16 @@ class PendingRows:
     def is_full(self) -> bool:
         return self._used + self._aside >= BATCH_BYTES or len(self._rows) >= BATCH_ROWS
 
-    def add_chunk(self, offset: int, timestamp_ms: int, chunk: Chunk, value: bytes) -> None:
+    def add_chunk(self, offset: int, timestamp_ms: int, chunk: Chunk, value: bytes) -> bool:
+        """Whether it is full now."""
         self._rows.append((offset, timestamp_ms, *chunk, None, None, None, None))
         self._aside += len(chunk.meta) + len(chunk.waveform_id)
-        self._append(value)
+        begin = self._used
+        # Copied at once, while the bytes are in the processor's cache; the buffer grows where a record does not fit.
+        self._used = end = begin + len(value)
+        self._payload[begin:end] = value
+        self._ends.append(end)
+        return end + self._aside >= BATCH_BYTES or len(self._ends) >= BATCH_ROWS
 
     def add_rejection(
         self,
@@ -99,7 +108,9 @@ class PendingRows:
             validity, nulls = validity_of([i not in missing for i in range(rows)])
         payload = pa.py_buffer(memoryview(self._payload)[: self._used])
         values = pa.Array.from_buffers(pa.binary(), rows, [validity, ends_to_offsets(self._ends), payload], nulls)
-        partition = to_column([self._partition] * rows, pa.int32())
+        partition = pa.Array.from_buffers(
+            pa.int32(), rows, [None, pa.py_buffer(np.full(rows, self._partition, np.int32))], 0
+        )
         return pa.RecordBatch.from_arrays([partition, *arrays, values], schema=LANDING)
 
     def clear(self) -> None:
@@ -113,7 +124,6 @@ class PendingRows:
 
     def _append(self, value: bytes) -> None:
         end = self._used + len(value)
-        # Copied at once, while the bytes are in the processor's cache; the buffer grows where a record does not fit.
         self._payload[self._used : end] = value
         self._used = end
         self._ends.append(end)

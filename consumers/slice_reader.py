@@ -92,7 +92,7 @@ class NeedsCare(Exception):
 class _RecordSink:
     """Where a message becomes a row."""
 
-    __slots__ = ("_careful", "_ids", "_last", "_metas", "_on_stored", "_partition", "_proof", "_writer")
+    __slots__ = ("_careful", "_ids", "_last", "_meta", "_metas", "_on_stored", "_partition", "_proof", "_writer")
 
     def __init__(
         self,
@@ -113,6 +113,7 @@ class _RecordSink:
         self._last: Any = None
         # By hash: a text that is taken for another one is counted less, and nothing else comes of it.
         self._metas: set[int] = set()
+        self._meta = ""
 
     @property
     def epoch(self) -> int | None:
@@ -127,7 +128,8 @@ class _RecordSink:
             raise NeedsCare(f"a record of {len(message)} bytes at offset {offset}")
         value: bytes | None = message.value()
         key: bytes | None = message.key()
-        timestamp_ms = _time_of(message)
+        kind, stamp = message.timestamp()
+        timestamp_ms = stamp if kind and stamp > 0 else 0  # as `_time_of`
         headers: Sequence[tuple[str, bytes | None]] | None
         try:
             headers = _headers_of(message)
@@ -149,17 +151,20 @@ class _RecordSink:
             else:  # a fault of ours: whatever one record holds, it must not stop its stream for ever
                 found = Rejection(Reason.UNREADABLE, f"reading it failed with {type(error).__name__}")
         length = len(value) if value is not None else 0
-        self._on_stored(length + aside + self._kept_in_memory(found))
+        stored = length + aside
         if isinstance(found, Chunk) and value is not None:
+            if found.meta is not self._meta:
+                self._meta = found.meta
+                stored += self._kept_in_memory(found)
+            self._on_stored(stored)
             self._writer.add_chunk(offset, timestamp_ms, found, value)
         elif isinstance(found, Rejection):
+            self._on_stored(stored)
             self._writer.add_rejection(offset, timestamp_ms, found, key=key, headers=headers, value=value)
         return length
 
-    def _kept_in_memory(self, found: Chunk | Rejection) -> int:
+    def _kept_in_memory(self, found: Chunk) -> int:
         """What metadata count beside their bytes in the record: of each text once."""
-        if not isinstance(found, Chunk):
-            return 0
         before = len(self._metas)
         self._metas.add(hash(found.meta))
         return (METADATA_WEIGHT - 1) * len(found.meta) if len(self._metas) > before else 0

@@ -5,7 +5,6 @@ Holds all of the index that a task needs, so that a task reads nothing of the la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from wavestitch.write_once import DigestingFile, read_proven, write_digested
 
 if TYPE_CHECKING:
     # Only for annotations: see `stitch_job`.
-    from wavestitch.contracts.assembly import Assembly
+    from wavestitch.contracts.whole_waveforms import StitchTable
 
 ASSIGNMENT_FORMAT = b"3"
 _PIECE = (
@@ -69,25 +68,17 @@ class Assignment:
         return list(zip(least.tolist(), greatest.tolist(), strict=True))
 
 
-def write_assignment(folder: Path, assemblies: Sequence[Assembly]) -> str:
-    """Write the assignment of whole waveforms, in this order; returns its name. Every piece must have file and row."""
-    for a in assemblies:
-        if [c.seq for c in a.pieces] != list(range(len(a.pieces))) or a.reason is not None:
-            raise ValueError(f"waveform {a.waveform_id!r} is not whole; only whole waveforms are assigned")
-        if any(c.file < 0 or c.row < 0 for c in a.pieces):
-            raise ValueError(f"waveform {a.waveform_id!r} has a piece without landing file and row")
-    pieces = [c for a in assemblies for c in a.pieces]
-    said = {name: [getattr(c, name) for c in pieces] for name, _ in _PIECE}
-    said["count"] = [-1 if n is None else n for n in said["count"]]
-    columns = [pa.array(said[name], kind) for name, kind in _PIECE]
-    ends = np.cumsum([0, *(len(a.pieces) for a in assemblies)])
+def write_assignment(folder: Path, waves: StitchTable) -> str:
+    """Write the assignment of these waveforms, in this order; returns its name."""
+    columns = [_column(waves.pieces[name], kind) for name, kind in _PIECE]
     batch = pa.record_batch(
         [
-            pa.array([a.waveform_id for a in assemblies], pa.string()),
-            pa.array([a.pieces[0].meta for a in assemblies], pa.string()),
-            pa.array([a.digest for a in assemblies], pa.string()),
+            waves.ids.cast(pa.string()),
+            waves.metas.cast(pa.string()),
+            waves.digests.cast(pa.string()),
             pa.ListArray.from_arrays(
-                pa.array(ends, pa.int32()), pa.StructArray.from_arrays(columns, fields=[pa.field(*f) for f in _PIECE])
+                pa.array(waves.first, pa.int32()),
+                pa.StructArray.from_arrays(columns, fields=[pa.field(*f) for f in _PIECE]),
             ),
         ],
         schema=ASSIGNMENT,
@@ -123,6 +114,14 @@ def read_assignment(path: Path) -> Assignment:
         pieces=pieces,
         sizes=np.add.reduceat(pieces["length"], first[:-1], dtype=np.int64),
     )
+
+
+def _column(values: Any, kind: Any) -> Any:
+    if not isinstance(values, np.ndarray):
+        return values.cast(kind)
+    if values.ndim == 1:
+        return pa.array(values, kind)
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def _values(name: str, column: Any) -> Any:

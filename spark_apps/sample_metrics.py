@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wavestitch.contracts.chunk_header import Metadata
+from wavestitch.contracts.chunk_metadata import Metadata
 
 _DTYPES = {"i16le": "<i2", "i32le": "<i4", "i64le": "<i8", "f32le": "<f4", "f64le": "<f8"}
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from spark_apps.assignment import Assignment
 from spark_apps.gathering import Group
 from spark_apps.sample_metrics import SampleMetrics, physical_range
-from wavestitch.contracts.chunk_header import Metadata, parse_metadata
+from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import CHUNK_STRUCT, PUBLISHED, STITCHED

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests import both_ways
 from tests.deployment_rig import eventually
 from tests.postgresql import Postgresql, running_postgresql
 from tests.two_processors import BothProcessors, end_in_order, end_workers, long_first
@@ -30,6 +31,12 @@ class TopicFactory(Protocol):
     """Makes a topic that no other test has, and returns its name when it can be used."""
 
     def __call__(self, *, partitions: int = 1, configs: Mapping[str, str] | None = None, prefix: str = "t") -> str: ...
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _decided_both_ways() -> Iterator[None]:
+    with both_ways.compared():
+        yield
 
 
 def pytest_configure() -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import pyarrow as pa
-
 from consumers.pending_rows import PendingRows
 from tests.builders.records import Letter, letter, metadata
-from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.held import HeldChunk
@@ -46,8 +43,8 @@ def index_record(record: Letter, *, at: tuple[int, int] = (0, 0), time_ms: int =
         rows.add_chunk(offset, time_ms, found, record.value or b"")
     else:
         rows.add_rejection(offset, time_ms, found, key=record.key, headers=record.headers, value=record.value)
-    (facts,) = index_facts(pa.Table.from_batches([rows.to_batch()]), -1)
-    return facts
+    (row,) = rows.to_batch().to_pylist()
+    return ChunkFacts(**{name: row[name] for name in ChunkFacts._fields if name in row})
 
 
 @lru_cache

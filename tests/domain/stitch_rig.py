@@ -15,8 +15,9 @@ from spark_apps.assignment import write_assignment
 from tests.domain.landed_corpus import Sent, land, lay_out, no_chunk
 from wavestitch.contracts.assembly import ChunkFacts, assemble
 from wavestitch.contracts.quantities import Seconds
-from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchResult, assign_waveforms
+from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchResult
 from wavestitch.contracts.stream import Limits
+from wavestitch.contracts.whole_waveforms import StitchTable, deal_out
 
 PLAN_ID = "f00dfeed" * 4
 LIMITS = Limits(max_clock_skew=Seconds(100 * 365 * 86400))
@@ -85,8 +86,9 @@ def make_job(
         files += [str(p) for p in landed.files]
     whole = [a for a in assemble(facts, LIMITS).values() if a.reason is None]
     assert len(whole) == sum(len(c.sent) for c in corpora)
-    dealt = assign_waveforms(whole, task_bytes=task_bytes, tasks_at_least=tasks)
-    names = tuple(write_assignment(folder, t) for t in dealt)
+    waves = StitchTable.of(whole)
+    dealt = deal_out(waves, task_bytes=task_bytes, tasks_at_least=tasks)
+    names = tuple(write_assignment(folder, waves.chosen(task)) for task in dealt)
     return StitchJob(PLAN_ID, "topic-id", str(folder), str(folder / "out"), codec, tuple(files), names)
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis.internal.conjecture import providers
 from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
+from tests import both_ways
 from tests.domain import mutants_of_accidents
 from tests.domain.effort import effort
 from tests.domain.machine_mutants import ALWAYS, MUTANTS, RULES, Patch, mutant
@@ -128,7 +129,7 @@ def a_row_is_stitched_of_other_copies_than_the_decision_publishes(patch: Patch) 
     real = reassemble.find_whole
 
     def wrong(*args: Any) -> Any:
-        whole = real(*args)
+        whole = list(real(*args))
         for n, a in enumerate(whole):
             other = {c.seq: c for c in a.repeats if not c.carried}
             whole[n] = replace(a, pieces=tuple(other.get(c.seq, c) for c in a.pieces))
@@ -327,6 +328,7 @@ def test_every_rule_of_the_machine_can_be_left_out() -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_dropped_rule_is_found_out(name: str, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(decision, "decide_beside", both_ways.as_the_product_does)
     MUTANTS[name].plant(monkeypatch)
     # By a guarantee, or by a run that ends as no run of the product may.
     with pytest.raises(AssertionError, match=r"I\d:|audit|live:|reset:|held:|gate:|doubt:|undo:|ended with"):

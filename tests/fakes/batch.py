@@ -33,6 +33,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk, record_digest
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
+from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.errors import BadInput, Fenced, Transient
 from wavestitch.contracts.held import PublishedChunk
@@ -236,10 +237,10 @@ class FakeEdges:
         seen_ms = records[-1].timestamp_ms if records else None
         return LandedSlice(*wanted, name, 0, "", "", len(records), 0, EpochMs(seen_ms), holes)
 
-    def _facts(self, landed: LandedSlice, file: int) -> list[ChunkFacts]:
+    def _facts(self, landed: LandedSlice, file: int) -> ChunkTable:
         records = self.bench.landed_records[str(landed.file)]
         ids = IdBinding(self.stream.id_partitions)
-        return [facts_of(r, file, row, self.bench.proof, ids) for row, r in enumerate(records)]
+        return ChunkTable.of([facts_of(r, file, row, self.bench.proof, ids) for row, r in enumerate(records)])
 
     def _payload(self, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
         if chunk.carried:

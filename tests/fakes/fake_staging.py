@@ -10,7 +10,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import StagedFile
-from wavestitch.contracts.row_check import StagedRow
+from wavestitch.contracts.row_check import StagedRow, StagedRows
 
 
 class FakeStaging(Edge):
@@ -35,8 +35,11 @@ class FakeStaging(Edge):
             assert self._files.staged.setdefault(name, rows) == rows, "a staged file was written twice"
             return [StagedFile(name, sum(len(r.samples) for r in rows), "", len(rows))]
 
-    def rows_in(self, files: Sequence[StagedFile]) -> list[StagedRow]:
-        return [StagedRow(row.waveform_id, list(row.chunks)) for file in files for row in self._files.staged[file.path]]
+    def rows_in(self, files: Sequence[StagedFile]) -> list[StagedRows]:
+        return [
+            StagedRows.of([StagedRow(row.waveform_id, list(row.chunks)) for row in self._files.staged[file.path]])
+            for file in files
+        ]
 
     def landing_of(self, file: int) -> str:
         return self._landed[file]

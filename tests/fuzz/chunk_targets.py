@@ -15,16 +15,8 @@ from tests.domain.oracle import piece_of
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, check_sentence
 from tests.hostile.kind import FIELDS, META, VALUE, Record, sealed
-from wavestitch.contracts.chunk_header import (
-    MAX_META_BYTES,
-    SAMPLE_BYTES,
-    Chunk,
-    Metadata,
-    Rejection,
-    encode_headers,
-    parse_chunk,
-    parse_metadata,
-)
+from wavestitch.contracts.chunk_header import MAX_META_BYTES, Chunk, Rejection, encode_headers, parse_chunk
+from wavestitch.contracts.chunk_metadata import SAMPLE_BYTES, Metadata, parse_metadata
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 
 _KEY = b"k" * 16

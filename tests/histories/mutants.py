@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests import both_ways
 from tests.histories.random_histories import check_seed
 from tests.histories.seeded_bugs import of_chunks, of_ends, of_heads, of_held, of_offsets, of_operators
 from tests.histories.seeded_bugs.registry import MUTANTS
@@ -31,7 +32,7 @@ class Caught(NamedTuple):
 @contextmanager
 def planted(name: str) -> Iterator[None]:
     """The product with this bug in it."""
-    with pytest.MonkeyPatch.context() as patch:
+    with both_ways.compared(apply=False), pytest.MonkeyPatch.context() as patch:
         MUTANTS[name].make(patch)
         yield
 

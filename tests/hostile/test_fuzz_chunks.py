@@ -16,16 +16,9 @@ from tests.domain.effort import effort
 from tests.domain.oracle import piece_of
 from tests.hostile.corpus import record_kinds
 from tests.hostile.kind import BY_PARSER, FIELDS, META, VALUE, Record, sealed
-from wavestitch.contracts.chunk_header import (
-    MAX_CHUNKS,
-    SAMPLE_BYTES,
-    Chunk,
-    Metadata,
-    Rejection,
-    encode_headers,
-    parse_chunk,
-    parse_metadata,
-)
+from wavestitch.contracts.chunk_header import MAX_CHUNKS, Chunk, Rejection, _parse_any, encode_headers, parse_chunk
+from wavestitch.contracts.chunk_metadata import SAMPLE_BYTES, Metadata, parse_metadata
+from wavestitch.contracts.chunk_proof import NO_PROOF
 
 RECORDS = [r for k in record_kinds() for r in k.records[:3] if sum(len(v or b"") for _, v in r.headers) < 40_000]
 NAMES = [f"ws-{n}" for n in ("version", "id", "seq", "count", "crc", "meta", "digest")]
@@ -83,6 +76,7 @@ def resealed(key: bytes | None, headers: list[Any], value: bytes | None) -> list
 
 def judge(record: Record) -> Chunk | Rejection:
     found = parse_chunk(record.key, record.headers, record.value)
+    assert found == _parse_any(record.key, record.headers, record.value, NO_PROOF), "what is usual is read differently"
     if isinstance(found, Rejection):
         assert found.reason in BY_PARSER
         assert 0 < len(found.evidence) < 400

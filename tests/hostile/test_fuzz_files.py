@@ -28,8 +28,8 @@ from tests.domain.landed_corpus import random_waveform
 from tests.domain.stitch_rig import land_corpus, make_job, staged
 from tests.hostile.kind import chunked, sealed
 from tests.hostile.refusing import value_or_refusal
-from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.errors import Altered, BadInput, DataLost, WavestitchError
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.landed_payload import check_payloads
@@ -110,7 +110,7 @@ def index_or_error(folder: Path, written: LandedSlice, content: bytes) -> None:
             for batch in table.to_batches():
                 seen.update(besides_payload(batch))
             agreeing = replace(agreeing, index_digest=seen.hexdigest())
-        return index_facts(read_index(folder, agreeing), 0)
+        return list(ChunkTable.of_index(read_index(folder, agreeing), 0))
 
     found = value_or_refusal(read, allowed=Altered)
     assert isinstance(found, Altered) or [c.offset for c in found] == list(range(12))  # type: ignore[union-attr]

@@ -9,7 +9,8 @@ import pytest
 
 from tests.hostile.corpus import record_kinds
 from tests.hostile.kind import Kind
-from wavestitch.contracts.chunk_header import Chunk, Metadata, Rejection, parse_chunk, parse_metadata
+from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
+from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 
 KINDS = record_kinds()
 CPU_SECONDS = 0.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -11,18 +12,18 @@ from hypothesis import strategies as st
 
 from tests.builders.chunks import make_chunk
 from tests.builders.records import metadata
-from wavestitch.contracts.assembly import Assembly, assemble_waveform
+from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stitch_job import (
     StitchJob,
     StitchReport,
     StitchResult,
-    assign_waveforms,
     stitch_job_from_json,
     stitch_report_from_json,
 )
 from wavestitch.contracts.stream import Limits
+from wavestitch.contracts.whole_waveforms import StitchTable, deal_out
 
 DAY_MS = 86_400_000
 DAY_NS = DAY_MS * 1_000_000
@@ -36,9 +37,20 @@ RESULT = StitchResult(
 
 
 def whole(waveform_id: str, *, size: int = 100, day: int = 0, file: int = 0, row: int = 0) -> Assembly:
-    start_ms = day * DAY_MS
-    chunk = make_chunk(count=1, meta=metadata(start_ms), time_ms=start_ms, file=file, row=row)
-    return assemble_waveform(waveform_id, [chunk._replace(waveform_id=waveform_id, length=size)], Limits())
+    chunk = of_day(day)._replace(waveform_id=waveform_id, length=size, file=file, row=row)
+    return assemble_waveform(waveform_id, [chunk], Limits())
+
+
+@cache
+def of_day(day: int) -> ChunkFacts:
+    return make_chunk(count=1, meta=metadata(day * DAY_MS), time_ms=day * DAY_MS)
+
+
+def assign_waveforms(whole: list[Assembly], *, task_bytes: int, tasks_at_least: int) -> list[list[Assembly]]:
+    by_id = {a.waveform_id: a for a in whole}
+    table = StitchTable.of(whole)
+    tasks = deal_out(table, task_bytes=task_bytes, tasks_at_least=tasks_at_least)
+    return [[by_id[i] for i in table.chosen(task).ids.to_pylist()] for task in tasks]
 
 
 waveforms = st.lists(
@@ -50,7 +62,7 @@ waveforms = st.lists(
         file=st.integers(0, 4),
         row=st.integers(0, 200),
     ),
-    unique_by=lambda a: a.waveform_id,
+    unique_by=(lambda a: a.waveform_id, lambda a: (a.pieces[0].file, a.pieces[0].row)),
     max_size=60,
 )
 
@@ -91,14 +103,14 @@ def test_nothing_to_stitch_is_no_task() -> None:
 
 
 def test_only_whole_waveforms_are_assigned() -> None:
-    with pytest.raises(ValueError, match="open"):
+    with pytest.raises(ValueError, match="not whole"):
         assign_waveforms([replace(whole("w"), reason=Reason.OPEN)], task_bytes=1, tasks_at_least=1)
 
 
 def test_a_day_begins_at_midnight_utc_also_before_1970() -> None:
     def starting(name: str, ns: int) -> Assembly:
         a = whole(name)
-        return replace(a, metadata=replace(a.metadata, start_time_ns=ns))
+        return replace(a, metadata=a.metadata._replace(start_time_ns=ns))
 
     laid = [starting("before", -1), starting("epoch", 0), starting("last", DAY_NS - 1), starting("next", DAY_NS)]
     tasks = assign_waveforms(laid, task_bytes=1 << 30, tasks_at_least=1)

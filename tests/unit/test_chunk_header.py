@@ -11,16 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders.records import crc
+from wavestitch.contracts import chunk_header
 from wavestitch.contracts.chunk_header import (
     MAX_CHUNKS,
     MAX_ID_BYTES,
     MAX_META_BYTES,
-    SAMPLE_BYTES,
     Chunk,
     Rejection,
     encode_headers,
     parse_chunk,
 )
+from wavestitch.contracts.chunk_metadata import SAMPLE_BYTES
 from wavestitch.contracts.reasons import Reason
 
 KEY = b"mitdb-208-MLII-0000"
@@ -91,6 +92,22 @@ def test_a_chunk_written_by_the_contract_s_words_is_accepted() -> None:
         meta=META,
         digest=DIGEST,
     )
+
+
+def test_a_chunk_as_nearly_all_are_is_read_in_fewer_steps_and_what_is_remembered_is_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unasked(*_: object) -> None:
+        raise AssertionError("read check by check")
+
+    huge = headers() | {"ws-seq": b"0" * 100_000}
+    assert isinstance(parse(huge), Rejection)
+    known = chunk_header._shared.cache_info().currsize, chunk_header._sequence.cache_info().currsize
+    for name in ("ws-seq", "ws-count", "ws-meta", "ws-digest", "ws-id"):
+        assert isinstance(parse(headers() | {name: b"0" * 100_000}), Rejection)
+    assert known == (chunk_header._shared.cache_info().currsize, chunk_header._sequence.cache_info().currsize)
+    monkeypatch.setattr(chunk_header, "_parse_any", unasked)
+    assert isinstance(parse(headers()), Chunk)
 
 
 @given(

@@ -10,13 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.test_chunk_header import FIELDS, META, headers, is_an_answer, parse, rejected
-from wavestitch.contracts.chunk_header import (
-    MAX_META_BYTES,
-    MAX_TIME_NS,
-    Chunk,
-    Metadata,
-    parse_metadata,
-)
+from wavestitch.contracts.chunk_header import MAX_META_BYTES, Chunk
+from wavestitch.contracts.chunk_metadata import MAX_TIME_NS, Metadata, parse_metadata
 from wavestitch.contracts.reasons import Reason
 
 

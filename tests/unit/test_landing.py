@@ -24,8 +24,8 @@ from consumers.pending_rows import BATCH_BYTES
 from tests.builders.full_disk import largest_file
 from tests.builders.landing import land_records
 from tests.builders.records import letter
-from wavestitch.batch.reassemble import index_facts
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
+from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.errors import Altered, Terminal, Transient
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.landed_payload import check_payloads, take_proven
@@ -337,7 +337,7 @@ def test_metadata_are_stored_once_a_record_batch_and_shared_by_the_index(tmp_pat
     index = read_index(tmp_path, landed)
     assert 2 <= len(index.to_batches()) <= 3, "what reads a record batch is bounded by what came in"
     assert landed.file_bytes < len(index.to_batches()) * (2 * len(long)) + count * 400
-    facts = index_facts(index, 0)
+    facts = list(ChunkTable.of_index(index, 0))
     assert {f.meta for f in facts} == {long}
     assert len({id(f.meta) for f in facts}) == 1
 

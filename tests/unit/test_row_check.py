@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from tests.unit.test_decide_examples import held, made
-from wavestitch.contracts.decision import Decision
+from wavestitch.contracts.decided import Decision, Fates
 from wavestitch.contracts.errors import Unbalanced
 from wavestitch.contracts.fates import ChunkFate
 from wavestitch.contracts.reasons import Fate, Reason
-from wavestitch.contracts.row_check import StagedRow, check_rows
+from wavestitch.contracts.row_check import StagedRow, StagedRows
+from wavestitch.contracts.row_check import check_rows as check_columns
 
 
 @pytest.fixture
@@ -29,8 +34,20 @@ def rows(decision: Decision) -> list[StagedRow]:
     return [StagedRow(i, pieces) for i, pieces in sorted(found.items())]
 
 
+def check_rows(decision: Decision, rows: Iterable[StagedRow]) -> None:
+    """In one file, and in a file each."""
+    listed = list(rows)
+    try:
+        check_columns(decision, [StagedRows.of(listed)])
+    finally:
+        said = sys.exception()
+        with nullcontext() if said is None else pytest.raises(Unbalanced, match=re.escape(str(said))):
+            check_columns(decision, [StagedRows.of([row]) for row in listed])
+
+
 def test_rows_of_the_very_chunks_pass_in_any_order_of_rows(decision: Decision) -> None:
     assert decision.publish == ("a", "b")
+    assert decision.fates.plain.ids.to_pylist() == ["b"], "both ways are in these tests"
     check_rows(decision, rows(decision))
     check_rows(decision, reversed(rows(decision)))
 
@@ -62,8 +79,10 @@ def test_a_row_too_few_or_too_many_is_found_out(decision: Decision) -> None:
 
 def test_chunks_without_a_row_and_a_row_without_chunks_are_found_out(decision: Decision) -> None:
     a, b = rows(decision)
-    more = made(["c/0@9"]).fates[0].chunk
+    more, fates = made(["c/0@9"]).fates[0].chunk, decision.fates
     with pytest.raises(Unbalanced, match="of waveform 'c' there are 0 staged rows and 1 chunks"):
-        check_rows(replace(decision, fates=(*decision.fates, ChunkFate(more, Fate.PUBLISHED))), [a, b])
+        check_rows(
+            replace(decision, fates=Fates(fates.plain, [*fates.others, ChunkFate(more, Fate.PUBLISHED)])), [a, b]
+        )
     with pytest.raises(Unbalanced, match="of waveform 'c' there are 1 staged rows and 0 chunks"):
         check_rows(decision, [a, b, StagedRow("c", [])])

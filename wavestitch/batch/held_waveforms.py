@@ -12,7 +12,7 @@ from itertools import islice
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.assembly import assemble_waveform
 from wavestitch.contracts.belief import Belief
-from wavestitch.contracts.chunk_header import Metadata, parse_metadata
+from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.held import HeldChunk, HeldLook, held_states
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.quantities import EpochMs, milliseconds

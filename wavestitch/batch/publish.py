@@ -13,7 +13,8 @@ from typing import Protocol
 from wavestitch.batch.history import Committed, History, find_committed, repair_history
 from wavestitch.batch.stream_state import load_ground
 from wavestitch.contracts.batch_row import BatchRow, describe_batch
-from wavestitch.contracts.decision import Decision, Evidence, decide
+from wavestitch.contracts.decided import Decision
+from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.errors import StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey
 from wavestitch.contracts.held_quota import check_quota, places_of
@@ -21,7 +22,7 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
 from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.quantities import EpochMs
-from wavestitch.contracts.row_check import StagedRow, check_rows
+from wavestitch.contracts.row_check import StagedRows, check_rows
 
 _TRIES = 10
 
@@ -32,7 +33,7 @@ class Staging(Protocol):
     def files_for(self, publish: Sequence[str]) -> list[StagedFile]:
         """Durable, checked files that hold exactly these waveforms."""
 
-    def rows_in(self, files: Sequence[StagedFile]) -> Iterable[StagedRow]:
+    def rows_in(self, files: Sequence[StagedFile]) -> Iterable[StagedRows]:
         """The rows of these files, bytes aside."""
 
     def landing_of(self, file: int) -> str:

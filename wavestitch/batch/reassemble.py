@@ -11,7 +11,6 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +20,9 @@ from spark_apps.assignment import write_assignment
 from wavestitch.batch.stream_state import StreamState, load_ground
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
-from wavestitch.contracts.decision import Evidence, Stitched, decide
+from wavestitch.contracts.chunk_table import ChunkTable
+from wavestitch.contracts.decision import Evidence, decide
+from wavestitch.contracts.fates import AllStitched
 from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
@@ -29,24 +30,12 @@ from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
-from wavestitch.contracts.rows import INDEX_COLUMNS, STITCHED, texts_of
-from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchReport, assign_waveforms
+from wavestitch.contracts.rows import STITCHED
+from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchReport
+from wavestitch.contracts.whole_waveforms import StitchTable, WholeWaveforms, deal_out
 from wavestitch.tables.stream_tables import StreamTables
 
 TASK_BYTES = 512 << 20
-
-
-class _AllStitched(Mapping[str, Stitched]):
-    """Before stitching: suppose that every whole waveform will be."""
-
-    def __getitem__(self, waveform_id: str) -> Stitched:
-        return Stitched(None, "")
-
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +46,7 @@ class Landed:
     """
 
     files: list[str]
-    chunks: list[ChunkFacts]
+    chunks: ChunkTable
     seen_ms: dict[int, EpochMs]
     holes: dict[int, int]
     payload_bytes: int
@@ -65,14 +54,13 @@ class Landed:
     reading: dict[int, tuple[int, float]] = field(default_factory=dict)
 
 
-Facts = Callable[[LandedSlice, int], list[ChunkFacts]]
+Facts = Callable[[LandedSlice, int], ChunkTable]
 """The index of a slice, as landing file of this number."""
 
 
 def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> Landed:
     """The batch's index, after checking that every planned offset is there or explained."""
-    shared: dict[str, str] = {}
-    return gather_landed(plan, receipts, lambda s, file: index_facts(read_index(folder.path, s), file, shared=shared))
+    return gather_landed(plan, receipts, lambda s, file: ChunkTable.of_index(read_index(folder.path, s), file))
 
 
 def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Landed:
@@ -80,7 +68,7 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
     check_coverage(plan, receipts)
     slices = sorted((s for r in receipts for s in r.slices), key=lambda s: (s.partition, s.start))
     files: list[str] = []
-    chunks: list[ChunkFacts] = []
+    chunks: list[ChunkTable] = []
     seen: dict[int, EpochMs] = {}
     holes: dict[int, int] = defaultdict(int)
     reading: dict[int, tuple[int, float]] = {}
@@ -91,11 +79,11 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
         if s.seen_ms is not None:
             seen[s.partition] = s.seen_ms
         if s.file is not None:
-            chunks += facts(s, len(files))
+            chunks.append(facts(s, len(files)))
             files.append(s.file)
     return Landed(
         files,
-        chunks,
+        ChunkTable.joined(chunks),
         seen,
         dict(holes),
         sum(s.payload_bytes for s in slices),
@@ -104,38 +92,7 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
     )
 
 
-def index_facts(index: pa.Table, file: int, *, shared: dict[str, str] | None = None) -> list[ChunkFacts]:
-    """One `ChunkFacts` per row of a landing file's index, its record batches as they were written.
-
-    Repeated texts (ids, metadata) are kept once, in `shared`.
-    """
-    shared = {} if shared is None else shared
-    columns = {name: index.column(name).to_pylist() for name in INDEX_COLUMNS if name not in ("meta", "meta_row")}
-    columns["meta"] = [text for batch in index.to_batches() for text in texts_of(batch)]
-    for name in ("waveform_id", "meta", "evidence"):
-        columns[name] = [None if v is None else shared.setdefault(v, v) for v in columns[name]]
-    said = (columns[name] for name in _FACT_COLUMNS)
-    return list(map(ChunkFacts._make, zip(*said, repeat(False), repeat(file), range(len(index)), repeat(""))))
-
-
-_FACT_COLUMNS = (
-    "partition",
-    "offset",
-    "timestamp_ms",
-    "waveform_id",
-    "seq",
-    "count",
-    "crc",
-    "length",
-    "meta",
-    "digest",
-    "piece",
-    "reason",
-    "evidence",
-)
-
-
-def decide_whole(plan: Plan, landed: Landed, *, tables: Tables) -> list[Assembly]:
+def decide_whole(plan: Plan, landed: Landed, *, tables: Tables) -> Sequence[Assembly]:
     """What is to be stitched, as everything stands now. Raises `Fenced` where the plan is stale already."""
     now = load_ground(tables, plan, landed.chunks)
     check_fence(plan, now.head, base_in_ancestry=True)
@@ -152,16 +109,19 @@ def prepare_reassembly(
     codec: Codec,
 ) -> Path:
     """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments."""
-    carried = [_held_key(c, plan.topic_id) for a in whole for c in a.pieces if c.carried]
-    files, placed = list(landed.files), list(whole)
+    others = whole.others if isinstance(whole, WholeWaveforms) else whole
+    carried = [_held_key(c, plan.topic_id) for a in others for c in a.pieces if c.carried]
+    files, placed = list(landed.files), whole
     if carried:
         head = tables.head()
         name = hashlib.sha256("\n".join(sorted(map(repr, carried))).encode()).hexdigest()[:32]
         path = folder.path / f"held-{name}.arrow"
         rows = tables.held_payloads(head.held if head is not None else None, carried, path)
-        placed = [_placed(a, len(files), rows, plan.topic_id) for a in whole]
+        mine = [_placed(a, len(files), rows, plan.topic_id) for a in others]
+        placed = WholeWaveforms(whole.plain, mine, plan.stream.limits) if isinstance(whole, WholeWaveforms) else mine
         files.append(path.name)
-    batches = assign_waveforms(placed, task_bytes=TASK_BYTES, tasks_at_least=plan.stream.reading.workers)
+    waves = StitchTable.of(placed)
+    tasks = deal_out(waves, task_bytes=TASK_BYTES, tasks_at_least=plan.stream.reading.workers)
     job = StitchJob(
         plan_id=plan.plan_id,
         topic_id=plan.topic_id,
@@ -169,21 +129,23 @@ def prepare_reassembly(
         output_folder=str(tables.data_folder()),
         codec=codec,
         files=tuple(files),
-        assignments=tuple(write_assignment(folder.path, batch) for batch in batches),
+        assignments=tuple(write_assignment(folder.path, waves.chosen(task)) for task in tasks),
     )
     return folder.write_digested("job", job.to_json())
 
 
-def find_whole(plan: Plan, landed: Landed, now: StreamState) -> list[Assembly]:
+def find_whole(plan: Plan, landed: Landed, now: StreamState) -> WholeWaveforms:
     """The waveforms that the batch will publish if their bytes prove right and the gate lets them pass."""
-    suppose = Evidence(chunks=landed.chunks, seen_ms=landed.seen_ms, stitched=_AllStitched())
-    supposed = decide(plan, suppose, head=now.head, held=now.held, published=now.published)
+    suppose = Evidence(chunks=landed.chunks, seen_ms=landed.seen_ms, stitched=AllStitched())
+    supposed = decide(plan, suppose, head=now.head, held=now.held, published=now.published, sealed=False)
     pieces: dict[str, list[ChunkFacts]] = defaultdict(list)
-    for f in supposed.fates:
+    for f in supposed.fates.others:
         # Repeats, too: one of them may carry the digest that the copy taken does not.
         if f.fate in (Fate.PUBLISHED, Fate.DUPLICATE) and f.chunk.waveform_id is not None:
             pieces[f.chunk.waveform_id].append(f.chunk)
-    return [assemble_waveform(i, pieces[i], plan.stream.limits, accepted=plan.accepts) for i in supposed.publish]
+    limits, publish = plan.stream.limits, set(supposed.publish)
+    others = [assemble_waveform(i, pieces[i], limits, accepted=plan.accepts) for i in sorted(publish & pieces.keys())]
+    return WholeWaveforms(supposed.fates.plain, others, limits)
 
 
 def gather_stitched(folder: WorkFolder, report: StitchReport | None) -> pa.Table:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.ports import StagedFile
-from wavestitch.contracts.row_check import StagedRow
+from wavestitch.contracts.row_check import StagedRows
 from wavestitch.contracts.stitch_job import StitchReport
 from wavestitch.tables.commit.staged_files import check_staged, make_durable, read_rows, rewrite_without
 
@@ -66,7 +66,7 @@ class DiskStaging:
         make_durable([Path(f.path) for f in files])
         return files
 
-    def rows_in(self, files: Sequence[StagedFile]) -> Iterator[StagedRow]:
+    def rows_in(self, files: Sequence[StagedFile]) -> Iterator[StagedRows]:
         for file in files:
             yield from read_rows(Path(file.path))
 

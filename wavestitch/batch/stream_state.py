@@ -7,16 +7,18 @@ fail, so that a decision never rests on a mixture. A look costs what is asked fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform, effective_held
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs, before, milliseconds
+from wavestitch.contracts.read_places import ReadPlaces
 from wavestitch.contracts.stream import Stream
 
 
@@ -30,15 +32,14 @@ class StreamState:
     published: Mapping[str, PublishedWaveform]
 
 
-def load_ground(tables: Tables, plan: Plan, chunks: Collection[ChunkFacts]) -> StreamState:
+def load_ground(tables: Tables, plan: Plan, chunks: Sequence[ChunkFacts]) -> StreamState:
     """What `decide` needs for a batch that read these chunks."""
-    head = _head(tables)
-    ids = frozenset(c.waveform_id for c in chunks if c.waveform_id is not None)
-    ids |= frozenset(plan.choice.ids if plan.choice is not None else ())
+    head, table = _head(tables), ChunkTable.of(chunks)
+    ids = frozenset([*table.ids.to_pylist(), *(plan.choice.ids if plan.choice is not None else ())])
     look = HeldLook(
         open_since=open_since(head, plan.stream) if plan.expires else None,
         ids=ids,
-        coordinates=frozenset((c.topic_id or plan.topic_id, c.partition, c.offset) for c in chunks),
+        coordinates=ReadPlaces(plan.topic_id, table),
     )
     return _load(tables, head, look, topic_id=plan.topic_id, ids=ids)
 

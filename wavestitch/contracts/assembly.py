@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from wavestitch.contracts.chunk_header import MAX_TIME_NS, Metadata, parse_metadata
+from wavestitch.contracts.chunk_metadata import MAX_TIME_NS, Metadata, parse_metadata
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, apart, epoch_ms, milliseconds
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from wavestitch.contracts.decision import Decision
+from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation
@@ -79,10 +79,9 @@ def describe_batch(
 ) -> BatchRow:
     """The audit of a decision. `holes` and `reading` per partition, from the receipts."""
     partitions: dict[int, Counter[str]] = defaultdict(Counter)
-    for f in decision.fates:
-        row = partitions[f.chunk.partition]
-        row["read"] += not f.chunk.carried
-        row[f.fate.value] += 1
+    for (p, carried, fate), n in decision.fates.by_partition().items():
+        partitions[p]["read"] += 0 if carried else n
+        partitions[p][fate.value] += n
     # Counted from what is held, so that the identity sees a held chunk that was forgotten.
     for p, n in decision.carried_in.items():
         partitions[p]["carried_in"] += n

@@ -9,14 +9,12 @@ metadata, digest and bytes against accidents, and `piece` says whether two chunk
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from wavestitch.contracts.chunk_metadata import parse_metadata, show
 from wavestitch.contracts.chunk_proof import H_MAC, H_SHA256, NO_PROOF, Bound, ChunkProof, same
 from wavestitch.contracts.reasons import Reason
 
@@ -32,8 +30,6 @@ VERSION = b"2"
 MAX_ID_BYTES = 256
 MAX_META_BYTES = 16 * 1024
 MAX_CHUNKS = 1 << 20
-MAX_TIME_NS = 1 << 62
-SAMPLE_BYTES = {"i16le": 2, "i32le": 4, "i64le": 8, "f32le": 4, "f64le": 8}
 
 H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST = (
     "ws-version",
@@ -46,7 +42,8 @@ H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST = (
 )
 _KNOWN = frozenset((H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST, H_SHA256, H_MAC))
 _HEX = b"0123456789abcdef"
-_EVIDENCE_CHARS = 120
+_MOST_DIGITS = 10
+_MOST_SHARED = MAX_META_BYTES + 2 * MAX_ID_BYTES + _MOST_DIGITS + 32
 
 RecordHeaders = Sequence[tuple[str, bytes | None]]
 
@@ -72,29 +69,6 @@ class Rejection(NamedTuple):
     evidence: str
     waveform_id: str | None = None
     seq: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """The interpreted part of `ws-meta`. Times in ns since the epoch (UTC), rate in Hz, gain in counts per unit."""
-
-    source: str
-    channel: str
-    start_time_ns: int
-    sampling_rate_hz: float
-    sample_format: str
-    units: str
-    adc_gain: float
-    baseline: float
-    sample_count: int | None
-
-    @property
-    def sample_bytes(self) -> int:
-        return SAMPLE_BYTES[self.sample_format]
-
-    def end_time_ns(self, sample_count: int) -> int:
-        """Time of the last of `sample_count` samples."""
-        return self.start_time_ns + round(max(sample_count - 1, 0) * 1e9 / self.sampling_rate_hz)
 
 
 def chunk_crc(bound: Bound, value: bytes | memoryview) -> int:
@@ -145,6 +119,84 @@ def parse_chunk(
 
     `proof`: what the stream demands of its chunks beside the CRC.
     """
+    found = _parse_usual(key, headers or (), value) if value and proof.header is None else None
+    return _parse_any(key, headers, value, proof) if found is None else found
+
+
+class _Shared(NamedTuple):
+    """What all chunks of a waveform say alike, looked at once. `head` and `tail`: what the CRC covers before and behind
+    the sequence number. `begun`: as `_begun_digest`."""
+
+    waveform_id: str
+    count: int | None  # type: ignore[assignment]  # shadows tuple.count, which nobody calls on it
+    meta: str
+    digest: str | None
+    sample_bytes: int
+    head: bytes
+    tail: bytes
+    begun: Any
+
+
+def _parse_usual(key: bytes | None, headers: RecordHeaders, value: bytes) -> Chunk | None:
+    """A chunk as nearly all are, in fewer steps; None: perhaps none, which `_parse_any` says."""
+    claims: dict[str, Any] = dict(headers)
+    said = claims.get
+    raw_seq, raw_meta = said(H_SEQ), said(H_META)
+    if len(claims) != len(headers) or said(H_VERSION) != VERSION or raw_seq is None or raw_meta is None:
+        return None
+    about = key, said(H_ID), said(H_COUNT), raw_meta, said(H_DIGEST)
+    # Whatever is remembered is small.
+    if len(raw_seq) > _MOST_DIGITS or sum([len(part) for part in about if part is not None]) > _MOST_SHARED:
+        return None
+    shared = _shared(*about)
+    if shared is None:
+        return None
+    waveform_id, count, meta, digest, sample_bytes, head, tail, begun = shared
+    seq, length = _sequence(raw_seq), len(value)
+    if seq is None or (count is not None and seq >= count) or length % sample_bytes:
+        return None
+    crc = crc32(value, crc32(b"%b%b%b" % (head, raw_seq, tail))) & 0xFFFFFFFF
+    if said(H_CRC) != b"%08x" % crc or None in claims.values():
+        return None
+    whole = begun.copy()
+    whole.update(value)
+    return Chunk(waveform_id, seq, count, crc, length, meta, digest, whole.digest())
+
+
+@lru_cache(maxsize=1024)
+def _shared(
+    key: bytes | None, header: bytes | None, raw_count: bytes | None, raw_meta: bytes, raw_digest: bytes | None
+) -> _Shared | None:
+    found = _waveform_id(key, header)
+    if isinstance(found, Rejection) or len(raw_meta) > MAX_META_BYTES:
+        return None
+    if raw_digest is not None and not _is_digest(raw_digest):
+        return None
+    try:
+        count = None if raw_count is None else _decimal(H_COUNT, raw_count, MAX_CHUNKS)
+        meta, sample_bytes = _checked_metadata(raw_meta)
+    except _Refused:
+        return None
+    raw_id, waveform_id = found
+    tail = b"\0%b\0%b\0%b\0" % (raw_count or b"", raw_meta, raw_digest or b"")
+    digest = None if raw_digest is None else raw_digest.decode()
+    return _Shared(waveform_id, count, meta, digest, sample_bytes, raw_id + b"\0", tail, _begun_digest(raw_meta))
+
+
+@lru_cache(maxsize=4096)
+def _sequence(raw: bytes) -> int | None:
+    found = int(raw) if _is_decimal(raw) else MAX_CHUNKS
+    return found if found < MAX_CHUNKS else None
+
+
+def _is_digest(raw: bytes) -> bool:
+    return len(raw) == 32 and not raw.translate(None, _HEX)
+
+
+def _parse_any(
+    key: bytes | None, headers: RecordHeaders | None, value: bytes | None, proof: ChunkProof
+) -> Chunk | Rejection:
+    """The same, check by check, each with its own sentence: the specification of `_parse_usual`."""
     if value is None:
         return Rejection(Reason.NULL_VALUE, "the record has no value (a tombstone); a chunk carries samples")
     claims = _claims(headers or ())
@@ -154,7 +206,7 @@ def parse_chunk(
     if version is None:
         return Rejection(Reason.NOT_A_CHUNK, f"no {H_VERSION} header; a chunk has the headers of the chunk contract")
     if version != VERSION:
-        return Rejection(Reason.UNKNOWN_VERSION, f"{H_VERSION} is {_show(version)}; known is 2")
+        return Rejection(Reason.UNKNOWN_VERSION, f"{H_VERSION} is {show(version)}; known is 2")
     found = _waveform_id(key, claims.get(H_ID))
     if isinstance(found, Rejection):
         return found
@@ -181,27 +233,6 @@ def _claims(headers: Sequence[tuple[str, bytes | None]]) -> Mapping[str, bytes] 
                 return Rejection(Reason.BAD_HEADER, f"header {name} is null; it must have a value")
             claims[name] = content
     return claims
-
-
-def parse_metadata(meta: str | bytes) -> Metadata | str:
-    """The metadata, or a sentence saying what is wrong with it."""
-    try:
-        # Decoded here: of bytes, `json` would also take UTF-16, UTF-32 and lone surrogates.
-        text = meta if isinstance(meta, str) else meta.decode("utf-8")
-    except UnicodeDecodeError:
-        return "ws-meta is not UTF-8; it must be one JSON object in UTF-8"
-    try:
-        found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_once)
-    except _BadField as bad:
-        return str(bad)
-    except (ValueError, RecursionError):
-        return "ws-meta is not JSON; it must be one JSON object"
-    if not isinstance(found, dict):
-        return f"ws-meta is a JSON {type(found).__name__}; it must be an object"
-    try:
-        return _interpret(found)
-    except _BadField as bad:
-        return str(bad)
 
 
 def encode_headers(
@@ -234,22 +265,18 @@ class _Refused(Exception):
         self.evidence = evidence
 
 
-class _BadField(Exception):
-    """A field of ws-meta that is not what it must be."""
-
-
 def _waveform_id(key: bytes | None, header: bytes | None) -> tuple[bytes, str] | Rejection:
     raw = key if key is not None else header
     if raw is None:
         return Rejection(Reason.BAD_ID, "neither a key nor a ws-id header; one of them names the waveform")
     if key is not None and header is not None and key != header:
-        return Rejection(Reason.BAD_ID, f"key {_show(key)} and ws-id {_show(header)} disagree")
+        return Rejection(Reason.BAD_ID, f"key {show(key)} and ws-id {show(header)} disagree")
     if not 1 <= len(raw) <= MAX_ID_BYTES:
         return Rejection(Reason.BAD_ID, f"the waveform id has {len(raw)} bytes; allowed are 1 to {MAX_ID_BYTES}")
     try:
         return raw, raw.decode("utf-8")
     except UnicodeDecodeError:
-        return Rejection(Reason.BAD_ID, f"the waveform id {_show(raw)} is not UTF-8")
+        return Rejection(Reason.BAD_ID, f"the waveform id {show(raw)} is not UTF-8")
 
 
 def _parse_claims(
@@ -264,10 +291,10 @@ def _parse_claims(
             raise _Refused(Reason.BAD_SEQUENCE, f"ws-seq is {seq} with ws-count {count}; allowed is 0 to count - 1")
     raw_crc = _required(claims, H_CRC)
     if len(raw_crc) != 8 or raw_crc.translate(None, _HEX):
-        raise _Refused(Reason.BAD_HEADER, f"ws-crc is {_show(raw_crc)}; it must be 8 lower-case hex digits")
+        raise _Refused(Reason.BAD_HEADER, f"ws-crc is {show(raw_crc)}; it must be 8 lower-case hex digits")
     raw_digest = claims.get(H_DIGEST)
-    if raw_digest is not None and (len(raw_digest) != 32 or raw_digest.translate(None, _HEX)):
-        raise _Refused(Reason.BAD_HEADER, f"ws-digest is {_show(raw_digest)}; it must be 32 lower-case hex digits")
+    if raw_digest is not None and not _is_digest(raw_digest):
+        raise _Refused(Reason.BAD_HEADER, f"ws-digest is {show(raw_digest)}; it must be 32 lower-case hex digits")
     raw_meta = _required(claims, H_META)
     if len(raw_meta) > MAX_META_BYTES:
         raise _Refused(Reason.BAD_METADATA, f"ws-meta has {len(raw_meta)} bytes; allowed are {MAX_META_BYTES}")
@@ -292,7 +319,7 @@ def _check_proof(said: bytes | None, proof: ChunkProof, bound: Bound, value: byt
     if said is None:
         raise _Refused(Reason.UNPROVEN, f"no {proof.header} header; the stream demands one of every chunk")
     if len(said) != 64 or said.translate(None, _HEX):
-        raise _Refused(Reason.BAD_HEADER, f"{proof.header} is {_show(said)}; it must be 64 lower-case hex digits")
+        raise _Refused(Reason.BAD_HEADER, f"{proof.header} is {show(said)}; it must be 64 lower-case hex digits")
     if not same(said, proof.of(bound, value)):
         raise _Refused(
             Reason.FORGED, f"{proof.header} does not fit the record's bytes: it was changed, or sealed with another key"
@@ -317,86 +344,14 @@ def _required(claims: Mapping[str, bytes], name: str) -> bytes:
 
 
 def _is_decimal(raw: bytes) -> bool:
-    return 1 <= len(raw) <= 10 and raw.isdigit() and (raw == b"0" or raw[:1] != b"0")
+    return 1 <= len(raw) <= _MOST_DIGITS and raw.isdigit() and (raw == b"0" or raw[:1] != b"0")
 
 
 @lru_cache(maxsize=4096)
 def _decimal(name: str, raw: bytes, most: int) -> int:
     if not _is_decimal(raw):
-        raise _Refused(Reason.BAD_HEADER, f"{name} is {_show(raw)}; it must be a decimal number without sign or zeros")
+        raise _Refused(Reason.BAD_HEADER, f"{name} is {show(raw)}; it must be a decimal number without sign or zeros")
     found = int(raw)
     if found > most:
         raise _Refused(Reason.BAD_SEQUENCE, f"{name} is {found}; allowed is at most {most}")
     return found
-
-
-def _interpret(found: dict[str, Any]) -> Metadata:
-    fmt = found.get("sample_format")
-    if fmt not in SAMPLE_BYTES if isinstance(fmt, str) else True:
-        raise _BadField(f"sample_format is {_show(fmt)}; allowed are {' '.join(SAMPLE_BYTES)}")
-    rate = _number(found, "sampling_rate_hz")
-    if not 1e-6 <= rate <= 1e12:
-        raise _BadField(f"sampling_rate_hz is {rate}; it must be between 1e-6 and 1e12")
-    gain = _number(found, "adc_gain")
-    if gain == 0:
-        raise _BadField("adc_gain is 0; physical = (sample - baseline) / adc_gain needs another value")
-    start = found.get("start_time_ns")
-    if not isinstance(start, int) or isinstance(start, bool) or not -MAX_TIME_NS <= start <= MAX_TIME_NS:
-        raise _BadField(f"start_time_ns is {_show(start)}; it must be a whole number of nanoseconds since 1970")
-    total = found.get("sample_count")
-    if total is not None and (not _is_int(total) or not 0 < total <= 1 << 40):
-        raise _BadField(f"sample_count is {_show(total)}; it must be a whole number above 0")
-    return Metadata(
-        source=_text(found, "source"),
-        channel=_text(found, "channel"),
-        start_time_ns=start,
-        sampling_rate_hz=rate,
-        sample_format=str(fmt),
-        units=_text(found, "units"),
-        adc_gain=gain,
-        baseline=_number(found, "baseline"),
-        sample_count=total,
-    )
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(found: dict[str, Any], name: str) -> float:
-    value = found.get(name)
-    # A JSON integer may have thousands of digits: it is bounded before it becomes a float.
-    if isinstance(value, bool) or not isinstance(value, int | float) or (_is_int(value) and abs(value) > 1 << 62):
-        raise _BadField(f"{name} is {_show(value)}; it must be a number")
-    if not math.isfinite(value):
-        raise _BadField(f"{name} is {value}; it must be finite")
-    return float(value)
-
-
-def _text(found: dict[str, Any], name: str) -> str:
-    value = found.get(name)
-    if not isinstance(value, str) or len(value) > 256:
-        raise _BadField(f"{name} is {_show(value)}; it must be a text of at most 256 characters")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise _BadField(f"{name} is not valid Unicode text") from None
-    return value
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        # One reader would take the first, another the last: then the same bytes mean two things.
-        raise _BadField("a key occurs twice in an object of ws-meta; allowed is once")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _show(value: Any) -> str:
-    """A short, printable form of a hostile value."""
-    text = ascii(value)
-    return text if len(text) <= _EVIDENCE_CHARS else text[:_EVIDENCE_CHARS] + "…"

@@ -11,18 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.belief import Belief
-from wavestitch.contracts.chunk_header import Metadata, parse_metadata
+from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
+from wavestitch.contracts.chunk_table import ChunkTable
+from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.errors import Unbalanced
-from wavestitch.contracts.fates import ChunkFate, Decision, Evidence, Hold, Stitched
+from wavestitch.contracts.fates import ChunkFate, Evidence, Hold, Stitched
 from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.pending_decision import PendingDecision, blocked_by
+from wavestitch.contracts.plain_waveforms import PlainWaveforms, find_plain
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import before, milliseconds
 from wavestitch.contracts.reasons import Reason
 
-__all__ = ["ChunkFate", "Decision", "Evidence", "Hold", "Stitched", "check_balance", "decide"]
+__all__ = ["ChunkFate", "Decision", "Evidence", "Hold", "Stitched", "check_balance", "decide", "decide_beside"]
 
 
 def decide(
@@ -32,18 +35,37 @@ def decide(
     head: Head,
     held: Sequence[HeldChunk],
     published: Mapping[str, PublishedWaveform],
+    sealed: bool = True,
 ) -> Decision:
-    """The fates of a batch on top of `head`.
+    """The fates of a batch on top of `head`. What is normal is decided at once, by columns (`find_plain`).
 
     `held`: all effective held chunks that are open, and those of waveforms or coordinates that this batch read.
-    `published`: what is published of all waveforms that are named in either.
+    `published`: what is published of all waveforms that are named in either. `sealed`: whether it gets its digest; who
+    only asks what would be published does without.
     """
+    table = ChunkTable.of(evidence.chunks)
+    plain = find_plain(plan, evidence, table, held=held, published=published)
+    return decide_beside(plain, plan, evidence, head=head, held=held, published=published, sealed=sealed)
+
+
+def decide_beside(
+    plain: PlainWaveforms,
+    plan: Plan,
+    evidence: Evidence,
+    *,
+    head: Head,
+    held: Sequence[HeldChunk],
+    published: Mapping[str, PublishedWaveform],
+    sealed: bool = True,
+) -> Decision:
+    """The same, where it is known which waveforms are plain; of `no_plain`, every chunk is decided as an object."""
     held, beside = _believed(plan, held)
-    pending = PendingDecision(plan, evidence, head, held, beside)
-    for c in evidence.chunks:
+    pending = PendingDecision(plan, evidence, head, held, plain, beside)
+    chunks = plain.others()
+    for c in chunks:
         if c.reason is not None:
             pending.set_aside(c, Reason(c.reason), c.evidence or "")
-    read_by_id, held_by_id = _by_id(evidence.chunks), _held_by_id(held)
+    read_by_id, held_by_id = _by_id(chunks), _held_by_id(held)
     for waveform_id in sorted(set(read_by_id) | pending.waiting()):
         read, mine = read_by_id.get(waveform_id, []), held_by_id.get(waveform_id, [])
         known = published.get(waveform_id)
@@ -58,8 +80,8 @@ def decide(
     if plan.choice is not None:
         for waveform_id in plan.choice.ids:
             pending.choose(plan.choice, waveform_id, held_by_id.get(waveform_id, []), published.get(waveform_id))
-    decided = pending.closed(_taken_up(plan, head, read_by_id, held_by_id, published))
-    check_balance(plan, evidence, decided)
+    decided = pending.closed(_taken_up(plan, head, read_by_id, held_by_id, published), sealed=sealed)
+    check_balance(plan, chunks, decided)
     return decided
 
 
@@ -74,17 +96,19 @@ def _believed(plan: Plan, held: Sequence[HeldChunk]) -> tuple[Sequence[HeldChunk
     ]
 
 
-def check_balance(plan: Plan, evidence: Evidence, decision: Decision) -> None:
-    """Raises `Unbalanced` unless every chunk that was read has exactly one fate, and no chunk has two."""
-    carried = Counter(f.chunk.key for f in decision.fates if f.chunk.carried)
-    got = Counter(f.chunk.key for f in decision.fates if not f.chunk.carried)
+def check_balance(plan: Plan, others: Sequence[ChunkFacts], decision: Decision) -> None:
+    """Raises `Unbalanced` unless every chunk that was read has exactly one fate, and no chunk has two. `others`: the
+    chunks that were read and are of no plain waveform; those are rows of the index, each of them once."""
+    fates, plain = decision.fates.others, decision.fates.plain
+    carried = Counter(f.chunk.key for f in fates if f.chunk.carried)
+    got = Counter(f.chunk.key for f in fates if not f.chunk.carried)
     twice = [k for fated in (carried, got) for k, n in fated.items() if n > 1]
-    read = Counter(c.key for c in evidence.chunks)
-    # As plain dictionaries: none of the counts is 0, and those of the library are compared in Python.
-    if twice or dict(read) != dict(got):
+    read = Counter(c.key for c in others)
+    rows = int(plain.is_plain.sum())
+    if got != read or twice or rows != len(plain.rows) or rows + len(others) != len(plain.table):
         raise Unbalanced(
-            f"batch {plan.plan_id[:16]} does not balance: {len(evidence.chunks)} chunks read, "
-            f"{sum(got.values())} with a fate, {len(twice)} with two; nothing was published",
+            f"batch {plan.plan_id[:16]} does not balance: {len(plain.table)} chunks read, "
+            f"{len(decision.fates)} fates; nothing was published",
             plan_id=plan.plan_id,
         )
 

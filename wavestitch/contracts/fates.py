@@ -1,15 +1,12 @@
-"""What goes into a decision and what comes out of it, as plain values: evidence, fates, rows to hold."""
+"""What goes into a decision and what it says of a chunk, as plain values: evidence, fates, rows to hold."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.held_mark import BESIDE
-from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Fate, Reason
 
@@ -38,6 +35,19 @@ class Stitched(NamedTuple):
     evidence: str
 
 
+class AllStitched(Mapping[str, Stitched]):
+    """Before stitching: suppose that every whole waveform will be."""
+
+    def __getitem__(self, waveform_id: str) -> Stitched:
+        return Stitched(None, "")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """All that a batch found out; what `decide` looks at beside head, held and published.
@@ -52,37 +62,3 @@ class Evidence:
     failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     park: bool = False
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """`digest` names the decision. `carried_in`: held chunks that it had to take up, per partition, counted from what
-    is held and not from the fates. `held_counts`: how many chunks are held after it, by reason; `held_bytes`: what
-    those that are chunks count for."""
-
-    digest: str
-    plan_id: str
-    publish: tuple[str, ...]
-    fates: tuple[ChunkFate, ...]
-    holds: tuple[Hold, ...]
-    head: Head
-    carried_in: Mapping[int, int]
-    held_counts: Mapping[str, int]
-    held_bytes: int
-
-    @property
-    def waveform_rows(self) -> int:
-        """As `HeldMark.waveform_rows`, after it."""
-        return sum(n for reason, n in self.held_counts.items() if reason not in BESIDE)
-
-    def counts(self) -> dict[Fate, int]:
-        """Chunks per fate; every fate is there."""
-        found = Counter(f.fate for f in self.fates)
-        return {fate: found[fate] for fate in Fate}
-
-    def waveforms(self, fate: Fate) -> set[str]:
-        return {f.chunk.waveform_id for f in self.fates if f.fate is fate and f.chunk.waveform_id is not None}
-
-    def reasons(self) -> dict[Reason, int]:
-        """Chunks per reason, of all that have one."""
-        return dict(Counter(f.reason for f in self.fates if f.reason is not None))

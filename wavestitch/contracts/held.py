@@ -8,6 +8,7 @@ rewritten (docs/design.md). Keeps I1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -88,7 +89,7 @@ class HeldLook:
 
     open_since: EpochMs | None = None
     ids: frozenset[str] = frozenset()
-    coordinates: frozenset[Coordinate] = frozenset()
+    coordinates: AbstractSet[Coordinate] = frozenset()
     chunks: bool = False
     everything: bool = False
 

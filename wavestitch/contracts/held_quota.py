@@ -12,8 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.errors import Refused
-from wavestitch.contracts.fates import Decision, Hold
+from wavestitch.contracts.fates import Hold
 from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.plan import Plan

@@ -6,18 +6,20 @@ I2 (what is published is never published again).
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, Said, assemble_waveform
 from wavestitch.contracts.batch_size import METADATA_WEIGHT, RECORD_HEADERS
+from wavestitch.contracts.chunk_table import ChunkTable
+from wavestitch.contracts.decided import Decision, Fates, holds_in_order, seal_decision
 from wavestitch.contracts.errors import Terminal, Unbalanced
-from wavestitch.contracts.fates import ChunkFate, Decision, Evidence, Hold
+from wavestitch.contracts.fates import ChunkFate, Evidence, Hold
 from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform, is_released, open_deadlines, pieces_of
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, digest_of, pick_copy
 from wavestitch.contracts.held_mark import held_bytes
+from wavestitch.contracts.plain_waveforms import PlainWaveforms
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
 from wavestitch.contracts.quantities import after, milliseconds
@@ -40,14 +42,16 @@ class PendingDecision:
         evidence: Evidence,
         head: Head,
         held: Sequence[HeldChunk],
+        plain: PlainWaveforms,
         beside: Sequence[HeldChunk] = (),
     ) -> None:
         """`beside`: what is held and not believed. It is counted, and nothing else."""
         self._beside = beside
         self._plan = plan
         self._evidence = evidence
+        self._plain = plain
         self._before = head
-        self._after = _next_head(plan, evidence, head)
+        self._after = _next_head(plan, evidence, head, plain.table)
         self._held_at: dict[HeldKey, HeldChunk] = {h.key: h for h in held}
         self._lateness = milliseconds(plan.stream.allowed_lateness)
         self._latest_ms = after(plan.clock_ms, milliseconds(plan.stream.limits.max_clock_skew))
@@ -237,10 +241,10 @@ class PendingDecision:
         known = self._held_at.get(c.key)
         return known is not None and not known.stored and c.reason is None
 
-    def closed(self, taken_up: set[HeldKey]) -> Decision:
-        publish = tuple(sorted(self._publish))
+    def closed(self, taken_up: set[HeldKey], *, sealed: bool) -> Decision:
+        publish = tuple(sorted([*self._publish, *self._plain.ids.to_pylist()]))
         carried_in = Counter(coordinate[1] for coordinate, _ in taken_up)
-        decided = _sealed(self._plan, self._after, publish, self._fates, self._holds)
+        fates, holds = Fates(self._plain, self._fates), holds_in_order(self._holds)
         lost = taken_up ^ {f.chunk.key for f in self._fates if f.chunk.carried}
         if lost:
             raise Unbalanced(
@@ -249,7 +253,9 @@ class PendingDecision:
                 plan_id=self._plan.plan_id,
             )
         counts, size = self._held_after()
-        return replace(decided, carried_in=dict(carried_in), held_counts=counts, held_bytes=size)
+        digest = seal_decision(self._plan.plan_id, self._after, fates, holds) if sealed else ""
+        head = replace(self._after, decision=digest)
+        return Decision(digest, self._plan.plan_id, publish, fates, holds, head, dict(carried_in), counts, size)
 
     def _held_after(self) -> tuple[dict[str, int], int]:
         """How many chunks are held by reason, and what they count for: those before, less what is released or held for
@@ -338,7 +344,7 @@ def _verdict(a: Assembly, evidence: Evidence, *, accepts: bool) -> tuple[Reason 
     return None, ""
 
 
-def _next_head(plan: Plan, evidence: Evidence, head: Head) -> Head:
+def _next_head(plan: Plan, evidence: Evidence, head: Head, table: ChunkTable) -> Head:
     kind = HeadKind(plan.kind.value)
     if plan.choice is not None:
         return head.next(kind=kind, plan_id=plan.plan_id, note=plan.choice.note)
@@ -352,35 +358,13 @@ def _next_head(plan: Plan, evidence: Evidence, head: Head) -> Head:
         positions, previous_ms=head.watermark_ms, clock_ms=plan.clock_ms, idle=milliseconds(plan.stream.idle)
     )
     # As readers count them: metadata come with each chunk, the id as its key or in a header.
-    sizes = [c.length + len(c.meta or "") + RECORD_HEADERS for c in evidence.chunks]
-    texts = sum(len(text) for text in {c.meta for c in evidence.chunks if c.meta is not None})
-    stored = sum(sizes) + (METADATA_WEIGHT - 1) * texts
+    brought, texts = table.stored_bytes
+    stored = brought + RECORD_HEADERS * len(table) + (METADATA_WEIGHT - 1) * texts
     return head.next(
         kind=kind,
         plan_id=plan.plan_id,
         positions=positions,
         watermark_ms=watermark,
-        mean_record_bytes=stored / len(sizes) if sizes else head.mean_record_bytes,
+        mean_record_bytes=stored / len(table) if len(table) else head.mean_record_bytes,
         note=evidence.note,
     )
-
-
-def _order(found: ChunkFate | Hold) -> tuple[bool, str, int, int]:
-    c = found.chunk
-    return c.carried, c.topic_id, c.partition, c.offset
-
-
-def _sealed(
-    plan: Plan, head: Head, publish: tuple[str, ...], fates: Sequence[ChunkFate], holds: Sequence[Hold]
-) -> Decision:
-    ordered = tuple(sorted(fates, key=_order))
-    held = tuple(sorted(holds, key=_order))
-    seal = hashlib.sha256(f"{plan.plan_id} {head.sequence} {head.generation}\n".encode())
-    for c, fate, reason, _ in ordered:
-        where = f"{c.carried} {c.topic_id!r} {c.partition} {c.offset}"
-        what = f"{c.piece.hex()} {c.count} {c.digest} {c.waveform_id!r} {c.seq}"
-        seal.update(f"{where} {what} {fate} {reason}\n".encode())
-    for h in held:
-        seal.update(f"hold {h.chunk.carried} {h.chunk.coordinate} {h.chunk.piece.hex()} {h.reason}\n".encode())
-    digest = seal.hexdigest()[:32]
-    return Decision(digest, plan.plan_id, publish, ordered, held, replace(head, decision=digest), {}, {}, 0)

@@ -7,21 +7,29 @@ length of its value (-1: it is null) and the value. No content makes that longer
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 Header = tuple[str, bytes | None]
 HEADER_OVERHEAD = 8
 """Of a header, beside its name and value: the two lengths."""
 _LENGTH = struct.Struct(">i")
 _NULL = -1
+_FEW = 64
 
 
-def header_bytes(headers: Iterable[tuple[str | bytes, bytes | None]] | None) -> int:
+def header_bytes(headers: Collection[tuple[str, bytes | None]] | Collection[tuple[bytes, bytes | None]] | None) -> int:
     """What they take where they are stored; names that are bytes already are taken as they are."""
-    return sum([HEADER_OVERHEAD + _size(name) + len(value or b"") for name, value in headers]) if headers else 0
+    if not headers:
+        return 0
+    if len(headers) <= _FEW:
+        # As of nearly all records: in fewer steps.
+        names, values = zip(*headers, strict=True)
+        if None not in values:
+            return HEADER_OVERHEAD * len(names) + sum(map(_size, names)) + sum(map(len, values))
+    return sum([HEADER_OVERHEAD + _size(name) + len(value or b"") for name, value in headers])
 
 
-def kept_bytes(key: bytes | None, headers: Iterable[Header] | None, value: bytes | None) -> int:
+def kept_bytes(key: bytes | None, headers: Collection[Header] | None, value: bytes | None) -> int:
     """What a record takes that is kept as it came."""
     return len(key or b"") + header_bytes(headers) + len(value or b"")
 

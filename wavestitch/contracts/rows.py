@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 LANDING_FORMAT = b"2"
@@ -43,13 +45,24 @@ def texts_once(texts: Sequence[str | None]) -> tuple[list[str | None], list[int 
     return [text if rows[n] == n else None for n, text in enumerate(texts)], rows
 
 
-def texts_of(batch: pa.RecordBatch) -> list[str | None]:
-    """The metadata of each row of a whole record batch; equal ones are one object. Raises `ValueError` where a row
-    names one that has none."""
-    texts, rows = batch.column("meta").to_pylist(), batch.column("meta_row").to_pylist()
-    if any(row is not None and not (0 <= row < len(texts) and texts[row] is not None) for row in rows):
+def meta_numbers(batch: pa.RecordBatch) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """Of each row of a whole record batch the number of its metadata among the texts of the batch (-1: it has none),
+    and these texts. Raises `ValueError` where a row names one that has none."""
+    texts, rows = batch.column("meta"), batch.column("meta_row")
+    stands = np.asarray(texts.is_valid())
+    named = np.asarray(rows.is_valid())
+    at = np.asarray(rows.fill_null(0), np.int64)
+    if len(at) and (at.min() < 0 or at.max() >= len(at) or not stands[at[named]].all()):
         raise ValueError("a row's metadata are said to stand where there are none")
-    return [None if row is None else texts[row] for row in rows]
+    numbers = np.where(named, (np.cumsum(stands) - 1)[at], -1).astype(np.int32)
+    return numbers, texts.drop_null()
+
+
+def texts_of(batch: pa.RecordBatch) -> list[str | None]:
+    """The metadata of each row of a whole record batch; equal ones are one object. Raises as `meta_numbers`."""
+    numbers, texts = meta_numbers(batch)
+    said = [*texts.to_pylist(), None]
+    return [said[n] for n in numbers.tolist()]
 
 
 CHUNK_STRUCT = pa.struct(

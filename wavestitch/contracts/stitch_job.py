@@ -8,19 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from wavestitch.contracts.versioned import Versioned
 
-if TYPE_CHECKING:
-    # Only for annotations: every Spark worker imports this module, and the model behind `Assembly` is slow to load.
-    from wavestitch.contracts.assembly import Assembly
-
 STITCH_JOB_FORMAT = 2
-_DAY_NS = 86_400 * 10**9
 _STITCHED = re.compile(r"stitched-[0-9A-Za-z]{1,8}-([0-9a-f]{32}|[0-9a-f]{64})\.arrow")
 _STAGED = re.compile(r"[0-9a-z]{1,16}-[0-9A-Za-z]{1,8}-([0-9a-f]{32}|[0-9a-f]{64})\.parquet")
 _SHOWN = 120
@@ -87,39 +80,6 @@ def stitch_job_from_json(text: str) -> StitchJob:
 def stitch_report_from_json(text: str) -> StitchReport:
     """Raises `BadInput` where the text is no report, or names a file that no stitching leaves."""
     return STITCH_REPORTS.read(text)
-
-
-def assign_waveforms(assemblies: Sequence[Assembly], *, task_bytes: int, tasks_at_least: int) -> list[list[Assembly]]:
-    """Whole waveforms dealt out to tasks; each list is one task and becomes one output file.
-
-    A task's waveforms start on one UTC day. Tasks hold about equal bytes, about `task_bytes` at most (one larger
-    waveform is a task of its own), and there are about `tasks_at_least` of them where there are as many waveforms.
-    Waveforms that lie together on disk stay together. The order of the argument does not matter.
-    """
-    for a in assemblies:
-        if a.reason is not None:
-            raise ValueError(f"waveform {a.waveform_id!r} is {a.reason}; only whole waveforms are assigned")
-    ordered = sorted(assemblies, key=lambda a: (_day(a), a.pieces[0].file, a.pieces[0].row, a.waveform_id))
-    total = sum(a.byte_length for a in ordered)
-    target = max(1, min(task_bytes, -(-total // max(1, tasks_at_least))))
-    return [task for _, day in groupby(ordered, key=_day) for task in _cut(list(day), target)]
-
-
-def _day(assembly: Assembly) -> int:
-    """UTC day of the first sample, in days since 1970."""
-    return assembly.metadata.start_time_ns // _DAY_NS
-
-
-def _cut(waveforms: list[Assembly], target: int) -> list[list[Assembly]]:
-    """The sequence cut into parts of about equal bytes. A waveform falls into the part where its middle lies."""
-    sizes = [a.byte_length for a in waveforms]
-    total = max(1, sum(sizes))
-    parts: list[list[Assembly]] = [[] for _ in range(-(-total // target))]
-    before = 0
-    for a, size in zip(waveforms, sizes, strict=True):
-        parts[min(len(parts) - 1, (2 * before + size) * len(parts) // (2 * total))].append(a)
-        before += size
-    return [p for p in parts if p]
 
 
 def _impossible(report: StitchReport) -> str | None:

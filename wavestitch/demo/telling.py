@@ -12,7 +12,7 @@ from typing import Any
 
 from wavestitch import console
 from wavestitch.batch.deployment import Deployment
-from wavestitch.contracts.chunk_header import SAMPLE_BYTES
+from wavestitch.contracts.chunk_metadata import SAMPLE_BYTES
 from wavestitch.contracts.errors import Terminal
 from wavestitch.demo.report import compare_samples, describe_row, plot_waveform
 from wavestitch.demo.story import Story, tell_ecg, tell_seismic

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pymseed
 
-from wavestitch.contracts.chunk_header import MAX_TIME_NS
+from wavestitch.contracts.chunk_metadata import MAX_TIME_NS
 from wavestitch.contracts.errors import BadInput
 from wavestitch.producers.recording import Recording, make_recording
 from wavestitch.producers.recording_spans import cut_spans, sample_time_ns

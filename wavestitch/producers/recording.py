@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wavestitch.contracts.chunk_header import MAX_ID_BYTES, MAX_META_BYTES, Metadata, parse_metadata
+from wavestitch.contracts.chunk_header import MAX_ID_BYTES, MAX_META_BYTES
+from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.errors import BadInput
 
 _EXACT_INT = 1 << 53

@@ -10,13 +10,15 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from wavestitch.contracts.chunk_table import digests_of
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.ports import StagedFile
-from wavestitch.contracts.row_check import StagedRow
+from wavestitch.contracts.row_check import StagedRows
 from wavestitch.contracts.rows import rows_a_page
 from wavestitch.write_once import digest_file, place_once, scratch_file, sync_file, sync_folder
 
@@ -82,20 +84,23 @@ def _largest(source: Any) -> int:
     return _MOST_SAMPLE_BYTES * (pc.max(counts).as_py() or 0)
 
 
-def read_rows(path: Path) -> Iterator[StagedRow]:
-    """The rows of a staged file, by its columns of ids and chunks alone."""
+def read_rows(path: Path) -> Iterator[StagedRows]:
+    """The rows of a staged file, a row group at a time, by its columns of ids and chunks alone."""
     with pq.ParquetFile(path) as source:
         for n in range(source.num_row_groups):
             group = source.read_row_group(n, columns=["waveform_id", "chunks"]).combine_chunks()
             lists = group["chunks"].combine_chunks()
             flat = lists.flatten()
-            columns = (flat.field(name).to_pylist() for name in ("partition", "offset", "length", "piece"))
-            pieces = list(zip(*columns, strict=True))
-            start = 0
-            ids, sizes = group["waveform_id"].to_pylist(), pc.list_value_length(lists).to_pylist()
-            for waveform_id, size in zip(ids, sizes, strict=True):
-                yield StagedRow(waveform_id, pieces[start : start + size])
-                start += size
+            partition, offset, length = (np.asarray(flat.field(n), np.int64) for n in ("partition", "offset", "length"))
+            sizes = np.asarray(pc.list_value_length(lists), np.int64)
+            yield StagedRows(
+                ids=group["waveform_id"].combine_chunks(),
+                first=np.concatenate(([0], np.cumsum(sizes))),
+                partition=partition,
+                offset=offset,
+                length=length,
+                piece=digests_of(flat.field("piece").cast(pa.binary(32))),
+            )
 
 
 def make_durable(paths: Iterable[Path]) -> None:

@@ -23,6 +23,7 @@ from pyiceberg.types import BooleanType, IntegerType, LongType, PrimitiveType, S
 
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.held_mark import JUNK, HeldFile
+from wavestitch.contracts.read_places import spans_of
 from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.table_layout import HELD
@@ -89,13 +90,11 @@ class HeldFiles:
 
     def near(self, coordinates: Collection[Coordinate]) -> Mask:
         """Those that may have a row at one of these places."""
-        offsets: dict[int, list[int]] = {}
-        for _, partition, offset in coordinates:
-            offsets.setdefault(partition, []).append(offset)
+        topics, spans = spans_of(coordinates)
         there, topic = np.zeros(len(self.paths), bool), np.zeros(len(self.paths), bool)
-        for partition, some in offsets.items():
-            there |= self._meets("partition", partition, partition) & self._meets("offset", min(some), max(some))
-        for one in {t for t, _, _ in coordinates}:
+        for partition, (start, end) in spans.items():
+            there |= self._meets("partition", partition, partition) & self._meets("offset", start, end - 1)
+        for one in topics:
             topic |= self._meets("topic_id", one, one)
         return there & topic
 

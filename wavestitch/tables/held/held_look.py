@@ -7,7 +7,6 @@ ever held (I5). Never decides which rows count: that is `effective_held`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.read_places import spans_of
 from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.held.held_files import HeldFiles, held_files_of
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
@@ -76,11 +76,8 @@ def ids_held(table: Table, mark: HeldMark, reasons: Collection[Reason]) -> list[
 
 def near(coordinates: Collection[Coordinate]) -> BooleanExpression:
     """What every row at one of these places meets, and hardly another."""
-    by_partition: dict[int, list[int]] = defaultdict(list)
-    for _, partition, offset in coordinates:
-        by_partition[partition].append(offset)
-    spans = {p: (min(offsets), max(offsets) + 1) for p, offsets in by_partition.items()}
-    topics = is_in("topic_id", {topic for topic, _, _ in coordinates})
+    named, spans = spans_of(coordinates)
+    topics = is_in("topic_id", named)
     if len(spans) > _MOST_IN_FILTER:
         whole = (min(a for a, _ in spans.values()), max(b for _, b in spans.values()))
         return all_of(topics, at_least("offset", whole[0]), below("offset", whole[1]))
@@ -139,7 +136,7 @@ def _of_waveforms(table: Table, ids: frozenset[str], files: Sequence[FileScanTas
             yield from _chunks(batch.filter(pc.is_in(batch["waveform_id"], value_set=values)))
 
 
-def _at_places(table: Table, files: HeldFiles, coordinates: frozenset[Coordinate]) -> Iterator[HeldChunk]:
+def _at_places(table: Table, files: HeldFiles, coordinates: Collection[Coordinate]) -> Iterator[HeldChunk]:
     wanted = near(coordinates)
     for task in files.tasks(files.near(coordinates)):
         for batch in read_file(table, task, FACTS, wanted):

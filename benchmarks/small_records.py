@@ -1,0 +1,204 @@
+"""What a batch of small records costs beside broker and Spark: `python -m benchmarks.small_records`, without either.
+
+Records are made in memory and go through the product's own functions, from a reader's loop to the commit: parsing and
+landing, the index, deciding, assignments, stitching (in this process), the gate's rows, the decision and the commit.
+CPU seconds a step, and the memory that the index takes. Ratios of two trees hold where they took turns on one machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Message
+
+from benchmarks.test_bed import waveforms
+from consumers.landing import LandingWriter
+from consumers.range_scan import _ClientEvents, _hand_out
+from consumers.slice_reader import _RecordSink
+from consumers.unit_reader import write_receipt
+from spark_apps.stitching import stitch_assignment
+from wavestitch.batch.deployment_edges import StagedRows
+from wavestitch.batch.history import History
+from wavestitch.batch.publish import Audit, publish_batch
+from wavestitch.batch.reassemble import decide_whole, load_landed, prepare_reassembly
+from wavestitch.batch.steps import collection_paused
+from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.contracts.chunk_proof import NO_PROOF
+from wavestitch.contracts.decision import Evidence
+from wavestitch.contracts.holes import HoleFinder
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.quantities import EpochMs, Generation, epoch_ms
+from wavestitch.contracts.receipt import Receipt
+from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
+from wavestitch.contracts.stop_rule import StopRule
+from wavestitch.contracts.stream import Stream, parse_stream
+from wavestitch.producers.chunking import cut_recording
+from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.lookup.id_index import IdIndex
+from wavestitch.tables.stream_tables import StreamTables
+
+_STREAM = "small"
+_TOPIC = "0" * 22
+
+
+class Costs:
+    """CPU seconds (user and system, of all threads) and wall seconds by name."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, tuple[float, float]] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        before = self.found.get(name, (0.0, 0.0))
+        self.found[name] = (before[0] + time.perf_counter() - wall, before[1] + time.process_time() - cpu)
+
+
+def messages(first: int, count: int, *, chunk: int, chunks: int) -> list[Any]:
+    """The client's messages of `count` waveforms of `chunks` chunks of `chunk` bytes, one behind the other."""
+    found = []
+    for recording in waveforms(count, size=chunk * chunks, prefix="wave", first=first, seed=1):
+        at = recording.metadata.start_time_ns // 1_000_000
+        for record in cut_recording(recording, chunk):
+            found.append(
+                Message(
+                    topic="t",
+                    partition=0,
+                    offset=first * chunks + len(found),
+                    key=record.key,
+                    value=bytes(record.value),
+                    headers=list(record.headers),
+                    timestamp=(1, at),
+                )
+            )
+    return found
+
+
+def declared() -> Stream:
+    return parse_stream(
+        f"topic: t\ngroup: g\nlimits: {{max_clock_skew: 36500 d, max_batch_records: {1 << 30}}}\n",
+        name=_STREAM,
+    )
+
+
+def land(folder: Path, records: int, *, chunk: int, chunks: int, costs: Costs) -> Receipt:
+    """One slice of partition 0. What makes the records is not counted."""
+    at_once = max(1, (1 << 16) // chunks)
+    slice_ = OffsetRange(0, 0, records)
+    with LandingWriter(folder, slice_) as writer:
+        sink = _RecordSink(writer, NO_PROOF, lambda _: None, careful=False)
+        rule, holes, events = StopRule(slice_, idle_seconds=60, now=0.0), HoleFinder(0), _ClientEvents(0)
+        for first in range(0, records // chunks, at_once):
+            some = messages(first, min(at_once, records // chunks - first), chunk=chunk, chunks=chunks)
+            with costs.of("land"):
+                _hand_out(some, rule, holes, events, sink.land)
+        with costs.of("land"):
+            landed = writer.finish([])
+    return Receipt("", 0, [landed], 1.0)
+
+
+def measure(folder: Path, records: int, *, chunk: int, chunks: int) -> Costs:
+    costs = Costs()
+    tables = StreamTables(
+        CatalogSettings("wavestitch", f"sqlite:///{folder}/catalog.db", f"file://{folder}/warehouse"),
+        _STREAM,
+        id_index=IdIndex(folder / "ids"),
+    )
+    head = tables.commit(None, Head(1, Generation(1), HeadKind.FIRST, _TOPIC, {0: Position(0)}), [])
+    whole = OffsetRange(0, 0, records)
+    plan = Plan(
+        plan_id="",
+        kind=PlanKind.INGEST,
+        stream=declared(),
+        topic_id=_TOPIC,
+        partitions=1,
+        ranges=(whole,),
+        units=((whole,),),
+        positions=dict(head.positions),
+        ends={0: Position(records)},
+        generation=head.generation,
+        base_sequence=head.sequence,
+        base_snapshot=head.snapshot_id or 0,
+        held_snapshot=None,
+        watermark_ms=EpochMs(0),
+        clock_ms=epoch_ms(time.time_ns()),
+        scope=None,
+        why={},
+        mean_record_bytes=float(chunk),
+        code_version="benchmark",
+        nonce="0",
+    ).sealed()
+    work = WorkFolder(folder / "landing", _STREAM, plan.plan_id)
+    work.create(plan)
+    receipt = replace(land(work.path, records, chunk=chunk, chunks=chunks, costs=costs), plan_id=plan.plan_id)
+    write_receipt(work.path, receipt)
+    with collection_paused():
+        before = _resident()
+        with costs.of("index"):
+            landed = load_landed(plan, [receipt], work)
+        print(f"index: {(_resident() - before) / records:.0f} B a chunk")
+        with costs.of("decide what is whole"):
+            found = decide_whole(plan, landed, tables=tables)
+        print(f"index and assembly: {(_resident() - before) / records:.0f} B a chunk")
+        with costs.of("assign"):
+            path = prepare_reassembly(plan, landed, found, tables=tables, folder=work, codec="zstd")
+        job = stitch_job_from_json(path.read_text())
+        with costs.of("stitch"):
+            results = tuple(stitch_assignment(job, name) for name in job.assignments)
+        report = StitchReport(plan.plan_id, results)
+        del found
+        with costs.of("publish: index"):
+            landed = load_landed(plan, [receipt], work)
+        with costs.of("publish: outcomes"):
+            staged = StagedRows(work, report, tables.data_folder)
+            outcomes = staged.outcomes
+        evidence = Evidence(chunks=landed.chunks, seen_ms=landed.seen_ms, stitched=outcomes)
+        with costs.of("publish: decide, check, commit"):
+            done, _ = publish_batch(
+                plan,
+                evidence,
+                tables=tables,
+                history=History(tables, _STREAM, lambda _: None),
+                staging=staged.staging(landed),
+                audit=Audit(holes={}, committed_ms=plan.clock_ms, seconds={}, sizes={}),
+            )
+    if done.row.counts["published"] != records:
+        raise RuntimeError(f"{done.row.counts}")
+    print(f"decision {done.row.decision}")
+    return costs
+
+
+def _resident() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def main() -> None:
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("--records", type=int, default=131_072)
+    ask.add_argument("--bytes", type=int, default=512, help="of a chunk")
+    ask.add_argument("--chunks", type=int, default=32, help="of a waveform")
+    given = ask.parse_args()
+    with tempfile.TemporaryDirectory(prefix="wavestitch-small-") as folder:
+        costs = measure(Path(folder), given.records, chunk=given.bytes, chunks=given.chunks)
+    print(f"{given.records:,} chunks of {given.bytes} B, {given.chunks} a waveform")
+    print(f"{'step':36}{'wall s':>8}{'CPU s':>8}{'µs a chunk':>12}")
+    for name, (wall, cpu) in costs.found.items():
+        print(f"{name:36}{wall:8.2f}{cpu:8.2f}{cpu / given.records * 1e6:12.2f}")
+
+
+if __name__ == "__main__":
+    main()

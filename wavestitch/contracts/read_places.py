@@ -1,0 +1,55 @@
+"""The places of the log that a batch read, as a set of coordinates that makes no object of each.
+
+Pure; decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from wavestitch.contracts.assembly import Coordinate
+from wavestitch.contracts.chunk_table import ChunkTable, Column
+
+Spans = dict[int, tuple[int, int]]
+"""Offsets `[start, end)` by partition."""
+
+
+class ReadPlaces(AbstractSet[Coordinate]):
+    """Of all rows of a batch's index. `topic_id`: of the plan's own topic, which is the only one that it reads."""
+
+    def __init__(self, topic_id: str, chunks: ChunkTable) -> None:
+        self.topic_id = topic_id
+        self._offsets: dict[int, Column] = {
+            int(p): np.unique(chunks.offset[chunks.partition == p]) for p in np.unique(chunks.partition)
+        }
+
+    def __len__(self) -> int:
+        return sum(map(len, self._offsets.values()))
+
+    def __iter__(self) -> Iterator[Coordinate]:
+        return ((self.topic_id, p, o) for p, offsets in self._offsets.items() for o in offsets.tolist())
+
+    def __contains__(self, place: object) -> bool:
+        topic_id, partition, offset = place if isinstance(place, tuple) else ("", -1, -1)
+        mine = self._offsets.get(partition)
+        if mine is None or topic_id != self.topic_id:
+            return False
+        at = int(np.searchsorted(mine, offset))
+        return at < len(mine) and bool(mine[at] == offset)
+
+    def spans(self) -> Spans:
+        return {p: (int(offsets[0]), int(offsets[-1]) + 1) for p, offsets in self._offsets.items()}
+
+
+def spans_of(places: Collection[Coordinate]) -> tuple[set[str], Spans]:
+    """The topics of these places, and by partition from the first to the last of their offsets."""
+    if isinstance(places, ReadPlaces):
+        return {places.topic_id}, places.spans()
+    found: Spans = {}
+    for _, partition, offset in places:
+        start, end = found.get(partition, (offset, offset + 1))
+        found[partition] = min(start, offset), max(end, offset + 1)
+    return {topic for topic, _, _ in places}, found
