@@ -19,8 +19,9 @@ _NOTES = frozenset({"owner", "comment", "description"})
 
 
 def with_own_properties(table: Table, own: Mapping[str, str]) -> Table:
-    """The same table, as loaded, with `own` in place of all its properties."""
-    table.metadata = table.metadata.model_copy(update={"properties": dict(own)})
+    """The same table, as loaded, with `own` in place of all its properties but notes."""
+    notes = {k: v for k, v in table.metadata.properties.items() if k in _NOTES}
+    table.metadata = table.metadata.model_copy(update={"properties": {**notes, **own}})
     return table
 
 
