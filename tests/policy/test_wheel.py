@@ -1,0 +1,86 @@
+"""The wheel, apart from the checkout: it holds all that is imported and read, and its command works anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from wavestitch.child_environment import child_environment
+
+PACKAGES = ("wavestitch", "consumers", "spark_apps")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built by the backend that is installed here, from what is in the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True, env=child_environment(os.environ))
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture
+def elsewhere(wheel: Path, tmp_path: Path) -> dict[str, str]:
+    """An environment in which our packages are those of the wheel, and nothing of the checkout is on Python's path."""
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path / "site")
+    return {**child_environment(os.environ), "PYTHONPATH": str(tmp_path / "site"), "NO_COLOR": "1"}
+
+
+def test_it_holds_every_file_of_the_packages_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        held = {name for name in packed.namelist() if ".dist-info/" not in name}
+    wanted = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert held == wanted
+    assert {"wavestitch/templates/layout.html", "wavestitch/local/jars.sha256"} <= held
+
+
+def test_the_command_works_in_an_empty_folder_with_a_stream_and_settings_of_its_own(
+    elsewhere: dict[str, str], tmp_path: Path
+) -> None:
+    home = tmp_path / "empty"
+    (home / "streams").mkdir(parents=True)
+    (home / "streams" / "bench.yaml").write_text("topic: bench\ngroup: g\n")
+    (home / "wavestitch.toml").write_text(
+        f'landing = "{home}/landing"\ndocs = "{home}/docs"\ncache = "{home}/cache"\n'
+        f'[kafka]\nbootstrap = "127.0.0.1:1"\n'
+        f'[tables]\nuri = "sqlite:///{home}/catalog.db"\nwarehouse = "file://{home}/warehouse"\n'
+    )
+    where = "import wavestitch; print(wavestitch.__file__)"
+    found = run(["-c", where], home, elsewhere)
+    assert found.stdout.strip() == str(tmp_path / "site" / "wavestitch" / "__init__.py")
+    shown = run(["-m", "wavestitch", "batches", "bench", "--json"], home, elsewhere)
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout) == []
+
+
+def test_an_operator_is_told_where_settings_are_looked_for(elsewhere: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    told = run(["-m", "wavestitch", "batches", "ecg"], tmp_path / "nothing", elsewhere)
+    assert told.returncode == 2
+    assert "no wavestitch.toml found" in told.stderr.replace("\n", " ")
+
+
+def run(words: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
