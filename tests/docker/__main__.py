@@ -32,7 +32,7 @@ from wavestitch.child_environment import child_environment
 
 REPORT = ROOT / ".wavestitch" / "docker-report.json"
 _HEALTHY_SECONDS = 300
-_ONCE_SECONDS = 900
+_ONCE_SECONDS = 1800
 _BEGAN = time.monotonic()
 
 

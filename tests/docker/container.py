@@ -147,7 +147,9 @@ class Container:
         root = self.ground.root
         steps = [f"mount --bind {root} {root}", f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
         for place, options in {"/run": "mode=755,size=1m", **self.service.scratch()}.items():
-            steps.append(f"mount -t tmpfs -o {options} tmpfs {root}{place}")
+            # As an engine does: nothing is run from there unless the file says so.
+            closed = "nosuid,nodev" if "exec" in options.split(",") else "nosuid,nodev,noexec"
+            steps.append(f"mount -t tmpfs -o {closed},{options} tmpfs {root}{place}")
         steps.append(f"mkdir {root}/run/secrets")
         bound = [(self.ground.hosts, "/etc/hosts", True)]
         for name in self.service.said.get("secrets", []):

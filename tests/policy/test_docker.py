@@ -68,6 +68,7 @@ class TestEveryService:
     def test_what_it_may_take_is_bounded(self, service: Service) -> None:
         limits = service.said["deploy"]["resources"]["limits"]
         assert limits.keys() == {"cpus", "memory", "pids"}
+        assert float(limits["cpus"]) <= 2, "an engine refuses more than the machine has, and two are enough for a start"
         assert all("size=" in options for options in service.scratch().values()), "memory without a bound"
         assert service.said["logging"]["options"].keys() == {"max-size", "max-file"}
 
