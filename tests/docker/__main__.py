@@ -11,6 +11,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,9 @@ def main() -> int:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="wavestitch-docker-"))
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)  # the containers' user goes through it
-    report: dict[str, Any] = {"ok": False}
+    report: dict[str, Any] = {"ok": False, "broken": []}
+    # Whoever ends it, by `timeout` for one, has all that it started stopped, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         images = Images(folder)
         if not options.built:
@@ -76,7 +79,7 @@ def build(images: Images, options: argparse.Namespace, report: dict[str, Any]) -
 
 
 def carry_through(images: Images, report: dict[str, Any]) -> None:
-    root, config, broken = images.mounted(), images.config(), []
+    root, config, broken = images.mounted(), images.config(), report["broken"]
     composition, ground = _prepare(images.folder, root, config)
     secrets = {name: path.read_text().strip() for name, path in ground.secrets.items()}
     secrets["the password of admin"] = json.loads(secrets.pop("airflow_passwords"))["admin"]
@@ -103,7 +106,6 @@ def carry_through(images: Images, report: dict[str, Any]) -> None:
         report["services"].setdefault(name, {})["peak_mebibytes"] = peak >> 20
         if peak > composition.services[name].memory:
             broken.append(f"{name} took {peak >> 20} MiB, more than its limit")
-    report["broken"] = broken
     report["ok"] = not broken
 
 
@@ -164,7 +166,7 @@ def without_one_of_each(containers: dict[str, Container], broken: list[str]) -> 
     recording = "/opt/wavestitch/examples/ecg/mitdb-208-mlii.npz"
     done: dict[str, Any] = {}
     for words in (["produce", "ecg", recording], ["run", "ecg", "--json"]):
-        asked = inside.run(["wavestitch", *words], seconds=_HEALTHY_SECONDS)
+        asked = inside.run(["wavestitch", *words], seconds=_ONCE_SECONDS)
         done[words[0]] = asked.stdout.strip()[-3000:]
         if asked.returncode:
             broken.append(
@@ -201,7 +203,6 @@ def _stopping(
         yield
     except RuntimeError as error:
         broken.append(str(error))
-        report["broken"] = broken
         say(str(error))
     finally:
         for wave in _waves(composition, containers):
