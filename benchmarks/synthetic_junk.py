@@ -66,6 +66,7 @@ def _junk(first: int, rows: int, reason: Reason, topic_id: str, sequence: int, h
         "decision": "0" * 32,
         "sequence": sequence,
         "plan_id": "0" * 32,
+        "proof": "none",
         "held_ms": held_ms,
     }
     given = {
@@ -73,7 +74,7 @@ def _junk(first: int, rows: int, reason: Reason, topic_id: str, sequence: int, h
         "offset": pa.array(numbers + _FAR),
         "timestamp_ms": pa.array(numbers + held_ms),
         "piece": pa.array([digests[32 * n : 32 * (n + 1)] for n in range(rows)], pa.binary()),
-        "raw_headers": pa.array([b"[]" if s else None for s in stored], pa.binary()),
+        "raw_headers": pa.array([b"" if s else None for s in stored], pa.binary()),
         "payload": pa.array([value if s else None for s in stored], pa.binary()),
         "stored": pa.array(stored),
     }

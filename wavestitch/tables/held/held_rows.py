@@ -127,4 +127,4 @@ def held_chunk(row: dict[str, Any]) -> HeldChunk:
         topic_id=row["topic_id"],
     )
     why = Reason(row["reason"]), row["evidence"]
-    return HeldChunk(chunk, *why, row["decision"], row["sequence"], stored=row["stored"], proof=row["proof"])
+    return HeldChunk(chunk, *why, row["decision"], row["sequence"], stored=row["stored"], proof=row["proof"] or "none")
