@@ -9,7 +9,7 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check test-docker faults soak hostile fuzz bench bench-quick lock sbom lock-jars clean runtime dev
+.PHONY: help demo up down test check test-docker faults schedules soak hostile fuzz bench bench-quick lock sbom lock-jars clean runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
