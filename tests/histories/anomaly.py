@@ -22,11 +22,13 @@ class Kind(StrEnum):
     ORDER = "order"
     """The producer's bytes, in another order."""
     UNEXPLAINED_GAP = "unexplained gap"
-    """A head passed an offset that nobody read, no marker or aborted record explains, and nobody gave up by name."""
+    """A head passed an offset that nobody read, no marker or aborted record explains, and nobody gave up by name; or
+    names as given up what it has not passed."""
     COMMIT_AHEAD = "commit ahead"
     """The head or the group passed data that were durable only later."""
     STALE_WRITER = "stale writer"
-    """An older generation, an older plan or an older look took effect after a newer one."""
+    """An older generation, an older plan or an older look took effect after a newer one, or something else than was
+    asked: other partitions, another head's opposite."""
     HELD_FOR_EVER = "held for ever"
     """No decision of an operator gets it out."""
     UNBOUNDED_COST = "unbounded cost"

@@ -17,8 +17,9 @@ from tests.histories.head_rules import HeadRules
 from tests.histories.offset_rules import OffsetRules
 from tests.histories.row_rules import RowRules
 from tests.histories.run_rules import RunRules
+from tests.histories.undo_rules import UndoRules
 
-RULES: tuple[type[Rule], ...] = (RunRules, GroupRules, HeadRules, OffsetRules, GateRules, RowRules)
+RULES: tuple[type[Rule], ...] = (RunRules, GroupRules, HeadRules, OffsetRules, GateRules, UndoRules, RowRules)
 
 
 def analyse(history: Iterable[Event]) -> list[Anomaly]:

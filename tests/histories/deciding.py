@@ -64,7 +64,7 @@ class Deciding(Accidents):
 
     def decide(self) -> None:
         """About some waveforms that are held, mostly; the rest of what is said is refused."""
-        ids = sorted({i for row in self.bench.tables.held_rows() if (i := row.held.chunk.waveform_id) is not None})
+        ids = self.held_ids()
         if ids and not self.busy:
             some = () if self.random.random() < 0.3 else tuple(self.random.sample(ids, min(len(ids), 2)))
             action = self.random.choice(list(HeldAction))
@@ -72,9 +72,15 @@ class Deciding(Accidents):
             if action is HeldAction.DISCARD:
                 self.sent_again_though_held()
 
-    def launch_decision(self, action: HeldAction, wanted: Selection, *, far: bool = False) -> Steps:
-        pick = self.random.choice(["first", "last", *self._places(wanted)]) if action is HeldAction.PICK else ""
-        return self.launch(f"held: {action}", partial(self.decided, action, wanted, pick), far=far)
+    def held_ids(self) -> list[str]:
+        return sorted({i for row in self.bench.tables.held_rows() if (i := row.held.chunk.waveform_id) is not None})
+
+    def launch_decision(
+        self, action: HeldAction, wanted: Selection, *, far: bool = False, now: int | None = None, pick: str = ""
+    ) -> Steps:
+        if action is HeldAction.PICK and not pick:
+            pick = self.random.choice(["first", "last", *self._places(wanted)])
+        return self.launch(f"held: {action}", partial(self.decided, action, wanted, pick), far=far, now=now)
 
     def _places(self, wanted: Selection) -> list[str]:
         chunks = [row.held.chunk for row in self.bench.tables.held_rows() if row.held.chunk.waveform_id in wanted.ids]
@@ -92,9 +98,11 @@ class Deciding(Accidents):
         letters = [one for one in self.sent if self.id_of(one) in ids]
         if letters:
             self.ops["sent again though held"] += 1
-            chosen = self.id_of(self.random.choice(letters))
-            for one in [one for one in letters if self.id_of(one) == chosen][: self.random.choice([1, 4])]:
-                self.send(one)
+            self.send_again(self.id_of(self.random.choice(letters)))
+
+    def send_again(self, waveform_id: str) -> None:
+        for one in [one for one in self.sent if self.id_of(one) == waveform_id][: self.random.choice([1, 4])]:
+            self.send(one)
 
     def carry(self, plan: Plan, how: Carrying) -> Any:
         """A plan once more, by whoever carries its kind."""

@@ -282,6 +282,17 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True)
+class Undone:
+    """An operator asked to undo the head `of`, the newest that was shown, or else the batch `plan_id`; `accepted`: what
+    it skips was accepted by name."""
+
+    run: str
+    of: int
+    plan_id: str
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Reset:
     """Somebody set the group's offset with Kafka's own tools; `offset` None: it expired."""
 
@@ -340,6 +351,7 @@ Event = (
     | Abandoned
     | Projected
     | Rewound
+    | Undone
     | Reset
     | Shared
     | GateSays

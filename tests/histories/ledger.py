@@ -75,9 +75,8 @@ class Ledger:
     def set_back(self, to: int) -> None:
         """As if of the tables only what is no later than head `to` had ever been written."""
         kept = [h for h in self.heads if h.sequence <= to]
-        decisions = {h.decision for h in kept} - {""}
         lost = [*self.lost, *self.heads[len(kept) :]]
-        events = [e for e in self._events if not _in_a_table(e) or _stays(e, to, decisions)]
+        events = [e for e in self._events if not _in_a_table(e) or _stays(e, to)]
         self.__init__()  # type: ignore[misc]
         for event in events:
             self.take(event)
@@ -146,10 +145,10 @@ class Ledger:
         self.held[row.coordinate].append(row)
         self._junk_bytes += 0 if row.valid else row.length
         if row.valid:
-            self._held_pieces[_identity(row)].append(row)
+            self._held_pieces[identity(row)].append(row)
             self._held_of[row.id or ""].append(row)
         if row.stored:
-            self._payloads.setdefault((row.coordinate, _identity(row)), row.payload)
+            self._payloads.setdefault((row.coordinate, identity(row)), row.payload)
 
     def counts(self, row: Held) -> bool:
         """Whether a held row is in the snapshot that the newest head names."""
@@ -177,7 +176,7 @@ class Ledger:
         return any(self.counts(r) and not r.valid and not r.stored and (r.length, r.piece) == what for r in rows)
 
     def _has(self, row: Held, value: bytes | None) -> bool:
-        key = row.coordinate, _identity(row)
+        key = row.coordinate, identity(row)
         return key in self._payloads and self._payloads[key] == value
 
     def committed(self, coordinate: Coordinate) -> bool:
@@ -196,7 +195,7 @@ class Ledger:
         """What is held of a waveform, whatever was published: of each place and piece the newest row that counts."""
         newest: dict[tuple[Coordinate, Identity], Held] = {}
         for row in self._held_of[waveform_id]:
-            key = row.coordinate, _identity(row)
+            key = row.coordinate, identity(row)
             if self.counts(row) and (key not in newest or newest[key].sequence <= row.sequence):
                 newest[key] = row
         return list(newest.values())
@@ -209,26 +208,26 @@ class Ledger:
     def undecided(self, waveform_id: str) -> bool:
         """Whether anything is held of it that nobody let go, and that was not published."""
         rows = self.effective(waveform_id)
-        return any(row.reason != "discarded" and _identity(row) not in self._published_pieces for row in rows)
+        return any(row.reason != "discarded" and identity(row) not in self._published_pieces for row in rows)
 
     def discarded(self, waveform_id: str) -> set[Identity]:
         """Pieces that an operator let go, and of which no copy stands."""
         rows = self.effective(waveform_id)
-        standing = {_identity(row) for row in rows if row.reason != "discarded"}
-        return {_identity(row) for row in rows} - standing
+        standing = {identity(row) for row in rows if row.reason != "discarded"}
+        return {identity(row) for row in rows} - standing
 
     def _place(self, row: Held) -> Coordinate:
         """Of what lay at a held row's coordinate, what the row is about."""
         places = self.places(row.coordinate)
         if len(places) < 2:
             return row.coordinate
-        value = self._payloads.get((row.coordinate, _identity(row)))
+        value = self._payloads.get((row.coordinate, identity(row)))
         mine = [c for c in places if self.records[c].value == value and self._is(self.records[c], row)]
         return mine[0] if mine else row.coordinate
 
     def _is(self, record: Produced, row: Held) -> bool:
         piece = self.piece(record)
-        return piece.same == _identity(row) if piece is not None else not row.valid
+        return piece.same == identity(row) if piece is not None else not row.valid
 
     def furthest(self, partition: int) -> int:
         """The furthest position that a head of today's topic ever had."""
@@ -236,7 +235,8 @@ class Ledger:
         return max(mine, default=0)
 
 
-def _identity(row: Held) -> Identity:
+def identity(row: Held) -> Identity:
+    """Of a held row, what its chunk is."""
     return row.id, row.seq, row.length, bytes.fromhex(row.piece)
 
 
@@ -244,9 +244,10 @@ def _in_a_table(event: Event) -> bool:
     return isinstance(event, Committed | Published | Held | Recorded | Forgotten)
 
 
-def _stays(event: Event, to: int, decisions: set[str]) -> bool:
-    """Whether a copy of the tables from right after head `to` has it."""
+def _stays(event: Event, to: int) -> bool:
+    """Whether a copy of the tables from right after head `to` has it. What was staged to be held is there still: it
+    counts as soon as a head names it, and goes with the table only."""
     if isinstance(event, Held):
-        return event.decision in decisions
+        return to > 0
     assert isinstance(event, Committed | Published | Recorded | Forgotten)
     return event.sequence <= to

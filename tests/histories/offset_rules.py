@@ -24,6 +24,7 @@ from tests.histories.events import (
     Retained,
     Rewound,
     Truncated,
+    Undone,
 )
 
 FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope")
@@ -32,7 +33,8 @@ _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
 
 class OffsetRules(Rule):
     """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
-    that no head has looked at, and since which event. `accepted`: runs whose skips an operator has accepted."""
+    that no head has looked at, and since which event; `read_over`: those that one has, and when. `accepted`: runs whose
+    skips an operator has accepted."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -46,6 +48,7 @@ class OffsetRules(Rule):
         self.recorded: set[int] = set()
         self.planned_at: dict[str, int] = {}
         self.cuts: dict[tuple[str, int], tuple[int, int]] = {}
+        self.read_over: list[tuple[int, tuple[str, int], tuple[int, int]]] = []
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -61,7 +64,7 @@ class OffsetRules(Rule):
                 self._audit(event)
             case HistoryLost():
                 self.recorded -= set(event.sequences)
-            case Rewound() if event.accepted:
+            case Rewound() | Undone() if event.accepted:
                 self.accepted.add(event.run)
             case Retained():
                 self.log_start[event.topic_id, event.partition] = event.log_start
@@ -73,6 +76,10 @@ class OffsetRules(Rule):
         self.owed = {c: found for c, found in self.owed.items() if found[0] <= since}
         for at, back in self.taken_back:  # by a head that is in no table any more
             self.given_up |= back if at > since else {}
+        for at, where, cut in self.read_over:
+            if at > since:
+                self.cuts[where] = min(cut, self.cuts.get(where, cut))
+        self.read_over = [one for one in self.read_over if one[0] <= since]
         self.taken_back = [(at, back) for at, back in self.taken_back if at <= since]
         self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
         self.recorded = {n for n in self.recorded if n <= to}
@@ -172,23 +179,16 @@ class OffsetRules(Rule):
     # elections
 
     def _past_a_cut(self, before: Committed | None, head: Committed) -> None:
-        """Whoever is put to beyond a cut is not told what was written anew before there (a limit, see
-        docs/guarantees.md). Whoever goes back, or stays, is told by the next ingest; whoever begins before it reads
-        all."""
+        """Whoever goes on over a cut is told by the next plan, but who gives up by name what was written anew there.
+        Whoever begins before it reads all."""
         on_purpose = head.kind in (*MOVED_ON_PURPOSE, "first")
         for (topic_id, p), (end, since) in list(self.cuts.items()):
             at = head.positions.get(p, 0) if head.topic_id == topic_id else 0
             if at <= end if on_purpose else self._began_before(before, head, p, end, since):
-                del self.cuts[topic_id, p]
-            elif on_purpose and self._is_put_to(before, head, p, at):
-                self.given_up |= {(topic_id, p, o): self.case.at for o in range(end, at)}
-
-    def _is_put_to(self, before: Committed | None, head: Committed, p: int, at: int) -> bool:
-        """Whether nothing tells this position that the log was cut off below it: it is made by somebody who has read
-        nothing there, further on than the one before, or at the log's beginning, before which nothing lies."""
-        if before is None or head.kind in ("first", "rebuilt") or before.topic_id != head.topic_id:
-            return True
-        return at > before.positions.get(p, 0) or at == self.log_start.get((head.topic_id, p), 0)
+                self.read_over.append((self.case.at, (topic_id, p), self.cuts.pop((topic_id, p))))
+            elif on_purpose and (before is None or at > before.positions.get(p, 0)):
+                anew = {(topic_id, p, o) for o in range(end, at)}
+                self.given_up |= dict.fromkeys(anew & _named(head) if before is not None else anew, self.case.at)
 
     def _began_before(self, before: Committed | None, head: Committed, p: int, end: int, since: int) -> bool:
         planned = self.planned_at.get(head.plan_id, -1)
@@ -247,9 +247,14 @@ class OffsetRules(Rule):
             and c not in known
             and self.ledger.committed(c)
             and c[2] >= self.before.get((topic_id, c[1]), 0)
+            and not self._deleted_after_a_cut(c)
         ]
         if unseen:
             self.case.say(Kind.LOST, "never seen, though quiet runs ended", self._ids(unseen), unseen)
+
+    def _deleted_after_a_cut(self, c: Coordinate) -> bool:
+        """Where retention took what lay around a cut, the broker knows its epochs no more (docs/guarantees.md)."""
+        return c[:2] in self.cuts and self.cuts[c[:2]][0] <= c[2] < self.log_start.get(c[:2], 0)
 
     def _ids(self, where: Iterable[Coordinate]) -> list[str]:
         return sorted(self.ledger.truths(self.ledger.records[c] for c in where))

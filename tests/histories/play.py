@@ -11,11 +11,11 @@ from functools import partial
 
 from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
-from tests.histories.deciding import Deciding
 from tests.histories.events import Quiet
 from tests.histories.history import History
 from tests.histories.producing import START_MS
 from tests.histories.running import DEADLINE
+from tests.histories.undoing import Undoing
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import rewind_target
@@ -28,7 +28,7 @@ from wavestitch.contracts.quantities import EpochMs
 WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic")
 
 
-class Play(Deciding):
+class Play(Undoing):
     """The world of one seed. `ops` counts what was done; `history` is what was seen."""
 
     def play(self, ops: int) -> History:
@@ -51,6 +51,11 @@ class Play(Deciding):
             (7, self.disturb),
             (3, self.rewind),
             (3, self.decide),
+            (2, self.undo),
+            (1, self.decided_and_taken_back),
+            (1, self.half_decided),
+            (1, self.diluted_decision),
+            (1, self.back_behind_a_cut),
             (2, self.sent_again_though_held),
             (5, self.accident),
             (2, self.mood),

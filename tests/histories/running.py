@@ -21,6 +21,8 @@ NEVER = (Altered, BadInput, Unbalanced)
 PLAN_AGAIN = ("was not stitched", "changed since")
 """What held and published waveforms may do under a run that holds nothing, or that picked among them."""
 AT_ONCE = [fault for fault in Fault if fault is not Fault.LATE]
+NOT_THERE = "is not committed, so there is nothing to undo"
+"""Of a batch that was, in a catalog that was set back."""
 COMMITS = ("tables.commit", "tables.commit_rebuilt")
 
 
@@ -37,14 +39,16 @@ class Running(Producing):
     def busy(self) -> bool:
         return len(self.runs) >= 3
 
-    def launch(self, what: str, call: Callable[[], Any], *, far: bool = False) -> Steps:
+    def launch(self, what: str, call: Callable[[], Any], *, far: bool = False, now: int | None = None) -> Steps:
+        """`far`: to its end. `now`: so many effects at once; else some."""
         self.ops[what] += 1
         self.launched += 1
         name = f"run-{self.launched}"
         self.history.append(Started(name, what, DEADLINE))
         steps = Steps(call, name)
         self.runs.append(steps)
-        self.step(steps, DEADLINE + 1 if far else self.random.choice([0, 3, 8, 15, 22, 30, DEADLINE]))
+        most = self.random.choice([0, 3, 8, 15, 22, 30, DEADLINE]) if now is None else now
+        self.step(steps, DEADLINE + 1 if far else most)
         return steps
 
     def step(self, run: Steps, most: int) -> None:
@@ -102,6 +106,8 @@ def how_it_ended(run: Steps) -> tuple[str, str]:
     if isinstance(error, Killed):
         return "killed", ""
     known = isinstance(error, WavestitchError) and not isinstance(error, NEVER)
+    if isinstance(error, BadInput) and NOT_THERE in str(error):
+        return "Refused", str(error)
     if type(error) is Terminal and not any(said in str(error) for said in PLAN_AGAIN):
         known = False
     return (type(error).__name__ if known else f"unexpected {type(error).__name__}"), str(error)

@@ -165,12 +165,14 @@ ANEW: list[Event] = [Truncated(T, 0, 1), *(produced(n, one) for n, one in enumer
 """The log was cut off at 1, below the head, and written anew to 10, beyond it."""
 
 
-@pytest.mark.parametrize(("to", "hides"), [(4, False), (6, False), (8, True)])
-def test_an_election_is_hidden_from_who_is_put_further_on_and_not_from_who_goes_back_behind_it(
-    to: int, hides: bool
+@pytest.mark.parametrize(
+    ("to", "skipped", "hides"), [(4, (), False), (6, (), False), (8, ((0, 6, 8),), False), (8, ((0, 1, 8),), True)]
+)
+def test_what_was_written_anew_is_given_up_only_by_who_goes_over_it_and_names_it(
+    to: int, skipped: tuple[tuple[int, int, int], ...], hides: bool
 ) -> None:
     """Who stays or goes back is told by the next ingest; what was written anew and is never seen is lost."""
-    moved = replace(head(3, to), run="run-2", kind="rewind", generation=2, skipped=((0, 6, 8),) if to > 6 else ())
+    moved = replace(head(3, to), run="run-2", kind="rewind", generation=2, skipped=skipped)
     more: list[Event] = [planned("p3", run="run-3", generation=2, base_sequence=3, positions={0: to})]
     more += [Read("run-3", "p3", T, 0, to, 10, tuple(range(to, 10)))]
     more += [held(n, (*WAVE, *WAVE, *WAVE)[n - 1], "d3") for n in range(to, 10)]

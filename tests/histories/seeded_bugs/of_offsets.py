@@ -8,7 +8,7 @@ from typing import Any
 from tests.fakes import batch as fake_batch
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import cut_log, plan, rewind
+from wavestitch.batch import cut_log, plan, rebuilt_head, reconciled_head, rewind
 from wavestitch.contracts import holes
 from wavestitch.contracts.holes import Proof
 from wavestitch.contracts.position import Position
@@ -94,3 +94,21 @@ def the_way_past_a_bad_place_takes_in_the_other_partitions_too(patch: Patch) -> 
         return said if not command else before + rest.partition(" ")[2]
 
     patch.setattr(holes, "past_bad_place", wrong)
+
+
+@shows(Kind.LOST)
+def whoever_goes_back_behind_a_cut_hides_it(patch: Patch) -> None:
+    """A position that is set is of the epoch of now, wherever it is."""
+    for module in (reconciled_head, rewind):
+        patch.setattr(module, "moved_position", lambda to, *, here, **_: Position(to, leader_epoch=here.leader_epoch))
+
+
+@shows(Kind.LOST)
+def a_rewind_forward_over_a_cut_names_only_what_it_passes(patch: Patch) -> None:
+    patch.setattr(rewind, "find_cuts", lambda *_: {})
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def what_is_read_again_goes_on_being_named_as_skipped(patch: Patch) -> None:
+    for module in (reconciled_head, rewind, rebuilt_head):
+        patch.setattr(module, "still_skipped", lambda skipped, _: tuple(skipped))
