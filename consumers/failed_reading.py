@@ -70,6 +70,15 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
         )
     if failed.why in (Why.NOT_RISING, Why.BEFORE_START):
         return Terminal(f"{where}: the client delivered offsets out of order ({failed.why.value} at {failed.position})")
+    if failed.error is not None and failed.error.code() in _OUT_OF_RANGE:
+        return Transient(
+            f"{where}: offset {failed.position} was not in the log when it was asked for, and is now (stable end "
+            f"{ends.stable_end}): the log was cut off while it was read, and written anew (an unclean leader "
+            "election?). Nothing was kept; try again, or plan again, which looks whether it is the log that was read",
+            topic=source.topic,
+            partition=slice_.partition,
+            position=failed.position,
+        )
     if failed.why is Why.LOG_ERROR and failed.error is not None:
         return translate(failed.error, f"{where} at offset {failed.position}")
     heard = f"; the client last said: {failed.error.str()}" if failed.error is not None else ""
@@ -81,6 +90,9 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
         position=failed.position,
         why=failed.why.value,
     )
+
+
+_OUT_OF_RANGE = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET})
 
 
 def _is_truncation(error: KafkaError) -> bool:

@@ -13,6 +13,7 @@ from consumers.range_scan import ScanFailed, Source
 from tests.builders.records import letter, metadata
 from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.request import parse_range, parse_until, rewind_target
+from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.stop_rule import Why
@@ -47,6 +48,18 @@ def advice(cause: str, kind: PlanKind) -> str:
         return explain_failure(log, source, SLICE, failed).message
     except Exception as error:  # the topic is another one: nothing else is asked
         return str(error)
+
+
+@pytest.mark.parametrize("code", [KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET])
+def test_a_log_that_was_cut_off_under_the_reading_and_grew_again_is_read_again(code: int) -> None:
+    """By the time that the broker is asked the offset is there."""
+    log = FakeLog(partitions=2)
+    for n in range(10):
+        log.append(1, CLOCK_MS, *letter("w", n, b"ab", meta=metadata(CLOCK_MS), count=10))
+    source = Source("waves", "waves", log.topic("waves").topic_id, "waves-batches", 1, PlanKind.INGEST)
+    found = explain_failure(log, source, SLICE, ScanFailed(Why.LOG_ERROR, 4, KafkaError(code)))
+    assert isinstance(found, Transient)
+    assert "offset 4 was not in the log when it was asked for" in found.message
 
 
 @pytest.mark.parametrize("cause", BREAKS)

@@ -132,7 +132,7 @@ class Undoing(Deciding):
         if not at.log_start + 1 < stands <= at.end:
             return
         self.ops["back behind a cut"] += 1
-        cut = self.random.randint(at.log_start, stands - 2)
+        cut = self.random.randint(max(at.log_start, stands - 12), stands - 2)
         self.bench.log.truncate(p, cut)
         while at.end <= stands:
             for one in self.new_waveform(self.random.randint(1, 3)):
