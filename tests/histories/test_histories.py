@@ -36,7 +36,8 @@ ACTS = (
     *("gate: accept", "gate: park", "gate: abandon", "a month at a closed gate", "limit raised"),
     *("held: redrive", "held: accept", "held: pick", "held: discard", "held: restore", "held again"),
     *("everything decided", "sent again though held"),
-    *("undo", "undo of positions", "undo of a decision", "half decided", "diluted decision", "back behind a cut"),
+    *("undo", "undo of positions", "undo of a decision", "half decided", "back behind a cut"),
+    *("diluted decision", "diluted backfill"),
 )
 ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Transient", "StateUnknown", "GateClosed")
 

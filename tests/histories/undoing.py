@@ -19,6 +19,8 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.reasons import Reason
 
 
@@ -120,6 +122,23 @@ class Undoing(Deciding):
         self.to_its_plan(first)
         self.launch_decision(HeldAction.REDRIVE, Selection(ids=(bad[0],)), far=True)
         self.step(first, self.random.choice([0, 5, 1000]))
+
+    def diluted_backfill(self) -> None:
+        """What an ingest is stopped with is read again by a batch of named offsets, among more that is good."""
+        if self.busy or self.stream.on_closed_gate != "stop":
+            return
+        p, at = self.a_partition()
+        waves = [self.new_waveform(1)[0] for _ in range(6)]
+        bad = [one for one in waves if self.id_of(one) in self.spoiled - self.failing]
+        if bad:
+            self.ops["diluted backfill"] += 1
+            self.send(bad[0], p)
+            self.all_there_is()
+        for one in waves:
+            if one not in bad:
+                self.send(one, p)
+        named = (OffsetRange(p, max(at.log_start, at.end - 20), at.end),)
+        self.launch("manual", partial(self.batch, self.stream, PlanRequest(PlanKind.MANUAL, ranges=named)))
 
     def back_behind_a_cut(self) -> None:
         """An election cuts the log off below the head; it is written anew beyond that, and somebody goes back to in
