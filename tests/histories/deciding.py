@@ -46,6 +46,7 @@ class Deciding(Accidents):
         if self.random.random() < 0.2:
             self.set_limits(max_held_rows=self.random.randint(2, 20))
         if self.random.random() < 0.2:
+            self.ops["small junk limit"] += 1
             self.set_limits(max_junk_bytes=self.random.randint(20, 400))
         self.history.append(JunkLimit(self.stream.limits.max_junk_bytes))
         self.tried: list[Way] = []

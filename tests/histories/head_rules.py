@@ -1,27 +1,46 @@
-"""Heads: each follows the one that it was planned on, once, and goes back in no generation."""
+"""Heads: each follows the one that it was planned on, once, and goes back in no generation; and is in the history."""
 
 from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Committed, Event, Rewound
+from tests.histories.events import CatalogSetBack, Committed, Event, Forgotten, HistoryLost, Recorded, Rewound
 
 
 class HeadRules(Rule):
-    """`named`: by run, the partitions that its rewind is about."""
+    """`named`: by run, the partitions that its rewind is about. `unrecorded`: heads whose rows somebody deleted
+    from the history; `forgotten`: whose snapshots are gone."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.named: dict[str, tuple[int, ...]] = {}
+        self.unrecorded: set[int] = set()
+        self.forgotten: set[int] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
             case Rewound() if event.only is not None:
                 self.named[event.run] = event.only
+            case Recorded():
+                self.unrecorded.discard(event.sequence)
+            case HistoryLost():
+                self.unrecorded |= set(event.sequences)
+            case Forgotten():
+                self.forgotten.add(event.sequence)
+            case CatalogSetBack():
+                self.unrecorded = {n for n in self.unrecorded if n <= event.sequence}
+                self.forgotten = {n for n in self.forgotten if n <= event.sequence}
             case Committed() if before is not None:
                 self._follows(before, event)
                 self._is_of_its_plan(before, event)
                 self._named_only(before, event)
+
+    def close(self) -> None:
+        """The row of a head that is there is written again by whoever comes next, whatever became of it."""
+        there = {h.sequence for h in self.ledger.heads} - self.forgotten
+        gone = sorted(there & self.unrecorded)
+        if self.case.quiet and gone:
+            self.case.say(Kind.UNEXPLAINED_GAP, f"the history lacks heads {gone}, though quiet runs ended")
 
     def _follows(self, before: Committed, head: Committed) -> None:
         where, say = f"head {head.sequence} ({head.kind})", self.case.say

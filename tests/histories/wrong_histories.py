@@ -35,6 +35,7 @@ from tests.histories.events import (
     Event,
     GateSays,
     Held,
+    HistoryLost,
     Loaded,
     Looked,
     Planned,
@@ -143,6 +144,7 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "a published row that readers do not find": (Kind.LOST, before_quiet(ReadBack(()))),
     "a published row that readers find altered": (Kind.ALTERED, before_quiet(ReadBack((("w1", b"other"),)))),
     "junk that is loaded again and again": (Kind.UNBOUNDED_COST, before_quiet(Loaded("run-2", ((T, 0, 5),)))),
+    "a deleted row of the history that nobody writes again": (Kind.UNEXPLAINED_GAP, before_quiet(HistoryLost((2,)))),
     "a run that never ends": (Kind.UNBOUNDED_END, swap_type(Ended, lambda _: Looked("run-1", "group"))),
     "a run past its deadline": (Kind.UNBOUNDED_END, swap_type(Ended, lambda e: replace(e, at=101))),
     "a run that ends by no known reason": (

@@ -8,7 +8,18 @@ from typing import Any
 from tests.fakes.fake_tables import FakeTables
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import commit_offsets, plan, publish, reassemble, rebuilt_head, reconciled_head, rewind, steps
+from wavestitch.batch import (
+    closed_gate,
+    commit_offsets,
+    history,
+    plan,
+    publish,
+    reassemble,
+    rebuilt_head,
+    reconciled_head,
+    rewind,
+    steps,
+)
 from wavestitch.contracts import disagreement, protocol
 from wavestitch.contracts.disagreement import Doubt
 from wavestitch.contracts.ports import CommitConflict, TopicView
@@ -176,3 +187,24 @@ def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> N
 @shows(Kind.UNEXPLAINED_GAP)
 def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
     patch.setattr(rebuilt_head, "_position", lambda sight, p, *_: Position(sight.ends[p].stable_end))
+
+
+# the history, of which somebody deletes rows
+
+
+@shows(Kind.STALE_WRITER)
+def only_the_history_knows_what_is_finished(patch: Patch) -> None:
+    real = history.find_committed
+
+    def wrong(known: Any, plan_id: str) -> Any:
+        found = real(known, plan_id)
+        return found if found is not None and known.tables.batches(plan_id=plan_id) else None
+
+    for module in (closed_gate, publish, steps):
+        patch.setattr(module, "find_committed", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def rows_that_are_gone_from_the_history_are_not_written_again(patch: Patch) -> None:
+    patch.setattr(history, "missing_rows", lambda *_, **__: [])
+    patch.setattr(steps, "missing_rows", lambda *_, **__: [])
