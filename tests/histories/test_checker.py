@@ -101,7 +101,7 @@ def test_a_lost_offset_that_was_read_before_is_nobodys_loss() -> None:
 
 def test_what_is_no_chunk_may_be_held_by_what_it_was_beyond_the_limit_of_its_bytes() -> None:
     junk = produced(5, OPEN[0]._replace(headers=()))
-    what = (None, None, len(OPEN[0].value or b""), oracle.digest_of(junk).hex(), False, "not_a_chunk", "d1", None)
+    what = (None, None, oracle.size_of(junk), oracle.digest_of(junk).hex(), False, "not_a_chunk", "d1", None)
     row = Held("run-1", T, 0, 5, *what, stored=False)
     others: list[tuple[Event, Event]] = [(produced(5, OPEN[0]), junk), (held(5, OPEN[0], "d1"), row)]
     events = [next((new for old, new in others if old == e), e) for e in sound()]
