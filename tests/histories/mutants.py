@@ -19,7 +19,7 @@ from tests.histories.seeded_bugs.registry import MUTANTS
 
 BUGS = (of_chunks, of_ends, of_heads, of_held, of_offsets, of_operators)
 """The modules that enter their bugs into `MUTANTS`."""
-FIRST_SEED, MOST_SEEDS = 0, 150
+MOST_SEEDS = 150
 
 
 class Caught(NamedTuple):
@@ -41,7 +41,7 @@ def hunt(name: str) -> Caught:
     """Play seeds until one shows exactly the mutant's kind."""
     said: tuple[str, ...] = ()
     with planted(name):
-        for seed in range(FIRST_SEED, FIRST_SEED + MOST_SEEDS):
+        for seed in range(MUTANTS[name].since, MUTANTS[name].since + MOST_SEEDS):
             found = check_seed(seed)
             said = tuple(str(a) for a in found) or said
             if {a.kind for a in found} == {MUTANTS[name].kind}:
@@ -52,7 +52,7 @@ def hunt(name: str) -> Caught:
 def count_catches(name: str, *, most: int = MOST_SEEDS) -> tuple[int, int]:
     """In how many histories it shows as exactly its kind, and in how many as anything."""
     with planted(name):
-        found = [{a.kind for a in check_seed(seed)} for seed in range(FIRST_SEED, FIRST_SEED + most)]
+        found = [{a.kind for a in check_seed(seed)} for seed in range(most)]
     return sum(kinds == {MUTANTS[name].kind} for kinds in found), sum(map(bool, found))
 
 

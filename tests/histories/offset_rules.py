@@ -222,7 +222,9 @@ class OffsetRules(Rule):
 
     def _what_is_owed(self) -> None:
         lost, late = defaultdict(list), defaultdict(list)
-        altered = {c for a in self.case.found if a.kind in (Kind.ALTERED, Kind.ORDER) for c in a.coordinates}
+        # Of an offset the earliest is said that went wrong.
+        said = (Kind.ALTERED, Kind.ORDER, Kind.INVENTED)
+        altered = {c for a in self.case.found if a.kind in said for c in a.coordinates}
         for coordinate, (event, durable) in self.owed.items():
             if coordinate in altered:
                 continue

@@ -59,7 +59,7 @@ def undo_of_a_decision_does_not_look_again_whether_it_still_is_its_opposite(patc
     patch.setattr(undo, "_plan_opposite", wrong)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=50)
 def undo_moves_all_partitions_back(patch: Patch) -> None:
     """To where the batch was planned: those that it did not read, too."""
     real = undo._plan_back

@@ -17,18 +17,19 @@ Patch = pytest.MonkeyPatch
 
 
 class Mutant(NamedTuple):
-    """`make` puts the bug in place."""
+    """`make` puts the bug in place. `since`: the seed where the hunt begins; a rare one is met shortly after it."""
 
     kind: Kind
     make: Callable[[Patch], None]
+    since: int = 0
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
-def shows(kind: Kind) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+def shows(kind: Kind, since: int = 0) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     def enter(make: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        MUTANTS[make.__name__.replace("_", " ")] = Mutant(kind, make)
+        MUTANTS[make.__name__.replace("_", " ")] = Mutant(kind, make, since)
         return make
 
     return enter
