@@ -158,7 +158,7 @@ def a_head_is_written_over_a_reset_that_came_after_it(patch: Patch) -> None:
     patch.setattr(commit_offsets, "left_alone", lambda *_, **__: set())
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=205)
 def what_another_table_wrote_into_the_group_is_written_over(patch: Patch) -> None:
     patch.setattr(protocol, "_is_of", lambda metadata, _: protocol.is_ours(metadata))
 

@@ -39,11 +39,6 @@ def a_backfill_asks_at_no_gate(patch: Patch) -> None:
 
 
 @shows(Kind.STALE_WRITER)
-def undo_is_of_whatever_head_is_the_newest_by_then(patch: Patch) -> None:
-    patch.setattr(undo, "_refuse_other_head", lambda *_: None)
-
-
-@shows(Kind.STALE_WRITER)
 def undo_of_a_decision_is_about_all_that_is_held_of_its_waveforms(patch: Patch) -> None:
     patch.setattr(undo, "not_undone_by", lambda *_, **__: [])
 
