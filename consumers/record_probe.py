@@ -16,6 +16,7 @@ from consumers.raw_message import RawMessage
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Probe
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.raw_log import OutOfRange, RawLog
@@ -32,16 +33,20 @@ _CONTROL = 0x20
 def probe_records(settings: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Probe:
     """Up to five records of each of up to sixteen partitions; fewer where they take too long or may not be read."""
     sizes: list[int] = []
+    times: dict[int, EpochMs] = {}
     until = time.monotonic() + _SECONDS
     with RawLog(settings, topic, deadline=_SECONDS) as raw, suppress(WavestitchError, OutOfRange):
         for p in sorted(starts)[:: max(1, -(-len(starts) // _PARTITIONS))]:
             if time.monotonic() > until:
                 break
-            sizes += _look(raw, OffsetRange(p, starts[p], _FAR))
-    return Probe(len(sizes), sum(sizes))
+            found = _look(raw, OffsetRange(p, starts[p], _FAR))
+            sizes += [_stored(record) for record in found]
+            if found:
+                times[p] = EpochMs(found[0].timestamp_[1])
+    return Probe(len(sizes), sum(sizes), times)
 
 
-def _look(raw: RawLog, slice_: OffsetRange) -> list[int]:
+def _look(raw: RawLog, slice_: OffsetRange) -> list[RawMessage]:
     found = raw.fetch(slice_.partition, slice_.start, most_bytes=_FETCH_BYTES)
     records = (
         record
@@ -49,7 +54,7 @@ def _look(raw: RawLog, slice_: OffsetRange) -> list[int]:
         if not batch.attributes & _CONTROL
         for record in records_of(batch, slice_, slice_.start)
     )
-    return [_stored(record) for record in islice(records, _RECORDS)]
+    return list(islice(records, _RECORDS))
 
 
 def _stored(record: RawMessage) -> int:

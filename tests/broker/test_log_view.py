@@ -15,9 +15,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from consumers.log_view import KafkaLog
 from tests.broker.reading_rig import Sender, delete_before
 from wavestitch.contracts.errors import Refused, Transient
-from wavestitch.contracts.ports import Log, PartitionEnds
+from wavestitch.contracts.ports import Log, PartitionEnds, Probe
 from wavestitch.contracts.position import Position, Tag, parse_tag
-from wavestitch.contracts.quantities import EpochMs, Generation
+from wavestitch.contracts.quantities import EpochMs, Generation, epoch_ms
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, run_kafka_tool
@@ -242,5 +242,9 @@ def test_a_probe_tells_what_a_few_records_of_each_partition_take(broker: Broker,
     sender.flush()
     log = KafkaLog(KafkaSettings(broker.bootstrap))
     one = len(b"key") + header_bytes([("ws-id", b"w"), ("ws-seq", b"0")])
-    assert log.probe(topic, {0: 0, 1: 2, 2: 0}) == (6, sum(1000 + n + one for n in range(2, 7)) + 50)
-    assert log.probe(topic, {}) == (0, 0)
+    before = epoch_ms(time.time_ns())
+    found = log.probe(topic, {0: 0, 1: 2, 2: 0})
+    assert (found.records, found.bytes) == (6, sum(1000 + n + one for n in range(2, 7)) + 50)
+    assert found.times.keys() == {1, 2}
+    assert all(before - 60_000 < at <= before for at in found.times.values())
+    assert log.probe(topic, {}) == Probe(0, 0)

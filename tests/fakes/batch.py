@@ -44,6 +44,7 @@ from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice, Receipt
+from wavestitch.contracts.rewind_preview import RewindPreview
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import Verdict, would_publish
 
@@ -65,6 +66,7 @@ class Bench(Edge):
     """By plan id, the names of the report and the verdict each time; none where a test has damaged that."""
     abandoned: set[str] = field(default_factory=set)
     stops: list[ReaderStop] = field(default_factory=list)
+    previews: dict[str, RewindPreview] = field(default_factory=dict)
     proof: ChunkProof = NO_PROOF
     """What its stream demands of the chunks, the key looked up."""
     tables: FakeTables = field(init=False)
@@ -190,6 +192,17 @@ class FakeEdges:
     def free(self, plan_id: str) -> int:
         """Nothing: a zombie of the batch may still be at work on its landing, as the history may want to show."""
         return 0
+
+    # what people decide about
+
+    def keep_preview(self, preview: RewindPreview) -> None:
+        with self.bench.act("folder.preview", error=Transient):
+            self.bench.previews[preview.preview_id] = preview
+
+    def preview(self, preview_id: str) -> RewindPreview:
+        if preview_id not in self.bench.previews:
+            raise BadInput(f"no preview {preview_id}")
+        return self.bench.previews[preview_id]
 
     # what moves data
 

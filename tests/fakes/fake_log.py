@@ -18,6 +18,7 @@ from tests.fakes.faults import Edge, may_land_late
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 from wavestitch.kafka.client_settings import KafkaSettings
 
@@ -148,10 +149,14 @@ class FakeLog(Edge):
     def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
         with self.act("log.probe", error=Transient):
             found: list[Record] = []
+            times: dict[int, EpochMs] = {}
             with suppress(IndexError):  # retention overtook it: what was learned until then
                 for p, start in starts.items():
-                    found += self.fetch(p, start, most=PROBED, committed=True)[0]
-            return Probe(len(found), sum(stored_size(r) for r in found))
+                    records = self.fetch(p, start, most=PROBED, committed=True)[0]
+                    found += records
+                    if records:
+                        times[p] = EpochMs(records[0].timestamp_ms)
+            return Probe(len(found), sum(stored_size(r) for r in found), times)
 
     def members(self, group: str) -> Sequence[str]:
         with self.act("log.members", error=Transient):

@@ -21,6 +21,7 @@ from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
 from wavestitch.batch.deployment import Deployment, code_version, plain_name
 from wavestitch.batch.edges import Progress, Say, Stitching
+from wavestitch.batch.kept_previews import keep_preview, kept_preview
 from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, gates_of, reader_stops
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
@@ -37,6 +38,7 @@ from wavestitch.contracts.ports import Log
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
+from wavestitch.contracts.rewind_preview import RewindPreview
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate, Verdict, verdict_from_json, would_publish
@@ -194,6 +196,12 @@ class DeploymentEdges:
 
     def free(self, plan_id: str) -> int:
         return self._folder(plan_id).drop_payload()
+
+    def keep_preview(self, preview: RewindPreview) -> None:
+        keep_preview(self.deployment.settings.landing, preview)
+
+    def preview(self, preview_id: str) -> RewindPreview:
+        return kept_preview(self.deployment.settings.landing, self.name, preview_id)
 
     def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
         folder = self._folder(plan.plan_id).path

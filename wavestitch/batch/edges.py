@@ -19,6 +19,7 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log, Tables
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import Receipt
+from wavestitch.contracts.rewind_preview import RewindPreview
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import Verdict
 
@@ -105,6 +106,14 @@ class Edges(Protocol):
 
     def free(self, plan_id: str) -> int:
         """Let the landed payload go; returns bytes."""
+
+    # what people decide about
+
+    def keep_preview(self, preview: RewindPreview) -> None:
+        """Under its id, once and for all."""
+
+    def preview(self, preview_id: str) -> RewindPreview:
+        """The same. Raises `BadInput` where there is none, `Altered` where it is not as it was kept."""
 
     # what moves data
 

@@ -31,6 +31,7 @@ _PART = re.compile(r"^[0-9]{1,9}:[^,]+")
 _PARTITIONS = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
 _DATE = re.compile(r"^[0-9]{4}-")
 _WORD = re.compile(r"^[a-z-]+$")
+_ARGUED = re.compile(r"(before):([0-9a-f]{4,32})|(shift):(-?[0-9]{1,18})|(undo):([0-9]{1,18})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -122,6 +123,9 @@ def _part(where: str) -> Target:
 def _place(where: str) -> Target:
     if _DATE.match(where):
         return Target(time_ms=epoch_ms(parse_time(where)))
+    if found := _ARGUED.fullmatch(where):
+        word, argument = (part for part in found.groups() if part is not None)
+        return Target(word=word, argument=argument)
     if not _WORD.match(where):
         raise BadInput(f"{where!r} is not a place to go; allowed are {TARGETS}")
     return Target(word=where)

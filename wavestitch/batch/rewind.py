@@ -53,10 +53,18 @@ class Rewind:
 
 
 def plan_rewind(
-    stream: Stream, target: Target, *, log: Log, tables: Tables, who: str, why: str, held: int | None = None
+    stream: Stream,
+    target: Target,
+    *,
+    log: Log,
+    tables: Tables,
+    who: str,
+    why: str,
+    held: int | None = None,
+    named: str = "",
 ) -> Rewind:
     """What the rewind would do; touches nothing. `held`: of a head that is made anew, the snapshot of the held table
-    that it is to name."""
+    that it is to name. `named`: where it goes, as it was said at first."""
     reason = said_by_person(why, "the reason (why)") or "-"
     if target.word in WHOLE and target.only is not None:
         raise BadInput(f"--to {target.word} is about the whole stream; leave the partitions out")
@@ -83,7 +91,7 @@ def plan_rewind(
     passed = _passed(sight, target, wanted)
     cuts = find_cuts(topic.name, passed, ends, log)
     moves, skipped = _moves(sight, target, wanted, cuts=cuts)
-    note = f"rewind to {target} by {name_of_person(who)}: {reason}"
+    note = f"rewind to {named or target} by {name_of_person(who)}: {reason}"
     missing = left.missing if left is not None else ()
     left_out = left.left_out if left is not None else ()
     after = _head_after(sight, target, moves, skipped, with_missing(note, missing, left_out), left)
@@ -95,6 +103,18 @@ def apply_rewind(
     stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log, tables: Tables, accept_missing: bool = False
 ) -> Head:
     """Commit the new head, then project it. Refuses to skip or give up anything that was not accepted by name."""
+    accept_losses(stream, rewind, accept_skip=accept_skip, accept_missing=accept_missing, log=log)
+    try:
+        return carry_rewind(stream, rewind, log=log, tables=tables)
+    except CommitConflict:
+        raise Refused(
+            f"stream {stream.name}: somebody committed or rewound since this rewind was worked out; nothing was "
+            "changed, look at it again"
+        ) from None
+
+
+def accept_losses(stream: Stream, rewind: Rewind, *, accept_skip: bool, accept_missing: bool, log: Log) -> None:
+    """Raises `Refused` where it would skip or give up what was not accepted by name, or the group is in use."""
     if rewind.missing and not accept_missing:
         gone = "; ".join(m.said for m in rewind.missing)
         raise Refused(
@@ -107,15 +127,16 @@ def apply_rewind(
     members = log.members(stream.group)
     if members:
         raise Refused(f"consumer group {stream.group} has live members ({', '.join(members[:3])}); stop them first")
+
+
+def carry_rewind(stream: Stream, rewind: Rewind, *, log: Log, tables: Tables) -> Head:
+    """Its stages, one after another. Raises `CommitConflict` where the head is not the one it was worked out on."""
     walk = Walk(stream, log, tables)
     try:
         for stage in rewind.stages:
             walk(stage)
     except CommitConflict:
-        raise Refused(
-            f"stream {stream.name}: somebody committed or rewound since this rewind was worked out; nothing was "
-            "changed, look at it again"
-        ) from None
+        raise
     except WavestitchError as error:
         if walk.head is None:
             raise

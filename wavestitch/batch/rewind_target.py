@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from wavestitch.contracts.batch_stages import CommitHead
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.ports import Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import GroupOffset, Head
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.stages import RewindTo
 from wavestitch.contracts.stream import Stream
 
 TARGETS = (
     "earliest, latest, head, group, previous, new-topic, start-over, rebuilt, a time (2026-01-31T12:00:00Z) or an "
-    "offset; of some partitions only: PARTITION:WHERE,… (2:earliest,3:12345)"
+    "offset; before:PLAN (where that batch began), shift:-N (so many offsets back), undo:HEAD (where the stream stood "
+    "before that head); of some partitions only: PARTITION:WHERE,… (2:earliest,3:12345)"
 )
-OF_A_PARTITION = ("earliest", "latest", "head", "group", "previous")
+OF_A_PARTITION = ("earliest", "latest", "head", "group", "previous", "shift")
 REBUILT = "rebuilt"
 WHOLE = frozenset({"new-topic", "start-over", REBUILT})
 """Words that are about a stream as a whole, never about one partition."""
@@ -30,7 +33,8 @@ AFRESH = WHOLE - {REBUILT}
 class Target:
     """Where to: one of the words, or `time_ms`, or `offsets` by partition, or `parts`: a target for each partition.
 
-    `only`: of a word or a time, these partitions; None: all.
+    `argument`: of the words that have one, what stands behind their colon. `only`: of a word or a time, these
+    partitions; None: all.
     """
 
     word: str = ""
@@ -38,11 +42,13 @@ class Target:
     offsets: Mapping[int, int] | None = None
     parts: Mapping[int, Target] = field(default_factory=dict)
     only: frozenset[int] | None = None
+    argument: str = ""
 
     def __str__(self) -> str:
         if self.parts:
             return ",".join(f"{p}:{t}" for p, t in sorted(self.parts.items()))
-        place = self.word or (f"time {self.time_ms} ms" if self.time_ms is not None else "named offsets")
+        place = f"{self.word}:{self.argument}" if self.argument else self.word
+        place = place or (f"time {self.time_ms} ms" if self.time_ms is not None else "named offsets")
         return place if self.only is None else f"{place} of partitions {', '.join(map(str, sorted(self.only)))}"
 
     @property
@@ -109,6 +115,12 @@ def _wanted(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[i
             return shown if head is not None else {p: ends[p].log_start for p in partitions} | shown
         case "previous":
             return _previous(sight, tables)
+        case "shift" if target.argument:
+            return _shifted(sight, int(target.argument))
+        case "before" if target.argument:
+            return _before(sight, target.argument, tables)
+        case "undo" if target.argument:
+            return _before_head(sight, int(target.argument), tables)
     raise BadInput(f"--to {target.word!r} is not a place to go; allowed are {TARGETS}")
 
 
@@ -121,3 +133,46 @@ def _previous(sight: Sight, tables: Tables) -> dict[int, int]:
             if older.sequence < head.sequence and older.topic_id == head.topic_id and was != stands:
                 return was
     raise Refused(f"stream {sight.stream.name}: no head that is kept stood elsewhere on this topic")
+
+
+def _shifted(sight: Sight, offsets: int) -> dict[int, int]:
+    """So many offsets from where each partition stands, as far as the log goes."""
+    stands = {} if sight.head is None else {p: at.next_offset for p, at in sight.head.positions.items()}
+    ends = sight.ends
+    return {
+        p: min(max(stands.get(p, ends[p].log_start) + offsets, ends[p].log_start), ends[p].stable_end)
+        for p in sight.topic.partitions
+    }
+
+
+def _before(sight: Sight, plan_id: str, tables: Tables) -> dict[int, int]:
+    """Where a batch began, in the partitions that it moved."""
+    found = {head.sequence for head in tables.heads() if head.plan_id.startswith(plan_id)}
+    if len(found) != 1:
+        raise Refused(
+            f"stream {sight.stream.name}: {len(found)} batches whose heads are kept begin with {plan_id!r}; "
+            f"`wavestitch batches {sight.stream.name}` lists them"
+        )
+    return _before_head(sight, found.pop(), tables)
+
+
+def _before_head(sight: Sight, sequence: int, tables: Tables) -> dict[int, int]:
+    """Where the stream stood before this head, in the partitions that it moved."""
+    heads = list(tables.heads())
+    at = next((n for n, head in enumerate(heads) if head.sequence == sequence), None)
+    if at is None or at + 1 == len(heads):
+        raise Refused(
+            f"stream {sight.stream.name}: head {sequence}, or the one before it, is not among those that are kept; "
+            "go to an offset, a time or `before:PLAN`"
+        )
+    if heads[at + 1].topic_id != sight.topic.topic_id:
+        raise Refused(
+            f"stream {sight.stream.name}: before head {sequence} it read another topic, now it reads this one"
+        )
+    moved = CommitHead(heads[at + 1], heads[at]).opposite()
+    if not isinstance(moved, RewindTo):
+        raise Refused(
+            f"stream {sight.stream.name}: head {sequence} ({heads[at].kind}) moved no position; what a decision about "
+            f"what is held did is undone with `wavestitch undo {sight.stream.name} --plan …`"
+        )
+    return dict(moved.offsets)

@@ -6,7 +6,7 @@ Pure arithmetic. Keeps I1: whatever is cut or packed, the union is the input, wi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,6 +21,11 @@ class OffsetRange(NamedTuple):
     @property
     def size(self) -> int:
         return self.end - self.start
+
+    def cut(self, within: OffsetRange) -> OffsetRange:
+        """What of it lies in another range of its partition; empty where nothing does."""
+        start = min(max(self.start, within.start), within.end)
+        return OffsetRange(self.partition, start, max(start, min(self.end, within.end)))
 
     def __str__(self) -> str:
         return f"partition {self.partition} [{self.start}, {self.end})"
@@ -37,6 +42,21 @@ def parse_place(text: str) -> tuple[str, int, int] | None:
 
 Unit = tuple[OffsetRange, ...]
 """Slices that one consumer run reads one after another."""
+
+
+def without(ranges: Iterable[OffsetRange], gone: Sequence[OffsetRange]) -> list[OffsetRange]:
+    """What is left of these ranges, in order."""
+    left: list[OffsetRange] = []
+    for r in sorted(ranges):
+        start = r.start
+        for hole in sorted(gone):
+            if hole.partition == r.partition and start < hole.end and hole.start < r.end:
+                if start < hole.start:
+                    left.append(OffsetRange(r.partition, start, hole.start))
+                start = hole.end
+        if start < r.end:
+            left.append(OffsetRange(r.partition, start, r.end))
+    return left
 
 
 def bound_ranges(backlog: Sequence[OffsetRange], *, max_records: int) -> list[OffsetRange]:

@@ -61,6 +61,12 @@ def forecast(plan: Plan, past: Sequence[BatchRow]) -> Forecast:
     return Forecast(batches, offsets, size, None if seconds is None else round(seconds, 1))
 
 
+def reading_seconds(past: Sequence[BatchRow], *, batches: int, size: int) -> float | None:
+    """What batches of so many bytes together will take, as recent ones went; None where there are none to go by."""
+    seconds = _seconds(past, batches=batches, size=size) if batches else 0.0
+    return None if seconds is None else round(seconds, 1)
+
+
 def _seconds(past: Sequence[BatchRow], *, batches: int, size: int) -> float | None:
     """A line through recent batches: so much for any batch, so much for each byte."""
     spent = [(float(r.bytes["read"]), sum(r.seconds.values())) for r in past[:RECENT] if r.bytes.get("read")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from wavestitch.contracts.batch_row import BatchRow
@@ -23,7 +24,8 @@ from wavestitch.contracts.reasons import Reason
 @dataclass(frozen=True, slots=True)
 class TopicView:
     """What the broker says about a topic. `max_message_bytes`: the broker's limit for one record batch. `compression`:
-    of its batches; only with `uncompressed` does the broker look at how large their records are."""
+    of its batches; only with `uncompressed` does the broker look at how large their records are. `retention_ms`: how
+    long records stay, by their record time; None for ever, or where only their size counts."""
 
     name: str
     topic_id: str
@@ -31,6 +33,7 @@ class TopicView:
     compacted: bool
     max_message_bytes: int
     compression: str
+    retention_ms: int | None = None
 
 
 class PartitionEnds(NamedTuple):
@@ -43,10 +46,12 @@ class PartitionEnds(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Records that were looked at, and what they take stored: key, headers and value."""
+    """Records that were looked at, and what they take stored: key, headers and value. `times`: the record time of the
+    first of them, by partition."""
 
     records: int
     bytes: int
+    times: Mapping[int, EpochMs] = MappingProxyType({})
 
 
 class Log(Protocol):

@@ -50,6 +50,7 @@ class Admin:
             compacted="compact" in options["cleanup.policy"].value,
             max_message_bytes=int(options["max.message.bytes"].value),
             compression=options["compression.type"].value,
+            retention_ms=_retention(options),
         )
 
     def partitions(self, name: str) -> int:
@@ -120,6 +121,12 @@ class Admin:
         configs = self.client.describe_configs([resource], request_timeout=self.deadline)
         found: Mapping[str, Any] = self.result(configs[resource], f"reading the configuration of topic {name}")
         return found
+
+
+def _retention(options: Mapping[str, Any]) -> int | None:
+    """-1 means for ever."""
+    found = int(options["retention.ms"].value)
+    return None if found < 0 else found
 
 
 def _identity(topic_id: Any, topic: str, bootstrap: str) -> str:
