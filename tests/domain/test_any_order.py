@@ -17,6 +17,7 @@ from tests.fakes.fake_log import FakeLog
 from tests.fakes.sight import look_around
 from tests.guarantees import Balanced, NoDuplicates, NoInvention, NoLoss, effective
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.contracts.assembly import no_chunk
 from wavestitch.contracts.stream import Limits, Reading
 
 CLOCK_MS = 1_700_000_000_000
@@ -99,11 +100,7 @@ def outcome(bench: Bench) -> tuple[dict[str, bytes], set[object], Counter[bytes 
     return (
         {row.id: row.samples for row in sight.published},
         {(row.id, *row.piece, row.reason) for row in counted if row.valid},
-        Counter(
-            bench.tables.payload((row.coordinate, (row.id, row.piece[0], row.piece[2], *row.says)))
-            for row in counted
-            if not row.valid
-        ),
+        Counter(bench.tables.payload((row.coordinate, no_chunk(row.piece[2]))) for row in counted if not row.valid),
     )
 
 
