@@ -119,11 +119,7 @@ def headline(parts: Mapping[str, Any]) -> Json:
             "end_to_end_of_spark_small": ratio(
                 speed("small", "ours: end to end, warm"), speed("small", "Spark's Kafka source, warm")
             ),
-            "end_to_end_uncompressed_of_raw": ratio(speed("sticky", "ours: end to end, warm, uncompressed"), raw),
             "stitching_cpu_of_pyarrow": ratio(cpu("sticky", "ours: stitching"), cpu("sticky", "pyarrow: stitching")),
-            "stitching_cpu_of_pyarrow_uncompressed": ratio(
-                cpu("sticky", "ours: stitching, uncompressed"), cpu("sticky", "pyarrow: stitching, uncompressed")
-            ),
             "read_and_land_of_parallel_consumer": ratio(land, speed("sticky", "Parallel Consumer")),
             **_part_ratios(parts),
         },

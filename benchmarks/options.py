@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`mib`: payload of the side-by-side topics. `sizes`: GiB, for growth and the reader's memory. `codecs` and
-    `layouts`: of the side-by-side. `extras`: also what only completes the picture (one process, uncompressed, …)."""
+    """`mib`: payload of the side-by-side topics. `sizes`: GiB, for growth and the reader's memory. `layouts`: of
+    the side-by-side. `extras`: also what only completes the picture (one process, uncompressed, …)."""
 
     mib: int = 1024
     rounds: int = 3

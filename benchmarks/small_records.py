@@ -152,7 +152,7 @@ def measure(folder: Path, records: int, *, chunk: int, chunks: int) -> Costs:
             found = decide_whole(plan, landed, tables=tables)
         print(f"index and assembly: {(_resident() - before) / records:.0f} B a chunk")
         with costs.of("assign"):
-            path = prepare_reassembly(plan, landed, found, tables=tables, folder=work, codec="zstd")
+            path = prepare_reassembly(plan, landed, found, tables=tables, folder=work)
         job = stitch_job_from_json(path.read_text())
         with costs.of("stitch"):
             results = tuple(stitch_assignment(job, name) for name in job.assignments)

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from wavestitch.contracts.rows import CHUNK_STRUCT, PUBLISHED
+from wavestitch.contracts.rows import CHUNK_STRUCT, published_schema
+from wavestitch.contracts.sample_types import samples_list
+from wavestitch.parquet.published_file import PublishedFile
+from wavestitch.parquet.sample_pages import SamplePages, typed_samples
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 DAY_US = 86_400 * 10**6
 _FIRST_US = int(DAY.timestamp() * 10**6)
-_REPEATING = ["source", "channel", "sample_format", "units", "topic_id", "plan_id"]
-_NOT_COMPARED = frozenset(("samples", "meta", "chunks"))
+_SCHEMA = published_schema("int")
 _META = '{"adc_gain":200,"baseline":0,"channel":"II","sample_format":"i16le","sampling_rate_hz":1000}'
 
 
@@ -61,24 +62,28 @@ def published_table(ids: list[str], *, start_us: int, step_us: int, samples: lis
         "first_record_time": times,
         "last_record_time": times,
         "sample_count": pa.array([len(s) // 2 for s in samples], pa.int64()),
-        "samples": pa.array(samples, pa.binary()),
-        "chunks": pa.ListArray.from_arrays(pa.array(np.arange(n + 1, dtype=np.int32)), chunks),
+        "samples": _lists(samples),
+        "chunks": pa.ListArray.from_arrays(
+            pa.array(np.arange(n + 1, dtype=np.int32)), chunks, type=_SCHEMA.field("chunks").type
+        ),
     }
-    columns = [
-        given[f.name] if f.name in given else pa.repeat(pa.scalar(constant[f.name], f.type), n) for f in PUBLISHED
-    ]
-    return pa.table(columns, schema=PUBLISHED)
+    columns = [given[f.name] if f.name in given else pa.repeat(pa.scalar(constant[f.name], f.type), n) for f in _SCHEMA]
+    return pa.table(columns, schema=_SCHEMA)
 
 
 def write_published(path: Path, table: pa.Table, *, group_rows: int = 1 << 20) -> str:
-    """As the stitching writes them: zstd-1, statistics of what is compared. Returns the path as Iceberg names it."""
-    pq.write_table(
-        table,
-        str(path),
-        row_group_size=group_rows,
-        compression="zstd",
-        compression_level=1,
-        use_dictionary=_REPEATING,
-        write_statistics=[n for n in PUBLISHED.names if n not in _NOT_COMPARED],
-    )
+    """As the stitching writes them. Returns the path as Iceberg names it."""
+    with path.open("wb") as sink:
+        file = PublishedFile(sink, SamplePages("int", "fast"))
+        for start in range(0, len(table), group_rows):
+            some = table.slice(start, group_rows).combine_chunks()
+            file.write_group(some, typed_samples(some["samples"].combine_chunks()))
+        file.close()
     return f"file://{path}"
+
+
+def _lists(samples: list[bytes]) -> pa.Array:
+    """16-bit samples as the table has them."""
+    ends = np.cumsum([0, *(len(s) // 2 for s in samples)]).astype(np.int32)
+    values = np.frombuffer(b"".join(samples), "<i2").astype("<i4")
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(values), type=samples_list("int"))

@@ -11,17 +11,17 @@ from benchmarks.figures import Cost, Run
 from benchmarks.test_bed import TestBed, Topic, check_samples
 
 
-def fresh_stream(bed: TestBed, child: Child, topic: Topic, *, codec: str = "zstd", more: str = "") -> str:
+def fresh_stream(bed: TestBed, child: Child, topic: Topic, *, more: str = "") -> str:
     """A stream that stands right before what is measured: its first batch has published the topic's prelude."""
     stream = f"b{uuid.uuid4().hex[:10]}"
     bed.declare(stream, topic.name, most=topic.prelude, more=more)
-    child.ask(job_of(bed, stream, codec=codec))
+    child.ask(job_of(bed, stream))
     bed.declare(stream, topic.name, more=more)
     return stream
 
 
-def job_of(bed: TestBed, stream: str, *, codec: str = "zstd", spark: str = "warm") -> dict[str, Any]:
-    return {"config": bed.config(codec), "stream": stream, "spark": spark}
+def job_of(bed: TestBed, stream: str, *, spark: str = "warm") -> dict[str, Any]:
+    return {"config": bed.config(), "stream": stream, "spark": spark}
 
 
 def whole_run(
@@ -29,34 +29,33 @@ def whole_run(
     child: Child,
     topic: Topic,
     *,
-    codec: str = "zstd",
     spark: str = "warm",
     most: int | None = None,
     more: str = "",
     check: bool = True,
 ) -> Run:
     """One batch from plan to moved offsets. `most`: offsets of it, else all; only all of them can be checked."""
-    stream = fresh_stream(bed, child, topic, codec=codec, more=more)
+    stream = fresh_stream(bed, child, topic, more=more)
     size = topic.bytes
     if most is not None:
         bed.declare(stream, topic.name, most=most, more=more)
         size = topic.bytes * most // topic.records
     try:
-        run = race([child], [job_of(bed, stream, codec=codec, spark=spark)], size=size)
+        run = race([child], [job_of(bed, stream, spark=spark)], size=size)
         found = run.facts["waveforms"]
         expected = topic.waveforms * size // topic.bytes
         if found != {"published": expected, "open": 0, "quarantined": 0}:
             raise RuntimeError(f"{found} waveforms, expected {expected} published; reasons {run.facts['reasons']}")
         if check and most is None:
-            check_samples(published_files(bed, stream, run.facts["plan_id"], codec), topic.digests)
+            check_samples(published_files(bed, stream, run.facts["plan_id"]), topic.digests)
         return run
     finally:
         bed.forget(stream)
 
 
-def published_files(bed: TestBed, stream: str, plan_id: str, codec: str = "zstd") -> list[Path]:
+def published_files(bed: TestBed, stream: str, plan_id: str) -> list[Path]:
     """The data files that a batch added."""
-    folder = bed.deployment(codec).tables(stream).data_folder()
+    folder = bed.deployment().tables(stream).data_folder()
     return sorted(folder.rglob(f"{plan_id[:16]}-*.parquet"))
 
 

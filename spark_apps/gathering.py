@@ -2,7 +2,7 @@
 
 Pieces are read from the landing straight to where they belong, in one of two buffers that are used again and again: the
 next group is read while one is worked on. Keeps I3: a piece whose CRC is not the landed one is `Altered`; a waveform
-whose digest is not the producer's is refused as a value.
+whose digest is not the producer's, or that does not fit the table's type exactly, is refused as a value.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,28 +22,49 @@ from spark_apps.landed_payload import LandedPayload, altered, locate_pieces
 from wavestitch.contracts.chunk_header import chunk_crc
 from wavestitch.contracts.chunk_proof import Bound
 from wavestitch.contracts.errors import Altered
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.sample_kinds import SampleType
+from wavestitch.contracts.sample_types import misfit
 
 Bytes = npt.NDArray[np.uint8]
+
+
+class Refusal(NamedTuple):
+    """Why a whole waveform is not published after all."""
+
+    reason: Reason
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Some neighbouring waveforms of an assignment, in order. Those that are proven lie one behind the other:
-    `waveforms[i]` is bytes `[bounds[i], bounds[i + 1])` of `data`, `digests` (XXH3-128) are theirs; `refused` says of
-    the others what digest they were to have and what they have."""
+    `waveforms[i]` is bytes `[bounds[i], bounds[i + 1])` of `data`, `digests` (XXH3-128) are theirs; `refused` has
+    the others."""
 
     waveforms: list[int]
     data: Bytes
     bounds: Ints
     digests: list[str]
-    refused: dict[int, str]
+    refused: dict[int, Refusal]
 
 
 class Gatherer:
     """Gathers an assignment group by group. A group's memory is valid until the next one is asked for."""
 
-    def __init__(self, assignment: Assignment, files: Sequence[Path], *, group_bytes: int) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        files: Sequence[Path],
+        formats: Sequence[str],
+        *,
+        samples: SampleType,
+        group_bytes: int,
+    ) -> None:
+        """`formats`: of each waveform's samples; `samples`: the type that they must fit."""
         self._assignment = assignment
+        self._formats = formats
+        self._type = samples
         self._files = files
         self._groups = _pack(assignment.sizes.tolist(), group_bytes)
         self._sizes = [int(assignment.sizes[lo:hi].sum()) for lo, hi in self._groups]
@@ -72,13 +94,14 @@ class Gatherer:
         kept: list[int] = []
         bounds = [0]
         digests: list[str] = []
-        refused: dict[int, str] = {}
+        refused: dict[int, Refusal] = {}
         begin = 0
         for w in range(lo, hi):
             end = begin + int(a.sizes[w])
             digest = self._prove(w, memory.data[begin:end])
-            if a.digests[w] not in (None, digest):
-                refused[w] = f"ws-digest says {a.digests[w]}, the waveform's bytes give {digest}"
+            refusal = self._refusal(w, digest, memory[begin:end])
+            if refusal is not None:
+                refused[w] = refusal
             else:
                 to = bounds[-1]
                 if to != begin:  # one before it was refused
@@ -88,6 +111,14 @@ class Gatherer:
                 bounds.append(to + end - begin)
             begin = end
         return Group(kept, memory[: bounds[-1]], np.array(bounds, np.int64), digests, refused)
+
+    def _refusal(self, w: int, digest: str, sent: Bytes) -> Refusal | None:
+        said = self._assignment.digests[w]
+        if said not in (None, digest):
+            evidence = f"ws-digest says {said}, the waveform's bytes give {digest}"
+            return Refusal(Reason.DIGEST_MISMATCH, evidence)
+        why = misfit(sent, self._formats[w], self._type)
+        return None if why is None else Refusal(Reason.MISFIT, why)
 
     def _prove(self, w: int, samples: memoryview) -> str:
         """Compare the pieces of a waveform with the CRCs they were landed with; its digest."""

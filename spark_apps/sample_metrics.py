@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wavestitch.contracts.chunk_metadata import Metadata
-
-_DTYPES = {"i16le": "<i2", "i32le": "<i4", "i64le": "<i8", "f32le": "<f4", "f64le": "<f8"}
+from wavestitch.contracts.sample_types import FORMAT_DTYPES
 
 
 class SampleMetrics(NamedTuple):
@@ -33,7 +32,7 @@ def measure_samples(
     for sample_format, run in groupby(range(len(formats)), key=formats.__getitem__):
         members = list(run)
         cuts = bounds[members[0] : members[-1] + 2]
-        values = data[cuts[0] : cuts[-1]].view(_DTYPES[sample_format])
+        values = data[cuts[0] : cuts[-1]].view(FORMAT_DTYPES[sample_format])
         found.extend(_reduce(values, (cuts - cuts[0]) // values.itemsize))
     return found
 

@@ -1,4 +1,4 @@
-"""Rows out of stitched waveforms: what is published, and the slim row that the gate sees. Samples are never copied."""
+"""Rows out of stitched waveforms: what is published, and the slim row that the gate sees. Samples never pass here."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from spark_apps.assignment import Assignment
-from spark_apps.gathering import Group
+from spark_apps.gathering import Group, Refusal
 from spark_apps.sample_metrics import SampleMetrics, physical_range
 from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.errors import Altered
-from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.rows import CHUNK_STRUCT, PUBLISHED, STITCHED
+from wavestitch.contracts.rows import CHUNK_STRUCT, STITCHED, published_schema
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Of any type: without samples all are the same.
+_WITHOUT_SAMPLES = pa.schema([f for f in published_schema("int") if f.name != "samples"])
 _DAY_NS = 86_400 * 10**9
 # A waveform's own times are bounded where it is judged, a record's are whatever its producer set: readers turn them
 # into calendar dates, and calendars end. What lies outside is null, not a crash downstream.
@@ -48,7 +49,7 @@ def describe_waveforms(assignment: Assignment) -> Waveforms:
 def published_rows(
     waves: Waveforms, group: Group, metrics: dict[int, SampleMetrics], *, topic_id: str, plan_id: str
 ) -> pa.Table:
-    """The proven waveforms of a group, in order, as `PUBLISHED`."""
+    """The proven waveforms of a group, in order, as `published_schema` has them, but for their samples."""
     kept = group.waveforms
     about = [waves.metadata[w] for w in kept]
     measured = [metrics[w] for w in kept]
@@ -67,7 +68,6 @@ def published_rows(
         "units": [m.units for m in about],
         "adc_gain": [m.adc_gain for m in about],
         "baseline": [m.baseline for m in about],
-        "samples": _binary(group),
         "meta": [waves.assignment.metas[w] for w in kept],
         "digest": group.digests,
         "sample_min": [m.least for m in measured],
@@ -80,7 +80,7 @@ def published_rows(
         "last_record_time": _timestamps([_within_calendar(t[1]) for t in times], "ms"),
         "plan_id": [plan_id] * len(kept),
     }
-    return _table(columns, PUBLISHED)
+    return _table(columns, _WITHOUT_SAMPLES)
 
 
 def stitched_rows(
@@ -88,7 +88,7 @@ def stitched_rows(
     metrics: dict[int, SampleMetrics],
     *,
     rows: dict[int, int],
-    refused: dict[int, str],
+    refused: dict[int, Refusal],
     file: str | None,
 ) -> pa.Table:
     """One `STITCHED` row per waveform of the assignment; `rows` says where in `file` those are that were written."""
@@ -99,8 +99,8 @@ def stitched_rows(
     about = waves.metadata
     columns: dict[str, Any] = {
         "waveform_id": waves.assignment.waveform_ids,
-        "reason": [Reason.DIGEST_MISMATCH.value if w in refused else None for w in ordinals],
-        "evidence": [refused.get(w) for w in ordinals],
+        "reason": [refused[w].reason.value if w in refused else None for w in ordinals],
+        "evidence": [refused[w].evidence if w in refused else None for w in ordinals],
         "file": [file if w in rows else None for w in ordinals],
         "row": [rows.get(w) for w in ordinals],
         "day": pa.array([m.start_time_ns // _DAY_NS for m in about], pa.int32()).view(pa.date32()),
@@ -145,11 +145,6 @@ def _table(columns: dict[str, Any], schema: Any) -> pa.Table:
     )
 
 
-def _binary(group: Group) -> Any:
-    offsets = pa.py_buffer(group.bounds.astype(np.int32))
-    return pa.BinaryArray.from_buffers(pa.binary(), len(group.waveforms), [None, offsets, pa.py_buffer(group.data)])
-
-
 def _column(values: Any, kind: Any) -> Any:
     if values.ndim == 1:
         return pa.array(values, kind)
@@ -164,5 +159,7 @@ def _chunks(assignment: Assignment, kept: Sequence[int]) -> Any:
     fields = [_column(assignment.pieces[f.name][pieces], f.type) for f in CHUNK_STRUCT]
     ends = np.cumsum([0, *(first[w + 1] - first[w] for w in kept)])
     return pa.ListArray.from_arrays(
-        pa.array(ends, pa.int32()), pa.StructArray.from_arrays(fields, fields=list(CHUNK_STRUCT))
+        pa.array(ends, pa.int32()),
+        pa.StructArray.from_arrays(fields, fields=list(CHUNK_STRUCT)),
+        type=_WITHOUT_SAMPLES.field("chunks").type,
     )

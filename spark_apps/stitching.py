@@ -1,31 +1,29 @@
 """The work of one Spark task: an assignment in, one Parquet file and one slim result file out. Runs without Spark.
 
 Decides nothing about which chunks belong together; that is in the assignment. Never holds more than two groups of
-payload, and one large waveform about three times. The same assignment gives the same bytes under the same names,
+payload, or one large waveform once. The same assignment gives the same bytes under the same names,
 so that a retried or speculated task is harmless (I3, I6).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from spark_apps.assignment import Assignment, read_assignment
-from spark_apps.gathering import Gatherer, Group
+from spark_apps.gathering import Gatherer, Group, Refusal
 from spark_apps.sample_metrics import SampleMetrics, measure_samples
 from spark_apps.stitched_rows import describe_waveforms, published_rows, stitched_rows
-from wavestitch.contracts.rows import PUBLISHED, STITCHED, rows_a_page
+from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stitch_job import StitchJob, StitchResult
 from wavestitch.modes import make_folder
+from wavestitch.parquet.published_file import PublishedFile
+from wavestitch.parquet.sample_pages import SamplePages, SentSamples
 from wavestitch.write_once import DigestingFile, write_digested
 
 GROUP_BYTES = 32 << 20
 """Payload per Parquet row group."""
-_REPEATING = ["source", "channel", "sample_format", "units", "topic_id", "plan_id"]
-_NOT_COMPARED = frozenset(("samples", "meta", "chunks"))  # statistics of these help no reader
 
 
 def stitch_assignment(job: StitchJob, assignment: str) -> StitchResult:
@@ -59,12 +57,13 @@ class _Task:
         self.waves = describe_waveforms(assignment)
         self.metrics: dict[int, SampleMetrics] = {}
         self.rows: dict[int, int] = {}
-        self.refused: dict[int, str] = {}
+        self.refused: dict[int, Refusal] = {}
 
     def write_waveforms(self, assignment: str) -> tuple[str | None, int, str]:
         """Name, bytes and digest of the Parquet file; no name where no waveform was to be written."""
         files = [Path(self.job.folder) / f for f in self.job.files]
-        gatherer = Gatherer(self.assignment, files, group_bytes=GROUP_BYTES)
+        formats = [m.sample_format for m in self.waves.metadata]
+        gatherer = Gatherer(self.assignment, files, formats, samples=self.job.samples, group_bytes=GROUP_BYTES)
         output = Path(self.job.output_folder)
         make_folder(output)
         stem = f"{self.job.plan_id[:16]}-{_short(assignment)}"
@@ -86,40 +85,22 @@ class _Task:
         return str(write_digested(folder, lambda digest: f"stitched-{_short(assignment)}-{digest}.arrow", fill)[0])
 
     def _write_groups(self, gatherer: Gatherer, staged: DigestingFile) -> None:
-        largest = int(self.assignment.sizes.max(initial=1))
-        with _parquet_writer(staged.path, self.job.codec, largest=largest) as writer:
-            for group in gatherer.groups():
-                self._take(group)
-                if group.waveforms:
-                    table = published_rows(
-                        self.waves, group, self.metrics, topic_id=self.job.topic_id, plan_id=self.job.plan_id
-                    )
-                    # As a table and not as batches: those would be kept in memory until the row group is closed.
-                    writer.write_table(table, row_group_size=table.num_rows)
-                    staged.follow()
-        staged.follow()
+        file = PublishedFile(staged, SamplePages(self.job.samples, self.job.encoding))
+        for group in gatherer.groups():
+            formats = [self.waves.metadata[w].sample_format for w in group.waveforms]
+            self._take(group, formats)
+            if group.waveforms:
+                rows = published_rows(
+                    self.waves, group, self.metrics, topic_id=self.job.topic_id, plan_id=self.job.plan_id
+                )
+                file.write_group(rows, SentSamples(group.data, group.bounds, formats, self.job.samples))
+        file.close()
 
-    def _take(self, group: Group) -> None:
+    def _take(self, group: Group, formats: list[str]) -> None:
         self.refused |= group.refused
-        formats = [self.waves.metadata[w].sample_format for w in group.waveforms]
         self.metrics.update(zip(group.waveforms, measure_samples(group.data, group.bounds, formats), strict=True))
         for w in group.waveforms:
             self.rows[w] = len(self.rows)
-
-
-def _parquet_writer(path: Path, codec: str, *, largest: int) -> Any:
-    return pq.ParquetWriter(
-        # By name: a Python file would be handed a copy of every page.
-        str(path),
-        PUBLISHED,
-        compression=codec,
-        compression_level=1 if codec == "zstd" else None,
-        # A page of the older kind is put together once more before it is compressed: a large waveform, once more.
-        data_page_version="2.0",
-        use_dictionary=_REPEATING,
-        write_statistics=[n for n in PUBLISHED.names if n not in _NOT_COMPARED],
-        write_batch_size=rows_a_page(largest),
-    )
 
 
 def _short(assignment: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_apps.start_archive import archived_start
+from tests.builders.published_bytes import published_bytes
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.edges import Edges
@@ -23,7 +24,6 @@ from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.producers.partitioning import Strategy
 from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
-from wavestitch.tables.read_waveforms import read_waveforms
 
 STREAM = "bench_rig"
 
@@ -52,9 +52,9 @@ class DeploymentRig:
 
     def published(self) -> dict[str, bytes]:
         """id -> samples; fails where an id is there twice (I2)."""
-        rows = read_waveforms(self.deployment.tables(STREAM), columns=["waveform_id", "samples"]).to_pylist()
-        assert len({r["waveform_id"] for r in rows}) == len(rows), "a waveform is published twice"
-        return {r["waveform_id"]: r["samples"] for r in rows}
+        rows = published_bytes(self.deployment.tables(STREAM))
+        assert len(dict(rows)) == len(rows), "a waveform is published twice"
+        return dict(rows)
 
 
 def plan_on(edges: Edges, request: PlanRequest | None = None) -> Planned:

@@ -11,7 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import EnvSettingsSource, SettingsError
@@ -123,7 +123,6 @@ class Settings(_Section):
     streams: Path = Path("streams")
     cache: Path = Field(default_factory=lambda: _user_cache(os.environ))
     key_folder: Path | None = None
-    codec: Literal["zstd", "none"] = "zstd"
 
     def redacted(self) -> dict[str, Any]:
         """For printing at start: what is known to be no secret, and of references not even where they lead."""

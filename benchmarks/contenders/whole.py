@@ -31,7 +31,7 @@ from wavestitch.write_once import write_first
 
 
 class Contender:
-    """One session, a deployment for each codec."""
+    """One session."""
 
     def __init__(self) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -22,7 +22,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
 from wavestitch.batch.steps import step_plan
-from wavestitch.contracts.rows import PUBLISHED
+from wavestitch.contracts.rows import published_schema
 from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -59,7 +59,9 @@ def _scatter(tables: StreamTables) -> None:
     stored, folder = tables.stored()[0], tables.data_folder()
     table = stored.ensure()
     old = files_to_read(table)
-    rows = pa.concat_tables([table.scan().to_arrow()]).select(PUBLISHED.names).cast(PUBLISHED)
+    rows = (
+        pa.concat_tables([table.scan().to_arrow()]).select(published_schema("int").names).cast(published_schema("int"))
+    )
     if rows.num_rows != _DAY_FILES:
         raise RuntimeError(f"{rows.num_rows} rows of {_DAY_FILES} were published")
     paths = [write_published(folder / f"day-{n:05d}.parquet", rows.slice(n, 1)) for n in range(rows.num_rows)]

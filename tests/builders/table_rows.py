@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import xxhash
 
 from tests.builders.heads import make_head
 from wavestitch.contracts.assembly import ChunkFacts
@@ -22,7 +22,10 @@ from wavestitch.contracts.ports import HeldRow, HeldStaging, StagedFile
 from wavestitch.contracts.position import Head, Position
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.rows import LANDING, PUBLISHED
+from wavestitch.contracts.rows import LANDING, published_schema
+from wavestitch.contracts.sample_kinds import Encoding, SampleType
+from wavestitch.parquet.published_file import PublishedFile
+from wavestitch.parquet.sample_pages import SamplePages, typed_samples
 from wavestitch.tables.stream_tables import StreamTables
 from wavestitch.write_once import digest_file
 
@@ -35,9 +38,17 @@ META = b'{"source": "bench"}'
 Landed = list[tuple[int, int, bytes | None]]
 
 
-def published_row(waveform_id: str, *, start: datetime = NOON, chunks: int = 2, size: int = 16) -> dict[str, Any]:
-    """`size`: bytes of samples."""
-    raw = np.arange(size // 2).astype("<i2")
+def published_row(
+    waveform_id: str,
+    *,
+    start: datetime = NOON,
+    chunks: int = 2,
+    size: int = 16,
+    sample_format: str = "i16le",
+    raw: Any = None,
+) -> dict[str, Any]:
+    """`size`: bytes of samples, unless `raw` has them, in the dtype of the format."""
+    raw = np.arange(size // 2).astype("<i2") if raw is None else raw
     return {
         "waveform_id": waveform_id,
         "source": "bench",
@@ -47,13 +58,13 @@ def published_row(waveform_id: str, *, start: datetime = NOON, chunks: int = 2, 
         "end_time": start + timedelta(seconds=7),
         "sampling_rate_hz": 1.0,
         "sample_count": len(raw),
-        "sample_format": "i16le",
+        "sample_format": sample_format,
         "units": "m/s2",
         "adc_gain": 4.0,
         "baseline": 2.0,
-        "samples": raw.tobytes(),
+        "samples": raw.tolist() if raw.dtype.kind == "i" else raw,
         "meta": "{}",
-        "digest": "0" * 32,
+        "digest": xxhash.xxh3_128_hexdigest(raw.tobytes()),
         "sample_min": 0.0,
         "sample_max": 7.0,
         "nonfinite_count": 0,
@@ -73,12 +84,25 @@ def _digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def stage(folder: Path, name: str, rows: Sequence[dict[str, Any]], *, row_group_size: int = 1024) -> StagedFile:
+def stage(
+    folder: Path,
+    name: str,
+    rows: Sequence[dict[str, Any]],
+    *,
+    row_group_size: int = 1024,
+    samples: SampleType = "int",
+    encoding: Encoding = "fast",
+) -> StagedFile:
     """A Parquet file of published rows."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.parquet"
-    table = pa.Table.from_pylist(list(rows), schema=PUBLISHED)
-    pq.write_table(table, path, row_group_size=row_group_size, use_dictionary=["source", "channel", "units"])
+    whole = pa.Table.from_pylist(list(rows), schema=published_schema(samples))
+    with path.open("wb") as sink:
+        file = PublishedFile(sink, SamplePages(samples, encoding))
+        for start in range(0, len(rows), row_group_size):
+            some = whole.slice(start, row_group_size).combine_chunks()
+            file.write_group(some, typed_samples(some["samples"].combine_chunks()))
+        file.close()
     return StagedFile(str(path), *digest_file(path, large=True), len(rows))
 
 

@@ -17,6 +17,7 @@ from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.settings import MaintainLimits, load_settings
 from wavestitch.tables.stream_tables import StreamTables
@@ -46,10 +47,11 @@ def limits(**changes: Any) -> MaintainLimits:
 @dataclass
 class Rig:
     """`now_ms`: the clock of the next maintenance; ahead of all that was written, so that everything is old.
-    `catalog`: its address, a SQLite file beside the rest unless given."""
+    `catalog`: its address, a SQLite file beside the rest unless given. `samples`: as the stream declares them."""
 
     folder: Path
     catalog: str = ""
+    samples: SampleType = "int"
     deployment: Deployment = field(init=False)
     tables: StreamTables = field(init=False)
     number: int = 0
@@ -57,7 +59,7 @@ class Rig:
     def __post_init__(self) -> None:
         streams = self.folder / "streams"
         streams.mkdir(parents=True)
-        (streams / f"{STREAM}.yaml").write_text("topic: t\ngroup: g\n")
+        (streams / f"{STREAM}.yaml").write_text(f"topic: t\ngroup: g\nsamples: {self.samples}\n")
         config = self.folder / "wavestitch.toml"
         config.write_text(
             f'landing = "{self.folder}/landing"\ncache = "{self.folder}/cache"\n'
@@ -76,7 +78,8 @@ class Rig:
     def publish(self, *ids: str, chunks: int = 2, recorded: bool = True, **head: Any) -> Head:
         """One more head, with one file of these waveforms."""
         self.number += 1
-        files = [stage(self.tables.data_folder(), f"f{self.number}", [published_row(i, chunks=chunks) for i in ids])]
+        rows = [published_row(i, chunks=chunks) for i in ids]
+        files = [stage(self.tables.data_folder(), f"f{self.number}", rows, samples=self.samples)]
         base = self.tables.head()
         values = {"decision": f"d{self.number}", **head}
         new = first_head(**values) if base is None else base.next(**values)

@@ -61,7 +61,9 @@ class _Compact:
 def page_sizes(path: Path, column: str) -> list[list[int]]:
     """Per row group, the uncompressed size of each page of a top-level column, in bytes."""
     metadata = pq.ParquetFile(path).metadata
-    number = next(n for n in range(metadata.num_columns) if metadata.row_group(0).column(n).path_in_schema == column)
+    number = next(
+        n for n in range(metadata.num_columns) if metadata.row_group(0).column(n).path_in_schema.split(".")[0] == column
+    )
     found = []
     for group in range(metadata.num_row_groups):
         chunk = metadata.row_group(group).column(number)

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_apps.assignment import write_assignment
+from tests.builders.published_bytes import rows_with_bytes
 from tests.domain.landed_corpus import Sent, land, lay_out, no_chunk
 from wavestitch.contracts.assembly import ChunkFacts, assemble
 from wavestitch.contracts.quantities import Seconds
-from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchResult
+from wavestitch.contracts.sample_kinds import Encoding, SampleType
+from wavestitch.contracts.stitch_job import StitchJob, StitchResult
 from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.whole_waveforms import StitchTable, deal_out
 
@@ -76,7 +78,13 @@ def land_corpus(
 
 
 def make_job(
-    folder: Path, corpora: Sequence[Landed], *, codec: Codec = "none", task_bytes: int = 1 << 30, tasks: int = 1
+    folder: Path,
+    corpora: Sequence[Landed],
+    *,
+    samples: SampleType = "double",
+    encoding: Encoding = "fast",
+    task_bytes: int = 1 << 30,
+    tasks: int = 1,
 ) -> StitchJob:
     """One job over all corpora, their files numbered through."""
     facts: list[ChunkFacts] = []
@@ -89,15 +97,15 @@ def make_job(
     waves = StitchTable.of(whole)
     dealt = deal_out(waves, task_bytes=task_bytes, tasks_at_least=tasks)
     names = tuple(write_assignment(folder, waves.chosen(task)) for task in dealt)
-    return StitchJob(PLAN_ID, "topic-id", str(folder), str(folder / "out"), codec, tuple(files), names)
+    return StitchJob(PLAN_ID, "topic-id", str(folder), str(folder / "out"), samples, encoding, tuple(files), names)
 
 
 def staged(job: StitchJob, results: Sequence[StitchResult]) -> dict[str, dict[str, Any]]:
-    """All staged rows by waveform id, less the fields that are the job's."""
+    """All staged rows by waveform id, samples as they were sent, less the fields that are the job's."""
     found: dict[str, dict[str, Any]] = {}
     for r in results:
         if r.file is not None:
-            for row in pq.read_table(Path(job.output_folder) / r.file).to_pylist():
+            for row in rows_with_bytes(pq.read_table(Path(job.output_folder) / r.file)):
                 assert row.pop("plan_id") == PLAN_ID
                 assert row.pop("topic_id") == "topic-id"
                 assert row["waveform_id"] not in found

@@ -66,6 +66,12 @@ def make_mismatch(world: World) -> None:
     world.ingest()
 
 
+def make_misfit(world: World) -> None:
+    world.bench.log.append(0, T, *letter("w", 0, ONE + TWO, meta=metadata(T, sample_format="f32le"), count=1))
+    world.ingest()
+    world.stream = world.stream.model_copy(update={"samples": "float"})
+
+
 def make_failed(world: World) -> None:
     whole(world)
     world.ingest(failing={"w"})
@@ -92,6 +98,7 @@ WAYS: dict[Reason, Way] = {
     Reason.IMPLAUSIBLE_TIME: (make_implausible, HeldAction.ACCEPT, ""),
     Reason.WRONG_SAMPLE_COUNT: (make_wrong_count, HeldAction.ACCEPT, ""),
     Reason.DIGEST_MISMATCH: (make_mismatch, HeldAction.ACCEPT, ""),
+    Reason.MISFIT: (make_misfit, HeldAction.REDRIVE, ""),
     Reason.FAILED_EXPECTATION: (make_failed, HeldAction.ACCEPT, ""),
     Reason.PARKED: (make_parked, HeldAction.REDRIVE, ""),
     Reason.DISCARDED: (make_discarded, HeldAction.RESTORE, ""),
@@ -126,6 +133,14 @@ def test_a_decision_lets_it_out(reason: Reason) -> None:
         assert world.held()["w"] == {"parked"}
     else:
         assert world.published()["w"] == ONE + TWO
+
+
+def test_nobody_accepts_samples_that_have_no_place_in_the_table() -> None:
+    world = World()
+    make_misfit(world)
+    with pytest.raises(Refused, match="widen `samples`, and redrive it"):
+        world.decide(HeldAction.ACCEPT, "w")
+    assert world.held()["w"] == {"misfit"}
 
 
 def test_no_redrive_is_offered_for_bytes_that_stay_other_than_their_digest() -> None:

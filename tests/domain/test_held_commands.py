@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.builders.published_bytes import published_bytes
 from tests.builders.records import Letter, letter, metadata
 from tests.builders.table_rows import TOPIC_ID, held_row, stage_held
 from tests.domain.maintenance_rig import Rig
@@ -24,7 +25,6 @@ from wavestitch.cli import main
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING
-from wavestitch.tables.read_waveforms import read_waveforms
 
 T = EpochMs(1_767_614_400_000)
 ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
@@ -69,8 +69,7 @@ class Shell:
         return {w["waveform_id"]: w["states"] for w in self.shown()["waveforms"]}
 
     def published(self) -> dict[str, bytes]:
-        rows = read_waveforms(self.tables, columns=["waveform_id", "samples"]).to_pylist()
-        return {r["waveform_id"]: r["samples"] for r in rows}
+        return dict(published_bytes(self.tables))
 
 
 @pytest.fixture

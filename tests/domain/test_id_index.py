@@ -15,7 +15,7 @@ from pyiceberg.table import FileScanTask
 
 from tests.builders.table_rows import first_head, published_row, stage
 from wavestitch.contracts.errors import BadInput, Transient
-from wavestitch.contracts.rows import PUBLISHED
+from wavestitch.contracts.rows import published_schema
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.lookup import id_index, id_store, published_lookup
 from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
@@ -74,7 +74,7 @@ def write_anew(tables: StreamTables, ending: str, *, without: str) -> None:
     table = stored.load()
     (task,) = [t for t in files_to_read(table) if t.file.file_path.endswith(ending)]
     batches = [
-        b.filter(pc.not_equal(b["waveform_id"], without)).cast(PUBLISHED, safe=False)
+        b.filter(pc.not_equal(b["waveform_id"], without)).cast(published_schema("int"), safe=False)
         for b in stream_file(table, task.file)
     ]
     stored.rewrite(table, [task.file], batches)

@@ -8,11 +8,13 @@ from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 
+from tests.builders.published_bytes import rows_with_bytes
 from tests.builders.table_rows import NOON, facts, held_row, payloads, published_row, stage, write_landing
 from tests.deployment_rig import eventually
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
@@ -25,7 +27,12 @@ from wavestitch.maintain.run import maintain_stream
 from wavestitch.tables.access.spark_catalog import spark_catalog_conf
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.maintenance.replacement_proof import prove_replacements
+from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
 from wavestitch.tables.read_waveforms import read_waveforms
+
+# Numbers, and what is none: NaN of either sign that says something, and one that signals.
+ODD = np.array([0x3FF0000000000000, 0x7FF8000000ABCDEF, 0xFFF8000000000001, 0x7FF0000000000001, 1 << 63], "<u8")
+ODD = ODD.view("<f8")
 
 
 @pytest.fixture
@@ -37,9 +44,9 @@ def rig(tmp_path: Path) -> Rig:
 def rig_on_each(request: pytest.FixtureRequest, tmp_path: Path) -> Rig:
     """Of each catalog that Spark reaches through JDBC."""
     if request.param == "sqlite":
-        return Rig(tmp_path)
+        return Rig(tmp_path, samples="double")
     server: Postgresql = request.getfixturevalue("postgresql")
-    return Rig(tmp_path, server.address(server.new_database()))
+    return Rig(tmp_path, server.address(server.new_database()), samples="double")
 
 
 def many_small_files(rig: Rig) -> None:
@@ -52,8 +59,10 @@ def many_small_files(rig: Rig) -> None:
         chunk = facts(0, n, b"open %d" % n)._replace(waveform_id=f"open-{n}")
         row = held_row(chunk, landing=landing, row=0, decision=f"d{sequence}", sequence=sequence)
         rig.hold([row], decision=f"d{sequence}", sequence=sequence)
-        days = [published_row(f"w{n}-{d}", start=NOON + timedelta(days=d)) for d in range(2)]
-        files = [stage(rig.tables.data_folder(), f"{n}-{r['waveform_id']}", [r]) for r in days]
+        days = [
+            published_row(f"w{n}-{d}", start=NOON + timedelta(days=d), raw=ODD, sample_format="f64le") for d in range(2)
+        ]
+        files = [stage(rig.tables.data_folder(), f"{n}-{r['waveform_id']}", [r], samples="double") for r in days]
         base = rig.publish()
         rig.record(rig.tables.commit(base, base.next(), files))
         rig.number += 1
@@ -67,7 +76,7 @@ def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig_on_ea
         update={"java_home": java_home, "conf": {"spark.jars": ",".join(map(str, spark_table_jars))}}
     )
     object.__setattr__(deployment, "settings", deployment.settings.model_copy(update={"spark": spark}))
-    before = {r["waveform_id"]: r for r in read_waveforms(rig.tables).to_pylist()}
+    before = {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))}
     held = load_state(rig.tables, topic_id="").held
     assert len(before) == 18
     assert len(held) == 9
@@ -97,8 +106,10 @@ def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig_on_ea
     assert report.after.data_files["waveforms"] <= 3
     assert report.after.data_files["held"] == 1
 
-    after = {r["waveform_id"]: r for r in read_waveforms(rig.tables).to_pylist()}
-    assert after.pop("meanwhile")["samples"] == published_row("meanwhile")["samples"]
+    after = {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))}
+    assert after.pop("meanwhile")["samples"] == np.arange(8, dtype="<i2").tobytes()
+    assert {r["samples"] for r in after.values()} == {ODD.tobytes()}
+    assert verify_waveforms(rig.tables.waveforms()).altered == ()
     assert after == before
     assert len(read_waveforms(rig.tables, columns=["waveform_id"])) == 19
     # The head is found below the snapshots that Spark has made, and what is held is whole.
@@ -145,7 +156,7 @@ def test_a_replacement_that_changed_a_row_lost_one_or_doubled_one_is_found_out(r
     before = rig.publish("b").snapshot_id
     replace(rig, *rows)
     assert prove_replacements(rig.tables.waveforms(), since=before) == 2
-    for wrong in ([rows[0]], [*rows, rows[0]], [rows[0], {**rows[1], "samples": b"\x01" + rows[1]["samples"][1:]}]):
+    for wrong in ([rows[0]], [*rows, rows[0]], [rows[0], {**rows[1], "samples": [1, *rows[1]["samples"][1:]]}]):
         since = rig.tables.waveforms().metadata.current_snapshot_id
         replace(rig, *wrong)
         with pytest.raises(Altered, match="the snapshot before it"):

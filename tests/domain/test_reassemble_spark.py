@@ -56,7 +56,7 @@ def test_ten_layouts_come_out_of_spark_as_they_were_sent(tmp_path: Path) -> None
         ]
         layout, files = LAYOUTS[n % 3], rng.randint(1, 8)
         corpora.append(land_corpus(tmp_path / str(n), rng, sent, layout=layout, files=files))
-    job = make_job(tmp_path, corpora, codec="zstd", tasks=8)
+    job = make_job(tmp_path, corpora, encoding="small", tasks=8)
     said: list[str] = []
     report = submit(job, say=said.append)
     assert staged(job, report.results) == {k: v for c in corpora for k, v in c.expected().items()}
@@ -81,7 +81,9 @@ def test_an_altered_byte_is_altered_again_in_the_step_that_submitted(tmp_path: P
 
 def test_nothing_to_stitch_starts_no_spark(tmp_path: Path) -> None:
     job, _ = small_job(tmp_path)
-    empty = StitchJob(job.plan_id, job.topic_id, job.folder, job.output_folder, job.codec, job.files, ())
+    empty = StitchJob(
+        job.plan_id, job.topic_id, job.folder, job.output_folder, job.samples, job.encoding, job.files, ()
+    )
     began = time.monotonic()
     assert submit(empty) == StitchReport(job.plan_id, ())
     assert time.monotonic() - began < 2

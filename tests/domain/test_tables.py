@@ -25,7 +25,7 @@ from wavestitch.contracts.quantities import EpochMs
 from wavestitch.maintain.what_goes import unreferenced
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.stored_table import StoredTable
-from wavestitch.tables.commit.table_layout import WAVEFORMS_TABLE
+from wavestitch.tables.commit.table_layout import waveforms_layout
 from wavestitch.tables.maintenance.table_state import named_files, stored_files
 from wavestitch.tables.read_waveforms import read_waveforms
 from wavestitch.tables.stream_tables import StreamTables
@@ -108,7 +108,7 @@ class TestHead:
         self, tables, settings, tmp_path
     ):
         one = tables.commit(None, first_head(), [])
-        stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE, warehouse=settings.warehouse)
+        stored = StoredTable(open_catalog(settings), "ecg", waveforms_layout("int"), warehouse=settings.warehouse)
         stale = stored.ensure()
         two = tables.commit(one, one.next(), [])
         before = {f.path for f in stored_files([tmp_path])}
@@ -183,7 +183,7 @@ class TestMaintenance:
 
     def test_a_snapshot_of_its_own_conflicts_with_a_commit_on_the_way(self, tables, settings):
         one = tables.commit(None, first_head(), [stage(tables.data_folder(), "a", [published_row("a")])])
-        stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE, warehouse=settings.warehouse)
+        stored = StoredTable(open_catalog(settings), "ecg", waveforms_layout("int"), warehouse=settings.warehouse)
         stale = stored.ensure()
         tables.waveforms().delete("waveform_id == 'a'")
         with pytest.raises(CommitConflict):
@@ -191,7 +191,7 @@ class TestMaintenance:
 
     def test_a_change_of_properties_alone_does_not_conflict_and_is_kept(self, tables, settings):
         one = tables.commit(None, first_head(), [])
-        stored = StoredTable(open_catalog(settings), "ecg", WAVEFORMS_TABLE, warehouse=settings.warehouse)
+        stored = StoredTable(open_catalog(settings), "ecg", waveforms_layout("int"), warehouse=settings.warehouse)
         stale = stored.ensure()
         with tables.waveforms().transaction() as change:
             change.set_properties(owner="ops")

@@ -18,10 +18,10 @@ from tests.builders.table_rows import (
 )
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held import PublishedChunk
-from wavestitch.contracts.rows import PUBLISHED
+from wavestitch.contracts.rows import PUBLISHED_DOCS, published_schema
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.commit.table_layout import iceberg_schema
-from wavestitch.tables.read_waveforms import physical_samples, raw_samples, read_waveforms
+from wavestitch.tables.read_waveforms import each_row, physical_samples, raw_samples, read_waveforms
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -89,7 +89,9 @@ class TestPublished:
 
     def test_field_ids_are_the_layouts_own(self, tables):
         tables.commit(None, first_head(), [])
-        assert tables.waveforms().schema() == iceberg_schema(PUBLISHED)
+        assert tables.waveforms().schema() == iceberg_schema(
+            published_schema("int"), PUBLISHED_DOCS, identifier="waveform_id"
+        )
 
     def test_record_times_are_found_by_their_bounds(self, tables):
         tables.commit(None, first_head(), [stage(tables.data_folder(), "a", [published_row("a")])])
@@ -112,7 +114,7 @@ class TestPublished:
 class TestReading:
     def test_samples_come_back_raw_and_in_physical_units(self, tables):
         tables.commit(None, first_head(), [stage(tables.data_folder(), "a", [published_row("a"), published_row("b")])])
-        (row,) = read_waveforms(tables, ids=["b"]).to_pylist()
+        (row,) = each_row(read_waveforms(tables, ids=["b"]))
         assert raw_samples(row).dtype == np.dtype("<i2")
         assert raw_samples(row).tolist() == list(range(8))
         assert physical_samples(row).dtype == np.float64
@@ -123,7 +125,7 @@ class TestReading:
         assert read_waveforms(tables, columns=names).column_names == names
         tables.commit(None, first_head(), [stage(tables.data_folder(), "a", [published_row("a")])])
         found = read_waveforms(tables, columns=names)
-        assert found.schema == pa.schema([PUBLISHED.field(n) for n in names])
+        assert found.schema == pa.schema([published_schema("int").field(n) for n in names])
         assert found.num_rows == 1
 
     def test_the_time_span_is_half_open(self, tables):

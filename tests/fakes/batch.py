@@ -45,6 +45,7 @@ from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.contracts.rewind_preview import RewindPreview
+from wavestitch.contracts.sample_types import misfit
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import Verdict, would_publish
 
@@ -220,6 +221,10 @@ class FakeEdges:
             samples = b"".join(self._payload(plan, landed.files, c) for c in one.pieces)
             if one.digest not in (None, xxhash.xxh3_128_hexdigest(samples)):
                 outcomes[one.waveform_id] = Stitched(Reason.DIGEST_MISMATCH, "the digest is another")
+                continue
+            why = misfit(samples, one.metadata.sample_format, plan.stream.samples)
+            if why is not None:
+                outcomes[one.waveform_id] = Stitched(Reason.MISFIT, why)
                 continue
             outcomes[one.waveform_id] = Stitched(None, "")
             kept = tuple(PublishedChunk(c.partition, c.offset, c.length, c.piece) for c in one.pieces)

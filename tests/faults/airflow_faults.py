@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from consumers.unit_reader import read_here
+from tests.builders.published_bytes import published_bytes
 from tests.deployment_rig import eventually
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.local_faults_batch import make_ledger, stitch_here
@@ -28,7 +29,6 @@ from wavestitch.batch.results import Read, Reassembled, Validated, result_from_j
 from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.local.broker import Broker
 from wavestitch.settings import load_settings
-from wavestitch.tables.read_waveforms import read_waveforms
 
 STEPS = ("reassemble", "validate", "publish", "commit_offsets")
 _STREAM = "ecg"
@@ -131,7 +131,7 @@ def settle(lab: Lab, expected: set[str], *ends: str) -> Counts:
     last = lab.run()
     assert last.state == "success", last
     assert "stands at the end" in str(lab.run().xcoms["plan.nothing"])
-    rows = read_waveforms(lab.deployment.tables(_STREAM), columns=["waveform_id", "samples"]).to_pylist()
+    rows = published_bytes(lab.deployment.tables(_STREAM))
     sent = {i: b"".join(bytes(c.value) for c in waveform(int(i[1:]))) for i in {*expected, "w9"}}
     ends_of_log = lab.deployment.log.ends(lab.deployment.stream(_STREAM).topic, [0, 1])
     assert lab.group() == lab.positions(), "the group does not stand where the head does"
@@ -140,9 +140,9 @@ def settle(lab: Lab, expected: set[str], *ends: str) -> Counts:
     assert len({b.plan_id for b in history}) == len(history), "a plan is in the history twice"
     return Counts(
         records=lab.sent,
-        lost=len(sent.keys() - {r["waveform_id"] for r in rows}),
-        duplicated=len(rows) - len({r["waveform_id"] for r in rows}),
-        altered=sum(sent.get(r["waveform_id"]) != r["samples"] for r in rows),
+        lost=len(sent.keys() - dict(rows).keys()),
+        duplicated=len(rows) - len(dict(rows)),
+        altered=sum(sent.get(i) != samples for i, samples in rows),
         unexplained_gaps=sum(abs(e.stable_end - lab.positions()[p]) for p, e in ends_of_log.items()),
         ends=ends,
     )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.builders.published_bytes import rows_with_bytes
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.domain.oracle import truths
 from tests.fakes.fake_log import Record
@@ -29,7 +30,7 @@ from tests.guarantees import (
 )
 from wavestitch.tables.read_waveforms import read_waveforms
 
-_COLUMNS = ["waveform_id", "samples", "chunks", "topic_id", "plan_id"]
+_COLUMNS = ["waveform_id", "sample_format", "samples", "chunks", "topic_id", "plan_id"]
 _ALLOWED_LATENESS_MS = 3_600_000
 
 
@@ -39,7 +40,7 @@ def look_around(whole: DeploymentRig, records: Sequence[Record], topic_id: str) 
     heads = tuple(reversed(tables.heads()))
     history = tuple(sorted(tables.batches(), key=lambda b: b.sequence))
     by_plan = {h.plan_id: h.sequence for h in heads if h.plan_id}
-    rows = read_waveforms(tables, columns=_COLUMNS).to_pylist()
+    rows = list(rows_with_bytes(read_waveforms(tables, columns=_COLUMNS)))
     newest = heads[-1]
     found = whole.deployment.log.group_offsets(whole.group, whole.topic, sorted(newest.positions))
     folder = whole.deployment.settings.landing / STREAM

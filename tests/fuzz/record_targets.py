@@ -49,7 +49,7 @@ _SAMPLES: tuple[tuple[Versioned[Any], Any], ...] = (
     (PLANS, make_plan()),
     (RECEIPTS, Receipt("p", 0, [make_slice(0, 4, records=2, holes=[Hole(1, 3, Proof.ABORTED)])], 1.0)),
     (VERDICTS, Verdict({"w": ("a",)}, ("b",), (), 1, 2, "docs/index.html")),
-    (STITCH_JOBS, StitchJob("p", "t", "/f", "/o", "zstd", ("a.arrow",), ("b.arrow",))),
+    (STITCH_JOBS, StitchJob("p", "t", "/f", "/o", "int", "fast", ("a.arrow",), ("b.arrow",))),
     (
         STITCH_REPORTS,
         StitchReport("p", (StitchResult("a", f"stitched-0-{_D}.arrow", f"a-0-{_D}.parquet", 1, _D, 1, 0, 2, 3),)),

@@ -12,6 +12,7 @@ from tests.hostile.payload_kinds import LIMIT, payload_kinds
 from tests.hostile.waveform_kinds import MAX_CHUNKS, waveform_kinds
 
 STREAM_YAML = f"""\
+samples: double
 allowed_lateness: 1 h
 idle: 10 m
 reading: {{min_slice: 64}}

@@ -169,18 +169,26 @@ def _numbers() -> list[Kind]:
     edges = {
         "the least and greatest i16": ("i16le", struct.pack("<2h", -(1 << 15), (1 << 15) - 1)),
         "the least and greatest i32": ("i32le", struct.pack("<2i", -(1 << 31), (1 << 31) - 1)),
-        "the least and greatest i64": ("i64le", struct.pack("<2q", -(1 << 63), (1 << 63) - 1)),
+        "the least i64, and the greatest that a double says": ("i64le", struct.pack("<2q", -(1 << 63), 1 << 53)),
         "the greatest f64": ("f64le", struct.pack("<2d", 1.7976931348623157e308, -1.7976931348623157e308)),
         "denormal f32": ("f32le", struct.pack("<2I", 1, 0x80000001)),
         "minus zero": ("f64le", struct.pack("<d", -0.0)),
     }
     nothing = {
         "a quiet NaN": ("f64le", struct.pack("<Q", 0x7FF8000000000000)),
-        "a signalling NaN": ("f32le", struct.pack("<2I", 0x7F800001, 0)),
         "an infinity among numbers": ("f32le", struct.pack("<2f", 1.0, float("inf"))),
         "only infinities": ("f64le", struct.pack("<2d", float("inf"), float("-inf"))),
     }
+    unfit = {
+        "the greatest i64": ("i64le", struct.pack("<q", (1 << 63) - 1)),
+        "one more than a double counts to": ("i64le", struct.pack("<2q", 0, (1 << 53) + 1)),
+        "a signalling NaN": ("f32le", struct.pack("<2I", 0x7F800001, 0)),
+    }
     return [
+        *(
+            held(LEVEL, what, "no double has these bits", Reason.MISFIT, sent(what, *said))
+            for what, said in unfit.items()
+        ),
         *(fine(LEVEL, what, "nothing", sent(what, *said), samples={what: said[1]}) for what, said in edges.items()),
         *(
             held(LEVEL, what, "the stream expects finite samples", Reason.FAILED_EXPECTATION, sent(what, *said))

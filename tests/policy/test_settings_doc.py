@@ -17,7 +17,7 @@ from wavestitch.settings import Kafka, Maintain, MaintainLimits, Settings, Spark
 _TOML = re.search(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(), re.DOTALL)
 WRITTEN: dict[str, Any] = tomllib.loads(_TOML[1] if _TOML else "")
 _ROW = re.compile(r"^\| (`[a-z_.]+`(?:, `[a-z_.]+`)*) \|([^|]*)\|", re.MULTILINE)
-_PAGE = (ROOT / "docs" / "streams.md").read_text().partition("## Expectations")[0]
+_PAGE = (ROOT / "docs" / "streams.md").read_text().partition("\n## ")[0]
 DEFAULTS = {
     key: said
     for names, shown in _ROW.findall(_PAGE)

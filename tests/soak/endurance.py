@@ -18,6 +18,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
+from tests.builders.published_bytes import rows_with_bytes
 from tests.conftest import ROOT
 from tests.deployment_rig import CACHE, STREAM, DeploymentRig
 from tests.faults.in_process import run_here
@@ -212,6 +215,8 @@ class Endurance:
         """Id and digest of every published row, read straight from the table, file by file."""
         table = self.whole.deployment.tables(STREAM).waveforms()
         found: list[tuple[str, bytes]] = []
-        for rows in read_rows(table, ["waveform_id", "samples"]) if table is not None else ():
-            found += [(r["waveform_id"], digest_of(r["samples"])) for r in rows.to_pylist()]
+        for rows in read_rows(table, ["waveform_id", "sample_format", "samples"]) if table is not None else ():
+            found += [
+                (r["waveform_id"], digest_of(r["samples"])) for r in rows_with_bytes(pa.Table.from_batches([rows]))
+            ]
         return found

@@ -28,7 +28,7 @@ from wavestitch.contracts.whole_waveforms import StitchTable, deal_out
 DAY_MS = 86_400_000
 DAY_NS = DAY_MS * 1_000_000
 JOB = StitchJob(
-    "p" * 32, "topic-id", "/landing/p", "/staged", "zstd", ("a.arrow", "/held.arrow"), ("assignment-1.arrow",)
+    "p" * 32, "topic-id", "/landing/p", "/staged", "int", "small", ("a.arrow", "/held.arrow"), ("assignment-1.arrow",)
 )
 DIGEST = "d" * 32
 RESULT = StitchResult(
@@ -129,6 +129,6 @@ def test_an_unknown_format_is_refused(text: str) -> None:
         stitch_job_from_json(text)
 
 
-def test_an_unknown_codec_is_refused() -> None:
-    with pytest.raises(BadInput, match="a field of another kind: codec"):
-        stitch_job_from_json(JOB.to_json().replace('"zstd"', '"lz4"'))
+def test_an_unknown_encoding_is_refused() -> None:
+    with pytest.raises(BadInput, match="a field of another kind: encoding"):
+        stitch_job_from_json(JOB.to_json().replace('"small"', '"tiny"'))

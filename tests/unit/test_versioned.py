@@ -39,7 +39,7 @@ KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "verdict": (VERDICTS, Verdict({"w": ("no",)}, (), ("x",), 1, 2)),
     "closed gate": (CLOSED_GATES, ClosedGate("p", "report-1.json", "verdict-1.json")),
     "head": (HEADS, HEAD),
-    "stitch job": (STITCH_JOBS, StitchJob("p", "t", "/l", "/o", "zstd", ("a",), ("b",))),
+    "stitch job": (STITCH_JOBS, StitchJob("p", "t", "/l", "/o", "int", "fast", ("a",), ("b",))),
     "stitch report": (STITCH_REPORTS, StitchReport("p", ())),
     "compaction job": (COMPACTION_JOBS, CompactionJob("c", {"t": {"a": "b"}})),
     "compaction report": (COMPACTION_REPORTS, CompactionReport((Compacted("t", 1, 2, 3, 4),))),

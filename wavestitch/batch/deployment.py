@@ -18,6 +18,7 @@ from wavestitch.child_environment import child_environment
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.redaction import is_reference, spark_redaction
+from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.secret_reference import proof_of
@@ -75,7 +76,12 @@ class Deployment:
         return proof_of(stream, keys=self.settings.key_folder)
 
     def tables(self, stream: str) -> StreamTables:
-        return StreamTables(self.catalog_settings(), plain_name(stream), id_index=IdIndex(self.settings.cache / "ids"))
+        name = plain_name(stream)
+        index = IdIndex(self.settings.cache / "ids")
+        return StreamTables(self.catalog_settings(), name, samples=partial(self._declared, name), id_index=index)
+
+    def _declared(self, stream: str) -> SampleType:
+        return self.stream(stream).samples
 
     def history(self, stream: str) -> History:
         return History(self.tables(stream), stream, partial(kept_row, self.settings.landing, stream))

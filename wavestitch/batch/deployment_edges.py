@@ -39,6 +39,7 @@ from wavestitch.contracts.quantities import EpochMs, epoch_ms
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.contracts.rewind_preview import RewindPreview
+from wavestitch.contracts.sample_kinds import WIDER, SampleType, promoted
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate, Verdict, verdict_from_json, would_publish
@@ -143,6 +144,7 @@ class DeploymentEdges:
 
     def begin(self, plan: Plan) -> None:
         check_disk(self.deployment.settings.landing, plan)
+        check_samples(plan.stream, self.tables.sample_type())
         self._folder(plan.plan_id).create(plan)
 
     def plan(self, plan_id: str, *, committed: bool = False) -> Plan:
@@ -210,8 +212,7 @@ class DeploymentEdges:
 
     def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
         folder = self._folder(plan.plan_id)
-        codec = self.deployment.settings.codec
-        job_path = prepare_reassembly(plan, landed, whole, tables=self.tables, folder=folder, codec=codec)
+        job_path = prepare_reassembly(plan, landed, whole, tables=self.tables, folder=folder)
         job = stitch_job_from_json(plain_text(job_path))
         say(f"{len(job.assignments)} stitching tasks")
         self._load_gate(plan)
@@ -261,6 +262,17 @@ def check_disk(landing: Path, plan: Plan) -> None:
             f"lower limits.max_batch_bytes of stream {plan.stream.name}",
             need=need,
             free=free,
+        )
+
+
+def check_samples(stream: Stream, table: SampleType | None) -> None:
+    """Refuse to begin what the table could not take: a type of samples that it has not and cannot be promoted to."""
+    if table is not None and promoted(table, stream.samples) is None:
+        wider = WIDER.get(table)
+        raise BadInput(
+            f"stream {stream.name} declares samples: {stream.samples}, its table has {table}"
+            + (f", which can only become {wider}" if wider else "")
+            + f"; declare {table}{f' or {wider}' if wider else ''}, or give these recordings a stream of their own"
         )
 
 

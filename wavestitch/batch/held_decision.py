@@ -143,6 +143,8 @@ def why_not(one: HeldWaveform, action: HeldAction, stream: Stream, pick: str) ->
         found = assemble_waveform(one.waveform_id, standing, stream.limits, accepted=True)
         if found.reason in _STOPS:
             return f"is {found.reason.value}, which nobody can accept ({found.evidence})"
+        if Reason.MISFIT in states:
+            return "does not fit the stream's samples, which nobody can accept; widen `samples`, and redrive it"
     if action is HeldAction.REDRIVE and states & _FINAL:
         return "has other bytes than its ws-digest says, and will have; accept publishes them, discard lets them go"
     return ""

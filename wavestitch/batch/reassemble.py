@@ -31,7 +31,7 @@ from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
 from wavestitch.contracts.rows import STITCHED
-from wavestitch.contracts.stitch_job import Codec, StitchJob, StitchReport
+from wavestitch.contracts.stitch_job import StitchJob, StitchReport
 from wavestitch.contracts.whole_waveforms import StitchTable, WholeWaveforms, deal_out
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -106,7 +106,6 @@ def prepare_reassembly(
     *,
     tables: StreamTables,
     folder: WorkFolder,
-    codec: Codec,
 ) -> Path:
     """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments."""
     others = whole.others if isinstance(whole, WholeWaveforms) else whole
@@ -127,7 +126,8 @@ def prepare_reassembly(
         topic_id=plan.topic_id,
         folder=str(folder.path),
         output_folder=str(tables.data_folder()),
-        codec=codec,
+        samples=plan.stream.samples,
+        encoding=plan.stream.encoding,
         files=tuple(files),
         assignments=tuple(write_assignment(folder.path, waves.chosen(task)) for task in tasks),
     )

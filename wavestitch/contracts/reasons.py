@@ -32,6 +32,8 @@ class Reason(StrEnum):
     IMPLAUSIBLE_TIME = "implausible_time"
     WRONG_SAMPLE_COUNT = "wrong_sample_count"
     DIGEST_MISMATCH = "digest_mismatch"
+    MISFIT = "misfit"
+    """Whole and sealed, but not exactly of the type that the stream declares its samples to be."""
     FAILED_EXPECTATION = "failed_expectation"
     PARKED = "parked"
     # of a waveform, decided by an operator

@@ -1,16 +1,20 @@
 """The files between the steps, as Arrow schemas. The format version is in the metadata; an unknown one is refused.
 
 `LANDING`: one row per record that a batch read, payload included. `STITCHED`: one slim row per waveform that was
-stitched, no samples: what the gate looks at, what publish needs. `PUBLISHED`: one row per published waveform.
+stitched, no samples: what the gate looks at, what publish needs. `published_schema`: one row per published waveform.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from wavestitch.contracts.sample_kinds import SampleType
+from wavestitch.contracts.sample_types import samples_list
 
 LANDING_FORMAT = b"2"
 LANDING = pa.schema(
@@ -66,49 +70,54 @@ def texts_of(batch: pa.RecordBatch) -> list[str | None]:
 
 
 CHUNK_STRUCT = pa.struct(
-    [("partition", pa.int32()), ("offset", pa.int64()), ("length", pa.int32()), ("piece", pa.binary())]
-)
-
-PUBLISHED = pa.schema(
     [
-        ("waveform_id", pa.string()),
-        ("source", pa.string()),
-        ("channel", pa.string()),
-        ("start_time", pa.timestamp("us", tz="UTC")),
-        ("start_time_ns", pa.int64()),
-        ("end_time", pa.timestamp("us", tz="UTC")),  # of the last sample
-        ("sampling_rate_hz", pa.float64()),
-        ("sample_count", pa.int64()),
-        ("sample_format", pa.string()),
-        ("units", pa.string()),  # UCUM
-        ("adc_gain", pa.float64()),  # counts per unit
-        ("baseline", pa.float64()),  # physical = (sample - baseline) / adc_gain
-        ("samples", pa.binary()),  # little-endian, `sample_format`
-        ("meta", pa.string()),  # ws-meta, as sent
-        ("digest", pa.string()),  # XXH3-128 of `samples`
-        ("sample_min", pa.float64()),  # raw units; null without a finite sample
-        ("sample_max", pa.float64()),
-        ("nonfinite_count", pa.int64()),
-        ("chunk_count", pa.int32()),
-        ("chunks", pa.list_(CHUNK_STRUCT)),  # in order of sequence
-        ("topic_id", pa.string()),
-        # Iceberg times are microseconds: Spark skips row groups of millisecond columns that do have matching rows.
-        ("first_record_time", pa.timestamp("us", tz="UTC")),
-        ("last_record_time", pa.timestamp("us", tz="UTC")),
-        ("plan_id", pa.string()),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("length", pa.int32(), nullable=False),
+        pa.field("piece", pa.binary(), nullable=False),
     ]
 )
+_CHUNKS = pa.list_(pa.field("element", CHUNK_STRUCT, nullable=False))
+# Iceberg times are microseconds: Spark skips row groups of millisecond columns that do have matching rows.
+_TIME = pa.timestamp("us", tz="UTC")
+_PUBLISHED: tuple[tuple[str, Any, bool, str], ...] = (
+    ("waveform_id", pa.string(), True, "Who the waveform is: unique in this table"),
+    ("source", pa.string(), True, "Who recorded: an FDSN source identifier, a record name"),
+    ("channel", pa.string(), True, "Lead, channel code, axis"),
+    ("start_time", _TIME, True, "Time of the first sample, UTC, rounded down to microseconds"),
+    ("start_time_ns", pa.int64(), True, "Time of the first sample, ns since 1970, UTC, exact"),
+    ("end_time", _TIME, True, "Time of the last sample, UTC"),
+    ("sampling_rate_hz", pa.float64(), True, "Samples a second"),
+    ("sample_count", pa.int64(), True, "How many samples there are"),
+    ("sample_format", pa.string(), True, "What was sent: i16le, i32le, i64le, f32le or f64le"),
+    ("units", pa.string(), True, "UCUM code of the physical unit"),
+    ("adc_gain", pa.float64(), True, "Counts per unit; physical = (sample - baseline) / adc_gain"),
+    ("baseline", pa.float64(), True, "Counts; physical = (sample - baseline) / adc_gain"),
+    ("samples", None, True, "The samples in order of time, raw (in counts), exactly as they were sent"),
+    ("meta", pa.string(), True, "ws-meta, as sent: JSON, with whatever else the producer says"),
+    ("digest", pa.string(), True, "XXH3-128 of the samples as they were sent: little-endian, in sample_format"),
+    ("sample_min", pa.float64(), False, "Least finite sample, raw; null where none is finite"),
+    ("sample_max", pa.float64(), False, "Greatest finite sample, raw; null where none is finite"),
+    ("nonfinite_count", pa.int64(), True, "How many samples are NaN or infinite"),
+    ("chunk_count", pa.int32(), True, "How many chunks it came in"),
+    ("chunks", _CHUNKS, True, "Where each chunk lay in the topic, and its SHA-256; in order of sequence"),
+    ("topic_id", pa.string(), True, "The Kafka topic, by its id"),
+    ("first_record_time", _TIME, False, "Least record time of its chunks; null where no calendar has it"),
+    ("last_record_time", _TIME, False, "Greatest record time of its chunks; null where no calendar has it"),
+    ("plan_id", pa.string(), True, "The batch that published it"),
+)
+"""Name, type, whether it is required, and what it says; see `published_schema`."""
+PUBLISHED_DOCS = {name: doc for name, _, _, doc in _PUBLISHED}
 
-PAGE_BYTES = 1 << 20
 
-
-def rows_a_page(largest: int) -> int:
-    """So many rows at a time a writer of `PUBLISHED` is given, where none has more than `largest` bytes of samples.
-
-    A page's size is looked at once per write batch: with large values the default makes pages of gigabytes, and whoever
-    reads one row takes a whole page into memory.
-    """
-    return max(1, min(1024, PAGE_BYTES // max(largest, 1)))
+def published_schema(samples: SampleType) -> Any:
+    """One row per published waveform, of a stream with this type of samples."""
+    return pa.schema(
+        [
+            pa.field(name, samples_list(samples) if kind is None else kind, nullable=not required)
+            for name, kind, required, _ in _PUBLISHED
+        ]
+    )
 
 
 STITCHED = pa.schema(

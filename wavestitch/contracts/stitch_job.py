@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
-from typing import Literal
 
+from wavestitch.contracts.sample_kinds import Encoding, SampleType
 from wavestitch.contracts.versioned import Versioned
 
-STITCH_JOB_FORMAT = 2
+STITCH_JOB_FORMAT = 3
 _STITCHED = re.compile(r"stitched-[0-9A-Za-z]{1,8}-([0-9a-f]{32}|[0-9a-f]{64})\.arrow")
 _STAGED = re.compile(r"[0-9a-z]{1,16}-[0-9A-Za-z]{1,8}-([0-9a-f]{32}|[0-9a-f]{64})\.parquet")
 _SHOWN = 120
-
-Codec = Literal["zstd", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,8 @@ class StitchJob:
     topic_id: str
     folder: str
     output_folder: str
-    codec: Codec
+    samples: SampleType
+    encoding: Encoding
     files: tuple[str, ...]
     assignments: tuple[str, ...]
 

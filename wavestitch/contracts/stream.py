@@ -32,6 +32,7 @@ from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.id_partitions import IdPartitions
 from wavestitch.contracts.plain_yaml import read_plain_yaml
 from wavestitch.contracts.quantities import Seconds
+from wavestitch.contracts.sample_kinds import Encoding, SampleType
 
 MIB = 1 << 20
 MAX_WAVEFORM_CAP = 512 * MIB
@@ -161,6 +162,10 @@ class Stream(_Strict):
     schedule: str | None = None
     """Cron, in UTC; the data interval of a scheduled run is the time between two ticks. None: only when triggered."""
     description: str = ""
+    samples: SampleType = "int"
+    """The type of the table's column `samples`. A waveform that does not fit it exactly is held."""
+    encoding: Encoding = "fast"
+    """How samples are written: quickly, or in the least room."""
     proof: ProofKind = "none"
     """What every chunk must carry beside its CRC; what does not, or not the right one, is held."""
     proof_key: str | None = None

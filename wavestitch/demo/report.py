@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.reasons import Fate
-from wavestitch.tables.read_waveforms import physical_samples, raw_samples
+from wavestitch.tables.read_waveforms import each_row, physical_samples, raw_samples
 
 mpl.use("Agg")
 
@@ -22,7 +22,7 @@ def compare_samples(table: pa.Table, expected: Mapping[str, bytes]) -> dict[str,
     """Every published sample against the source, bit for bit; and every id exactly once."""
     compared = differing = 0
     seen: list[str] = []
-    for row in table.to_pylist():
+    for row in each_row(table):
         seen.append(row["waveform_id"])
         source = expected.get(row["waveform_id"])
         found = raw_samples(row)

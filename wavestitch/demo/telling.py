@@ -20,7 +20,7 @@ from wavestitch.local.airflow_api import AirflowApi, TaskState
 from wavestitch.local.broker import run_kafka_tool
 from wavestitch.producers.readers import read_recordings
 from wavestitch.producers.sender import send_chunks
-from wavestitch.tables.read_waveforms import read_waveforms
+from wavestitch.tables.read_waveforms import each_row, read_waveforms
 
 ECG = "ecg/mitdb-208-mlii.npz"
 SEISMIC = "seismic/IU.COLA.mseed"
@@ -144,7 +144,7 @@ def prove(stage: Stage, stories: dict[str, Story], *, say: Say) -> dict[str, Any
             broken.append(f"{name}: the reset by Kafka's tool was not taken over as a rewind")
         say(f"{name}: {found['samples_compared']} samples compared, {found['samples_differing']} differ")
         if name == "ecg" and published.num_rows:
-            row = published.slice(0, 1).to_pylist()[0]
+            row = next(each_row(published.slice(0, 1)))
             width = SAMPLE_BYTES[row["sample_format"]]
             firsts = [sum(c["length"] for c in row["chunks"][:i]) // width for i in range(len(row["chunks"]))]
             plot_waveform(row, firsts, stage.plot)

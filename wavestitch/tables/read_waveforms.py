@@ -1,15 +1,15 @@
 """Published waveforms as Arrow tables and NumPy arrays, for whoever works with the data.
 
     tables = StreamTables(CatalogSettings("wavestitch", uri, warehouse), "ecg")
-    for row in read_waveforms(tables, start=datetime(2026, 1, 5, tzinfo=UTC)).to_pylist():
+    for row in each_row(read_waveforms(tables, start=datetime(2026, 1, 5, tzinfo=UTC))):
         millivolts = physical_samples(row)
 
-Never changes anything. The samples are the producer's own bytes; only here are they given a meaning (I3).
+Never changes anything. What was sent comes back bit by bit (I3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,13 +19,12 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.rows import PUBLISHED
+from wavestitch.contracts.rows import PUBLISHED_DOCS, published_schema
+from wavestitch.contracts.sample_types import as_sent, list_values
+from wavestitch.tables.commit.samples_column import sample_type_of
 from wavestitch.tables.lookup.file_scans import read_rows
 from wavestitch.tables.lookup.row_filter import all_of, at_least, below, is_in
 from wavestitch.tables.stream_tables import StreamTables
-
-DTYPES = {"i16le": "<i2", "i32le": "<i4", "i64le": "<i8", "f32le": "<f4", "f64le": "<f8"}
-"""NumPy's name of each sample format."""
 
 
 def read_waveforms(
@@ -37,27 +36,35 @@ def read_waveforms(
 ) -> pa.Table:
     """The published waveforms with these ids whose first sample lies in `[start, end)`; all of them by default.
 
-    One row a waveform, columns as in `wavestitch.contracts.rows.PUBLISHED` (all, or those named, in that order). Times
-    must have a time zone. What is selected is held in memory: name columns without `samples` to look around first.
-    Raises `BadInput` for an unknown column or a time without zone.
+    One row a waveform, columns as in `wavestitch.contracts.rows.published_schema` (all, or those named, in that
+    order). Times must have a time zone. What is selected is held in memory: name columns without `samples` to look
+    around first. Raises `BadInput` for an unknown column or a time without zone.
     """
-    names = list(PUBLISHED.names if columns is None else columns)
-    unknown = [n for n in names if n not in PUBLISHED.names]
+    names = list(PUBLISHED_DOCS if columns is None else columns)
+    unknown = [n for n in names if n not in PUBLISHED_DOCS]
     if unknown:
-        raise BadInput(f"published waveforms have no column {unknown[0]!r}; there are {', '.join(PUBLISHED.names)}")
-    schema = pa.schema([PUBLISHED.field(n) for n in names])
+        raise BadInput(f"published waveforms have no column {unknown[0]!r}; there are {', '.join(PUBLISHED_DOCS)}")
     wanted = _filter(ids, start, end)
     table = tables.waveforms()
+    whole = published_schema("int" if table is None else sample_type_of(table))
+    schema = pa.schema([whole.field(n) for n in names])
     batches = [] if table is None else [b.select(names).cast(schema) for b in read_rows(table, names, wanted)]
     return pa.Table.from_batches(batches, schema=schema)
 
 
-def raw_samples(row: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """The samples as they were recorded, shape (sample_count,), little-endian in the row's own `sample_format`.
+def each_row(found: pa.Table) -> Iterator[dict[str, Any]]:
+    """Its rows as dictionaries; `samples` stays Arrow's, and no sample becomes an object of Python."""
+    for batch in found.to_batches():
+        samples = batch["samples"] if "samples" in batch.schema.names else None
+        others = batch if samples is None else batch.drop_columns(["samples"])
+        for n, row in enumerate(others.to_pylist()):
+            yield row if samples is None else {**row, "samples": samples[n]}
 
-    A read-only view of the row's bytes. Needs the columns `samples` and `sample_format`.
-    """
-    return np.frombuffer(row["samples"], dtype=DTYPES[row["sample_format"]])
+
+def raw_samples(row: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """The samples as they were recorded, shape (sample_count,), little-endian in the row's own `sample_format`: their
+    bytes are what was sent. Needs the columns `samples` and `sample_format`."""
+    return as_sent(list_values(row["samples"]), row["sample_format"])
 
 
 def physical_samples(row: Mapping[str, Any]) -> npt.NDArray[np.float64]:

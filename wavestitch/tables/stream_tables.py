@@ -7,7 +7,7 @@ commit is one compare-and-set of the waveforms table. Keeps I2, I6 and I7; decid
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,11 +21,13 @@ from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.modes import make_folder
 from wavestitch.tables.access.own_code import said_by_server
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
+from wavestitch.tables.commit.samples_column import sample_type_of
 from wavestitch.tables.commit.stored_table import StoredTable
-from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, WAVEFORMS_TABLE
+from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, waveforms_layout
 from wavestitch.tables.held.held_left import left_snapshots, mark_as_it_is
 from wavestitch.tables.held.held_look import ids_held, live_files, look_at_held
 from wavestitch.tables.held.held_payloads import write_payloads
@@ -43,13 +45,20 @@ from wavestitch.tables.maintenance.other_tables import named_by_others
 class StreamTables:
     """Tables `STREAM.waveforms`, `STREAM.held` and `STREAM.batches` of a catalog; made when first written to."""
 
-    def __init__(self, settings: CatalogSettings, stream: str, *, id_index: IdIndex | None = None) -> None:
-        """`id_index`: says which files have which ids; without it, each lookup reads the id column of every file that
-        can have them."""
+    def __init__(
+        self,
+        settings: CatalogSettings,
+        stream: str,
+        *,
+        samples: Callable[[], SampleType] = lambda: "int",
+        id_index: IdIndex | None = None,
+    ) -> None:
+        """`samples`: what the stream declares, asked where the table is made. `id_index`: says which files have which
+        ids; without it, each lookup reads the id column of every file that can have them."""
         self._catalog = open_catalog(settings)
         self._id_index = id_index
         stored = partial(StoredTable, self._catalog, stream, warehouse=settings.warehouse)
-        self._waveforms = stored(WAVEFORMS_TABLE)
+        self._waveforms = stored(waveforms_layout("int"), made=lambda: waveforms_layout(samples()))
         self._held = stored(HELD_TABLE)
         self._batches = stored(BATCHES_TABLE)
 
@@ -78,6 +87,10 @@ class StreamTables:
         None of it is obeyed."""
         changed = [said for stored in self.stored() for said in stored.changed_properties()]
         return said_by_server(self._catalog) + changed
+
+    def sample_type(self) -> SampleType | None:
+        table = self._waveforms.load()
+        return None if table is None else sample_type_of(table)
 
     def data_folder(self) -> Path:
         """Where staged files belong: the published table's own data folder, by the settings. Raises `BadInput` if it is

@@ -19,10 +19,9 @@ from wavestitch.contracts.chunk_table import digests_of
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.ports import StagedFile
 from wavestitch.contracts.row_check import StagedRows
-from wavestitch.contracts.rows import rows_a_page
+from wavestitch.parquet.published_file import PublishedFile, pages_as_in, stored_groups
+from wavestitch.parquet.sample_pages import typed_samples
 from wavestitch.write_once import digest_file, place_once, scratch_file, sync_file, sync_folder
-
-_MOST_SAMPLE_BYTES = 8
 
 
 def check_staged(path: Path, staged: StagedFile) -> None:
@@ -52,22 +51,13 @@ def check_staged(path: Path, staged: StagedFile) -> None:
 def rewrite_without(path: Path, drop_ids: Collection[str], folder: Path) -> StagedFile:
     """A copy of a staged file without the rows of these waveforms, in `folder`.
 
-    Named after the original and the copy's own digest. One row group is in memory at a time. The same call makes the
-    same file, so one that an earlier attempt left is taken as it is, if it is intact. Raises `BadInput` where no row is
-    left: such a file is left out altogether.
+    Named after the original and the copy's own digest. A row group that keeps all its rows is copied as it is: only of
+    others samples are decoded, one group at a time. The same call makes the same file, so one that an earlier attempt
+    left is taken as it is, if it is intact. Raises `BadInput` where no row is left: such a file is left out altogether.
     """
     drop = pa.array(sorted(drop_ids), pa.string())
     with scratch_file(folder) as scratch:
-        rows = 0
-        with pq.ParquetFile(path) as source:
-            options = {**_options_of(source.metadata), "write_batch_size": rows_a_page(_largest(source))}
-            with pq.ParquetWriter(scratch, source.schema_arrow, **options) as writer:
-                for n in range(source.num_row_groups):
-                    group = source.read_row_group(n)
-                    kept = group.filter(pc.invert(pc.is_in(group["waveform_id"], value_set=drop)))
-                    if kept.num_rows:
-                        writer.write_table(kept, row_group_size=kept.num_rows)
-                        rows += kept.num_rows
+        rows = _copy_without(path, drop, scratch)
         if not rows:
             raise BadInput(f"nothing is left of staged file {path} without {len(drop)} waveforms; leave the file out")
         size, digest = digest_file(scratch, large=True)
@@ -78,10 +68,22 @@ def rewrite_without(path: Path, drop_ids: Collection[str], folder: Path) -> Stag
     return staged
 
 
-def _largest(source: Any) -> int:
-    """At most so many bytes of samples has a row; found without reading any."""
-    counts = source.read(columns=["sample_count"])["sample_count"]
-    return _MOST_SAMPLE_BYTES * (pc.max(counts).as_py() or 0)
+def _copy_without(path: Path, drop: Any, to: Path) -> int:
+    """How many rows there are in the copy."""
+    rows = 0
+    with pq.ParquetFile(path) as source, to.open("wb") as sink:
+        file = PublishedFile(sink, pages_as_in(path))
+        for n, group in enumerate(stored_groups(path)):
+            gone = pc.is_in(source.read_row_group(n, columns=["waveform_id"])["waveform_id"], value_set=drop)
+            left = len(gone) - (pc.sum(gone).as_py() or 0)
+            if left == len(gone):
+                file.copy_group(group)
+            elif left:
+                kept = source.read_row_group(n).filter(pc.invert(gone)).combine_chunks()
+                file.write_group(kept, typed_samples(kept["samples"].combine_chunks()))
+            rows += left
+        file.close()
+    return rows
 
 
 def read_rows(path: Path) -> Iterator[StagedRows]:
@@ -111,15 +113,3 @@ def make_durable(paths: Iterable[Path]) -> None:
         folders.add(path.parent)
     for folder in sorted(folders):
         sync_folder(folder)
-
-
-def _options_of(metadata: Any) -> dict[str, Any]:
-    """Compression, dictionaries and statistics as the original file has them, column by column."""
-    group = metadata.row_group(0) if metadata.num_row_groups else None
-    columns = [group.column(n) for n in range(metadata.num_columns)] if group is not None else []
-    return {
-        "compression": {c.path_in_schema: c.compression for c in columns} or "zstd",
-        "use_dictionary": [c.path_in_schema for c in columns if c.has_dictionary_page],
-        "write_statistics": [c.path_in_schema for c in columns if c.is_stats_set],
-        "data_page_version": "2.0",
-    }

@@ -33,6 +33,7 @@ from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.one_commit import OneCommit
 from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.tables.commit.own_properties import changed_properties, with_own_properties
+from wavestitch.tables.commit.samples_column import sample_type_of, widen_samples
 from wavestitch.tables.commit.table_layout import RAW_COLUMNS, TableLayout
 
 # Columns of payload have no statistics, on purpose; pyiceberg would warn of each in every file.
@@ -47,11 +48,21 @@ _FILE_BYTES = 64 << 20
 class StoredTable:
     """The table `namespace.layout.name`, whether it exists yet or not."""
 
-    def __init__(self, catalog: Catalog, namespace: str, layout: TableLayout, *, warehouse: str) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        namespace: str,
+        layout: TableLayout,
+        *,
+        warehouse: str,
+        made: Callable[[], TableLayout] | None = None,
+    ) -> None:
+        """`made`: the layout that it is made with where it is missing, if that has other columns."""
         self.place = OwnPlace.of(warehouse, namespace, layout.name)
         self._catalog = catalog
         self._namespace = namespace
         self._layout = layout
+        self._made = made or (lambda: layout)
         self.name = f"{namespace}.{layout.name}"
 
     def load(self) -> Table | None:
@@ -81,9 +92,12 @@ class StoredTable:
     def _load(self) -> Table | None:
         with reading(self.name):
             try:
-                return self._catalog.load_table(self.name)
+                found = self._catalog.load_table(self.name)
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
+        if self._layout.name == "waveforms":
+            sample_type_of(found)
+        return found
 
     def ensure(self) -> Table:
         """The table as it is now, made where it is missing, for whoever writes to it. Raises `BadInput` where it says
@@ -97,7 +111,7 @@ class StoredTable:
             with suppress(TableAlreadyExistsError):
                 self._catalog.create_table(
                     self.name,
-                    schema=self._layout.schema,
+                    schema=self._made().schema,
                     # Otherwise the catalog chooses, or a property of the namespace, which others may set.
                     location=self.place.location,
                     partition_spec=self._layout.partitions,
@@ -109,7 +123,8 @@ class StoredTable:
         return made
 
     def commit_files(self, table: Table, paths: Sequence[str], summary: Mapping[str, str] = EMPTY_DICT) -> None:
-        """One snapshot with these Parquet files (none: an empty one) on top of `table`, as it was loaded.
+        """One snapshot with these Parquet files (none: an empty one) on top of `table`, as it was loaded. Where they
+        have wider samples, the column is promoted in the same commit.
 
         Raises `CommitConflict` where the table is not as it was any more, `StateUnknown`, or `Altered` for a file that
         cannot be added.
@@ -117,6 +132,8 @@ class StoredTable:
         change = OneCommit(table)
         try:
             with reading(self.name):
+                if paths and self._layout.name == "waveforms":
+                    widen_samples(change, table, paths[0])
                 change.add_files(list(paths), snapshot_properties=dict(summary), check_duplicate_files=False)
         except ValueError as error:
             raise Altered(f"a staged file cannot be added to table {self.name}: {error}") from error

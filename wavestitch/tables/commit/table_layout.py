@@ -1,13 +1,14 @@
 """What the three tables of a stream look like: columns with their field ids, partitions, properties.
 
 Field ids are given in the order of the columns, first the top level, then what is nested. Iceberg finds columns by id:
-a table that exists keeps the ids it was made with. All columns are optional, as in the files that are added.
+a table that exists keeps the ids it was made with. Every column says what it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyiceberg.types import (
     BinaryType,
     BooleanType,
     DoubleType,
+    FloatType,
     IcebergType,
     IntegerType,
     ListType,
@@ -29,7 +31,8 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from wavestitch.contracts.rows import PUBLISHED
+from wavestitch.contracts.rows import PUBLISHED_DOCS, published_schema
+from wavestitch.contracts.sample_kinds import SampleType
 
 HELD_FILE_BYTES = 64 << 20
 RAW_COLUMNS = ("raw_key", "raw_headers", "payload")
@@ -75,10 +78,47 @@ BATCHES = pa.schema(
         ("detail", pa.string()),  # the whole row, JSON
     ]
 )
+_HELD_DOCS = {
+    "topic_id": "The Kafka topic, by its id",
+    "partition": "Where the record lies",
+    "offset": "Where the record lies",
+    "timestamp_ms": "Record time, ms since 1970, UTC",
+    "waveform_id": "Which waveform it is a piece of; null where it names none",
+    "seq": "Place in its waveform, from 0",
+    "count": "How many chunks the waveform has, as this one says",
+    "crc": "ws-crc, CRC-32",
+    "length": "Bytes of payload",
+    "meta": "ws-meta, as sent",
+    "digest": "ws-digest, as sent",
+    "piece": "SHA-256 of its metadata and bytes: equal ones are the same chunk",
+    "record_reason": "Why the record is no chunk; null where it is one",
+    "evidence_of_record": "What was seen of such a record, and what is allowed",
+    "raw_key": "The record's key, where it is no chunk",
+    "raw_headers": "The record's headers as JSON, where it is no chunk",
+    "payload": "The record's value, as sent",
+    "stored": "Whether this row has the record's bytes",
+    "reason": "Why it is held",
+    "evidence": "What was seen, and what is allowed",
+    "decision": "Digest of the decision that holds it",
+    "sequence": "Number of the head that names it first",
+    "plan_id": "The batch that holds it",
+    "proof": "What the stream asked of its chunks when this one was read",
+    "held_ms": "Since when it is held, ms since 1970, UTC, by that batch's clock",
+}
+_BATCHES_DOCS = {
+    "plan_id": "The batch, by its plan",
+    "decision": "Digest of its decision",
+    "sequence": "Number of the head that it made",
+    "generation": "How many rewinds there were before it",
+    "kind": "ingest, backfill, held, rewind or maintenance",
+    "committed": "When it was committed, UTC",
+    "detail": "All that is known of it, JSON",
+}
 _ICEBERG: dict[Any, IcebergType] = {
     pa.bool_(): BooleanType(),
     pa.int32(): IntegerType(),
     pa.int64(): LongType(),
+    pa.float32(): FloatType(),
     pa.float64(): DoubleType(),
     pa.string(): StringType(),
     pa.binary(): BinaryType(),
@@ -111,24 +151,29 @@ class TableLayout:
     properties: dict[str, str]
 
 
-def iceberg_schema(columns: pa.Schema) -> Schema:
-    """The Iceberg schema of Arrow columns, with field ids by position."""
-    ids = count(1)
-    return Schema(*_fields(list(columns), ids))
+def iceberg_schema(columns: pa.Schema, docs: Mapping[str, str], *, identifier: str | None = None) -> Schema:
+    """The Iceberg schema of Arrow columns, with field ids by position. `identifier`: the column that tells rows
+    apart."""
+    fields = _fields(list(columns), count(1), docs)
+    return Schema(*fields, identifier_field_ids=[f.field_id for f in fields if f.name == identifier])
 
 
-def _fields(columns: list[Any], ids: count[int]) -> list[NestedField]:
+def _fields(columns: list[Any], ids: count[int], docs: Mapping[str, str]) -> list[NestedField]:
     # All ids of a level before those of the next: the order in which Iceberg assigns them itself when it makes a table.
     numbered = [(next(ids), c) for c in columns]
-    return [NestedField(n, c.name, _iceberg_type(c.type, ids), required=False) for n, c in numbered]
+    return [
+        NestedField(n, c.name, _iceberg_type(c.type, ids, docs), required=not c.nullable, doc=docs.get(c.name))
+        for n, c in numbered
+    ]
 
 
-def _iceberg_type(kind: Any, ids: count[int]) -> IcebergType:
+def _iceberg_type(kind: Any, ids: count[int], docs: Mapping[str, str]) -> IcebergType:
     if pa.types.is_struct(kind):
-        return StructType(*_fields(list(kind), ids))
+        return StructType(*_fields(list(kind), ids, docs))
     if pa.types.is_list(kind):
         element = next(ids)
-        return ListType(element, _iceberg_type(kind.value_type, ids), element_required=False)
+        required = not kind.value_field.nullable
+        return ListType(element, _iceberg_type(kind.value_type, ids, docs), element_required=required)
     return _ICEBERG[kind]
 
 
@@ -136,9 +181,11 @@ def _layout(
     name: str,
     columns: pa.Schema,
     properties: Mapping[str, str],
+    docs: Mapping[str, str],
     partitions: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+    identifier: str | None = None,
 ) -> TableLayout:
-    schema = iceberg_schema(columns)
+    schema = iceberg_schema(columns, docs, identifier=identifier)
     # The files carry no field ids; with the mapping set from the start, adding them never changes the table's settings.
     mapping = {"schema.name-mapping.default": schema.name_mapping.model_dump_json()}
     return TableLayout(name, columns, schema, partitions, {**_PROPERTIES, **mapping, **properties})
@@ -148,20 +195,29 @@ def _metrics(mode: str, *columns: str) -> dict[str, str]:
     return {f"write.metadata.metrics.column.{c}": mode for c in columns}
 
 
-_START_TIME = PUBLISHED.get_field_index("start_time") + 1
-WAVEFORMS_TABLE = _layout(
-    "waveforms",
-    PUBLISHED,
-    # Ids often share a long beginning; cut bounds would never rule a file out.
-    {
-        **_metrics("none", "samples", "meta"),
-        **_metrics("full", "waveform_id"),
-        # A reader decodes groups side by side, so large ones are read slower. Spark counts compressed bytes; these are
-        # about as much payload as the stitching puts into one.
-        "write.parquet.row-group-size-bytes": str(32 << 20),
-    },
-    PartitionSpec(PartitionField(_START_TIME, 1000, DayTransform(), "start_time_day")),
-)
+@cache
+def waveforms_layout(samples: SampleType) -> TableLayout:
+    """Of a stream that declares this type of samples."""
+    columns = published_schema(samples)
+    start_time = columns.get_field_index("start_time") + 1
+    return _layout(
+        "waveforms",
+        columns,
+        {
+            **_metrics("none", "samples", "meta"),
+            # Ids often share a long beginning; cut bounds would never rule a file out.
+            **_metrics("full", "waveform_id", "source"),
+            # A reader decodes groups side by side, so large ones are read slower. Spark counts compressed bytes; these
+            # are about as much payload as the stitching puts into one.
+            "write.parquet.row-group-size-bytes": str(32 << 20),
+            "write.parquet.bloom-filter-enabled.column.waveform_id": "true",
+        },
+        PUBLISHED_DOCS,
+        PartitionSpec(PartitionField(start_time, 1000, DayTransform(), "start_time_day")),
+        identifier="waveform_id",
+    )
+
+
 HELD_TABLE = _layout(
     "held",
     HELD,
@@ -171,7 +227,8 @@ HELD_TABLE = _layout(
         # Compaction by other tools keeps to this, too: a file of payloads is read whole.
         "write.target-file-size-bytes": str(HELD_FILE_BYTES),
     },
+    _HELD_DOCS,
     # A look at what waits, or at one waveform, never opens a file of records that are no chunks.
     PartitionSpec(PartitionField(HELD.get_field_index("reason") + 1, 1000, IdentityTransform(), "reason")),
 )
-BATCHES_TABLE = _layout("batches", BATCHES, _metrics("none", "detail"))
+BATCHES_TABLE = _layout("batches", BATCHES, _metrics("none", "detail"), _BATCHES_DOCS)

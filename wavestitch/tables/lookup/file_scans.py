@@ -44,12 +44,14 @@ def read_file(
 
 
 def stream_file(table: Table, file: DataFile) -> Iterator[pa.RecordBatch]:
-    """All rows and columns of one file, about 16 MiB at a time: a scan would hold the whole file."""
+    """All rows and columns of one file, about 16 MiB at a time: a scan would hold the whole file. Samples are of the
+    type that they were written in: a promotion would touch up what is no number."""
     schema = table.schema().as_arrow()
     at_once = max(1, _AT_ONCE_BYTES * file.record_count // max(1, file.file_size_in_bytes))
     with reading(_name(table)), table.io.new_input(file.file_path).open() as source:
         for batch in pq.ParquetFile(source).iter_batches(batch_size=at_once):
-            yield batch.select(schema.names).cast(schema)
+            found = batch.select(schema.names)
+            yield found.cast(pa.schema([found.schema.field(f.name) if f.name == "samples" else f for f in schema]))
 
 
 def read_rows(

@@ -16,6 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from wavestitch.contracts.errors import Altered
+from wavestitch.contracts.sample_types import sent_bytes
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.lookup.file_scans import stream_file
 from wavestitch.tables.maintenance.table_state import main_snapshots
@@ -71,12 +72,16 @@ def _rows(table: Table, files: Iterable[DataFile]) -> Iterator[bytes]:
 
 
 def _digests(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """XXH3-128 of each row, all columns."""
+    """XXH3-128 of each row, all columns; of samples the bytes as they were sent, however they are encoded now."""
     for n in range(batch.num_rows):
         seen = xxhash.xxh3_128()
-        for column in batch.columns:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
             value = column[n]
-            if pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type):
+            if name == "samples":
+                sent = sent_bytes(value, batch["sample_format"][n].as_py())
+                seen.update(b"%d:" % len(sent))
+                seen.update(sent)
+            elif pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type):
                 raw = value.as_buffer()
                 seen.update(b"none" if raw is None else f"{raw.size}:".encode())
                 seen.update(b"" if raw is None else raw)
