@@ -23,7 +23,7 @@ from wavestitch.contracts.rows import PUBLISHED_DOCS, published_schema
 from wavestitch.contracts.sample_types import as_sent, list_values
 from wavestitch.tables.commit.samples_column import sample_type_of
 from wavestitch.tables.lookup.file_scans import read_rows
-from wavestitch.tables.lookup.row_filter import all_of, at_least, below, is_in
+from wavestitch.tables.lookup.row_filter import all_of, at_least, below, equals, is_in
 from wavestitch.tables.stream_tables import StreamTables
 
 
@@ -50,6 +50,29 @@ def read_waveforms(
     schema = pa.schema([whole.field(n) for n in names])
     batches = [] if table is None else [b.select(names).cast(schema) for b in read_rows(table, names, wanted)]
     return pa.Table.from_batches(batches, schema=schema)
+
+
+def read_batches(
+    tables: StreamTables,
+    *,
+    ids: Collection[str] | None = None,
+    equal: Mapping[str, str] | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    reaching: datetime | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The same with all columns, a data file at a time; none where nothing was published. `equal`: what columns of text
+    must be. `reaching`: their last sample is no earlier."""
+    table = tables.waveforms()
+    if table is None:
+        return
+    schema = published_schema(sample_type_of(table))
+    more = [equals(name, value) for name, value in (equal or {}).items()]
+    if reaching is not None:
+        more.append(at_least("end_time", _zoned(reaching)))
+    for batch in read_rows(table, schema.names, all_of(_filter(ids, start, end), *more)):
+        if batch.num_rows:
+            yield batch.select(schema.names).cast(schema)
 
 
 def each_row(found: pa.Table) -> Iterator[dict[str, Any]]:

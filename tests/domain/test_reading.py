@@ -1,0 +1,133 @@
+"""The page about reading, line by line; and what it does not show."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wavestitch
+from tests.builders.table_rows import NOON, first_head, published_row, stage
+from tests.conftest import ROOT
+from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.settings import load_settings
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def row(name: str, seconds: int, **changes):
+    start = NOON + timedelta(seconds=seconds)
+    made = published_row(name, start=start, size=7200)
+    end = start + timedelta(seconds=3599 / 360)
+    said = {"source": "monitor-1", "channel": "II", "units": "mV", "sampling_rate_hz": 360.0, "adc_gain": 200.0}
+    return {**made, **said, "baseline": 0.0, "end_time": end, "meta": '{"device": "A7"}', **changes}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "streams").mkdir()
+    for name in ("ecg", "empty"):
+        (tmp_path / "streams" / f"{name}.yaml").write_text(f"topic: {name}\ngroup: {name}\n")
+    (tmp_path / "wavestitch.toml").write_text(
+        f'landing = "{tmp_path}/landing"\ndocs = "{tmp_path}/docs"\nstreams = "{tmp_path}/streams"\n'
+        f'cache = "{tmp_path}/cache"\n[kafka]\nbootstrap = "127.0.0.1:1"\n'
+        f'[tables]\nuri = "sqlite:///{tmp_path}/catalog.db"\nwarehouse = "file://{tmp_path}/warehouse"\n'
+    )
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+    return load_settings()
+
+
+@pytest.fixture
+def ecg(settings):
+    return wavestitch.open("ecg")
+
+
+def publish(opened, *rows) -> None:
+    tables = opened._tables
+    head = tables.head()
+    name = f"f{0 if head is None else head.sequence}"
+    staged = stage(tables.data_folder(), name, rows, samples=tables.sample_type() or "int")
+    tables.commit(head, first_head() if head is None else head.next(), [staged])
+
+
+def test_every_line_of_the_page_does_what_it_says(ecg):
+    publish(ecg, row("m1-0", 0), row("m1-1", 10))
+    publish(ecg, row("m1-2", 30))
+    page = (ROOT / "docs" / "reading.md").read_text()
+    text = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    found = doctest.DocTestParser().get_doctest(text, {}, "docs/reading.md", "docs/reading.md", 0)
+    assert len(found.examples) > 15
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(found, out=said.append)
+    assert said == []
+
+
+def test_settings_may_be_given_and_what_is_not_there_is_refused(settings, monkeypatch):
+    monkeypatch.delenv("WAVESTITCH_CONFIG")
+    empty = wavestitch.open("empty", settings)
+    with pytest.raises(Refused, match="nothing was published"):
+        list(empty.waveforms())
+    with pytest.raises(BadInput, match="known are: ecg, empty"):
+        wavestitch.open("nothing", settings)
+
+
+@pytest.mark.parametrize("asked", [{"start": "noon"}, {"start": datetime(2026, 1, 5)}, {"end": "2026-01-05"}])
+def test_times_that_are_none_or_have_no_zone_are_refused(ecg, asked):
+    publish(ecg, row("m1-0", 0))
+    with pytest.raises(BadInput, match=r"is no time|no time zone"):
+        list(ecg.waveforms(**asked))
+
+
+def test_samples_cannot_be_changed_by_accident(ecg):
+    publish(ecg, row("m1-0", 0))
+    (one,) = ecg.waveforms()
+    with pytest.raises(ValueError, match="read-only"):
+        one.samples[0] = 1
+
+
+def test_what_is_no_number_is_a_gap(settings):
+    (settings.streams / "waves.yaml").write_text("topic: w\ngroup: w\nsamples: float\n")
+    waves = wavestitch.open("waves", settings)
+    raw = np.array([np.nan, 1, 2, np.inf, -np.inf, 3, np.nan], "<f4")
+    waves._tables.data_folder()
+    publish(waves, {**published_row("a", raw=raw, sample_format="f32le"), "nonfinite_count": 4})
+    (one,) = waves.waveforms()
+    assert one.gaps == [(0, 1), (3, 5), (6, 7)]
+
+
+class TestSeries:
+    def ask(self, ecg, start=0, end=60, **more):
+        return ecg.series("monitor-1", NOON + timedelta(seconds=start), NOON + timedelta(seconds=end), **more)
+
+    def test_it_is_cut_where_it_is_asked_for_also_inside_a_waveform_that_began_before(self, ecg):
+        publish(ecg, row("m1-0", 0), row("m1-1", 10))
+        found = self.ask(ecg, 5, 12)
+        assert len(found.physical) == 7 * 360
+        assert found.physical[0] == 1800 / 200
+        assert found.times[0] == np.datetime64("2026-01-05T12:00:05")
+        assert found.gaps == []
+
+    def test_waveforms_that_overlap_or_are_of_another_rate_are_refused_by_name(self, ecg):
+        publish(ecg, row("m1-0", 0), row("m1-1", 9))
+        with pytest.raises(BadInput, match="'m1-1' begins 360 samples before"):
+            self.ask(ecg)
+        publish(ecg, row("m1-2", 25), row("m1-3", 100, sampling_rate_hz=250.0))
+        with pytest.raises(BadInput, match=r"'m1-3' has 250.0 Hz"):
+            self.ask(ecg, 20, 200)
+
+    def test_of_several_channels_one_is_named(self, ecg):
+        publish(ecg, row("m1-0", 0), row("v5", 0, channel="V5"))
+        with pytest.raises(BadInput, match="channels II, V5; name one"):
+            self.ask(ecg)
+        assert self.ask(ecg, channel="V5").waveforms == ("v5",)
+
+    def test_nothing_is_no_series(self, ecg):
+        publish(ecg, row("m1-0", 0))
+        with pytest.raises(BadInput, match="has nothing of source"):
+            self.ask(ecg, 20, 30)
+        with pytest.raises(BadInput, match="name both"):
+            ecg.series("monitor-1", None, datetime(2026, 1, 5, tzinfo=UTC))

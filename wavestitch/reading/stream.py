@@ -1,0 +1,139 @@
+"""A stream's published waveforms, one line away: `wavestitch.open("ecg").waveforms(source="ward-7")`.
+
+Every call reads the table as it is then, file after file, only those that can have what is asked for. Times must have a
+time zone; `end` is behind the last. Raises `BadInput` for what cannot be asked, `Refused` where nothing was published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from wavestitch.batch.deployment import Deployment
+from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.rows import published_schema
+from wavestitch.reading.series import Series, join
+from wavestitch.reading.waveform import Waveform, waveform_of
+from wavestitch.settings import Settings, load_settings
+from wavestitch.tables.commit.samples_column import sample_type_of
+from wavestitch.tables.read_waveforms import each_row, read_batches
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars
+
+Times = datetime | str | None
+
+
+class OpenStream:
+    """One stream, for reading."""
+
+    def __init__(self, deployment: Deployment, name: str) -> None:
+        self.name = name
+        self.description = deployment.stream(name).description
+        self._tables = deployment.tables(name)
+
+    def waveforms(
+        self,
+        *,
+        source: str | None = None,
+        channel: str | None = None,
+        start: Times = None,
+        end: Times = None,
+        ids: Collection[str] | None = None,
+    ) -> Iterator[Waveform]:
+        """Those whose first sample lies in `[start, end)`, as they lie in the table; one data file is in memory."""
+        for batch in self._batches(source, channel, start, end, ids):
+            yield from map(waveform_of, each_row(pa.Table.from_batches([batch])))
+
+    def to_arrow(
+        self,
+        *,
+        source: str | None = None,
+        channel: str | None = None,
+        start: Times = None,
+        end: Times = None,
+        ids: Collection[str] | None = None,
+    ) -> pa.Table:
+        """The same as one Arrow table, with all columns; `samples` is a list of numbers. All of it is in memory."""
+        batches = list(self._batches(source, channel, start, end, ids))
+        return pa.Table.from_batches(batches, schema=published_schema(sample_type_of(self._table())))
+
+    def to_polars(self, **asked: Any) -> polars.DataFrame:
+        """The same as a Polars frame. Needs Polars."""
+        import polars  # noqa: PLC0415 - an extra
+
+        found = polars.from_arrow(self.to_arrow(**asked))
+        assert isinstance(found, polars.DataFrame)
+        return found
+
+    def to_duckdb(self, **asked: Any) -> duckdb.DuckDBPyRelation:
+        """The same as a relation of DuckDB: `….to_duckdb().query("w", "SELECT source, list_avg(samples) FROM w")`.
+        Needs DuckDB."""
+        import duckdb  # noqa: PLC0415 - an extra
+
+        return duckdb.connect().from_arrow(self.to_arrow(**asked))
+
+    def series(self, source: str, start: Times, end: Times, *, channel: str | None = None) -> Series:
+        """The channel's samples in `[start, end)` as one array, NaN in the gaps. Raises `BadInput` where there are
+        several channels and none is named, or waveforms that overlap or have other rates or units."""
+        begin, behind = _time(start), _time(end)
+        if begin is None or behind is None:
+            raise BadInput("a series has a beginning and an end; name both")
+        # One that began before may reach into it: all are asked, only those that do are decoded.
+        found = list(self._reaching(source, channel, begin, behind))
+        if not found:
+            raise BadInput(f"stream {self.name} has nothing of source {source!r} between {begin} and {behind}")
+        channels = sorted({w.channel for w in found})
+        if len(channels) > 1:
+            raise BadInput(f"source {source!r} has channels {', '.join(channels)}; name one")
+        return join(found, start_ns=_ns(begin), end_ns=_ns(behind))
+
+    def _reaching(self, source: str, channel: str | None, begin: datetime, behind: datetime) -> Iterator[Waveform]:
+        about = {"source": source} if channel is None else {"source": source, "channel": channel}
+        for batch in read_batches(self._tables, equal=about, end=behind, reaching=begin):
+            yield from map(waveform_of, each_row(pa.Table.from_batches([batch])))
+
+    def _batches(
+        self, source: str | None, channel: str | None, start: Times, end: Times, ids: Collection[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        named: Mapping[str, str | None] = {"source": source, "channel": channel}
+        self._table()
+        equal = {name: value for name, value in named.items() if value is not None}
+        return read_batches(self._tables, ids=ids, equal=equal, start=_time(start), end=_time(end))
+
+    def _table(self) -> Any:
+        table = self._tables.waveforms()
+        if table is None:
+            raise Refused(f"stream {self.name} has no table yet: nothing was published")
+        return table
+
+    def __repr__(self) -> str:
+        return f"<OpenStream {self.name!r}>"
+
+
+def open_stream(stream: str, settings: Settings | None = None) -> OpenStream:
+    """The stream that `streams/NAME.yaml` declares; `settings`: those that the command line finds, unless given.
+
+    Raises `BadInput` where there is no such stream, or where the settings are not valid.
+    """
+    return OpenStream(Deployment(settings or load_settings()), stream)
+
+
+def _time(said: Times) -> datetime | None:
+    if not isinstance(said, str):
+        return said
+    try:
+        return datetime.fromisoformat(said)
+    except ValueError:
+        raise BadInput(f"{said!r} is no time; write e.g. 2026-01-31T12:00:00Z") from None
+
+
+def _ns(time: datetime) -> int:
+    if time.tzinfo is None:
+        raise BadInput(f"{time.isoformat()} has no time zone; use e.g. datetime(…, tzinfo=UTC)")
+    since = time - datetime.fromtimestamp(0, time.tzinfo)
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
