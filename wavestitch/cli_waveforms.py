@@ -1,18 +1,22 @@
-"""`wavestitch verify-table`: whether what is published is still what was sent."""
+"""`wavestitch waveforms`: what is published. `wavestitch verify-table`: whether it still is what was sent."""
 
 from __future__ import annotations
 
 import json
 from contextlib import nullcontext
 from dataclasses import asdict
+from itertools import islice
 from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from wavestitch import console, terminal
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import Altered, Refused
+from wavestitch.contracts.harmless import harmless
 
 
 def verify_table(
@@ -47,3 +51,34 @@ def verify_table(
             "file came, or rewind over what the topic still has",
             file=first.file,
         )
+
+
+def waveforms(
+    stream: Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")],
+    ids: Annotated[list[str] | None, typer.Argument(help="These waveforms; none: all that are meant")] = None,
+    source: Annotated[str | None, typer.Option(help="Of this source")] = None,
+    channel: Annotated[str | None, typer.Option(help="Of this channel")] = None,
+    start: Annotated[str | None, typer.Option(help="First sample from (2026-01-31T12:00:00Z)")] = None,
+    end: Annotated[str | None, typer.Option(help="… and before")] = None,
+    most: Annotated[int, typer.Option(min=1, help="So many at most")] = 100,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
+) -> None:
+    """What is published: who, when, how much. Samples are not read."""
+    from wavestitch.reading.stream import open_stream  # noqa: PLC0415
+
+    asked = open_stream(stream).listed(source=source, channel=channel, start=start, end=end, ids=ids)
+    found = list(islice(asked, most + 1))
+    if as_json:
+        print(json.dumps({"waveforms": found[:most], "more": len(found) > most}, indent=1, default=str))
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("waveform", "source", "channel", "start", "seconds", "Hz", "samples", "units"):
+        table.add_column(name, justify="right" if name in ("seconds", "Hz", "samples") else "left")
+    for row in found[:most]:
+        seconds = row["sample_count"] / row["sampling_rate_hz"]
+        said = (row["waveform_id"], row["source"], row["channel"], f"{row['start_time']:%Y-%m-%d %H:%M:%S.%f}")
+        numbers = (f"{seconds:g}", f"{row['sampling_rate_hz']:g}", str(row["sample_count"]))
+        table.add_row(*(Text(harmless(x)) for x in (*said, *numbers, row["units"])))
+    terminal.out.print(table)
+    if len(found) > most:
+        terminal.out.print(f"there are more than {most}; say --most, or narrow it down")

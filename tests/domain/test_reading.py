@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 import wavestitch
 from tests.builders.table_rows import NOON, first_head, published_row, stage
 from tests.conftest import ROOT
+from wavestitch import cli
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.settings import load_settings
 
@@ -97,6 +100,28 @@ def test_what_is_no_number_is_a_gap(settings):
     publish(waves, {**published_row("a", raw=raw, sample_format="f32le"), "nonfinite_count": 4})
     (one,) = waves.waveforms()
     assert one.gaps == [(0, 1), (3, 5), (6, 7)]
+
+
+def test_the_command_lists_what_is_published_and_reads_no_samples(ecg, monkeypatch, capsys):
+    publish(ecg, row("m1-0", 0), row("v5", 0, channel="V5"), row("m1-1", 10))
+
+    def run(*words: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["wavestitch", "waveforms", "ecg", *words])
+        monkeypatch.setenv("COLUMNS", "400")
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert not end.value.code
+        return capsys.readouterr().out
+
+    found = json.loads(run("--channel", "II", "--start", "2026-01-05T12:00:05Z", "--json"))
+    assert [w["waveform_id"] for w in found["waveforms"]] == ["m1-1"]
+    assert found["waveforms"][0]["sample_count"] == 3600
+    assert "samples" not in found["waveforms"][0]
+    assert not found["more"]
+    said = run("--most", "2")
+    assert "m1-0" in said
+    assert "there are more than 2" in said
+    assert "V5" in run("v5")
 
 
 class TestSeries:

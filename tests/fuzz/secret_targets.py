@@ -187,7 +187,7 @@ def _address_seeds() -> Iterator[bytes]:
 
 def _setting_seeds() -> Iterator[bytes]:
     for n in range(3):
-        yield packed(n, 0, "env:", "", "WAVESTITCH_CODEC", "none")
+        yield packed(n, 0, "env:", "", "WAVESTITCH_CACHE", "/c")
         yield packed(n, 5, "", "", "WAVESTITCH_KAFKA", '{"options": {}}')
 
 

@@ -63,7 +63,6 @@ _SETTINGS = """\
 landing = "/tmp/landing"
 docs = "/tmp/docs"
 cache = "/tmp/cache"
-codec = "none"
 [kafka]
 bootstrap = "localhost:9092"
 options = { "security.protocol" = "SASL_SSL", "sasl.mechanism" = "PLAIN", "sasl.password" = "env:PW" }

@@ -35,7 +35,7 @@ def load(config: Path, **env: str):  # type: ignore[no-untyped-def]
 
 
 def test_the_environment_overrides_the_file(config: Path) -> None:
-    assert load(config, WAVESTITCH_KAFKA__BOOTSTRAP="h:2", WAVESTITCH_CODEC="none").kafka.bootstrap == "h:2"
+    assert load(config, WAVESTITCH_KAFKA__BOOTSTRAP="h:2", WAVESTITCH_CACHE="/c").kafka.bootstrap == "h:2"
 
 
 def test_an_override_names_one_entry_of_a_table_or_is_json(config: Path) -> None:

@@ -49,6 +49,20 @@ class OpenStream:
         for batch in self._batches(source, channel, start, end, ids):
             yield from map(waveform_of, each_row(pa.Table.from_batches([batch])))
 
+    def listed(
+        self,
+        *,
+        source: str | None = None,
+        channel: str | None = None,
+        start: Times = None,
+        end: Times = None,
+        ids: Collection[str] | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """What the table says of them, one dictionary each; samples, chunks and metadata aside, and never read."""
+        aside = ("samples", "chunks", "meta")
+        for batch in self._batches(source, channel, start, end, ids, without=aside):
+            yield from batch.to_pylist()
+
     def to_arrow(
         self,
         *,
@@ -98,12 +112,19 @@ class OpenStream:
             yield from map(waveform_of, each_row(pa.Table.from_batches([batch])))
 
     def _batches(
-        self, source: str | None, channel: str | None, start: Times, end: Times, ids: Collection[str] | None
+        self,
+        source: str | None,
+        channel: str | None,
+        start: Times,
+        end: Times,
+        ids: Collection[str] | None,
+        without: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         named: Mapping[str, str | None] = {"source": source, "channel": channel}
         self._table()
         equal = {name: value for name, value in named.items() if value is not None}
-        return read_batches(self._tables, ids=ids, equal=equal, start=_time(start), end=_time(end))
+        begin, behind = _time(start), _time(end)
+        return read_batches(self._tables, ids=ids, equal=equal, start=begin, end=behind, without=without)
 
     def _table(self) -> Any:
         table = self._tables.waveforms()

@@ -60,13 +60,14 @@ def read_batches(
     start: datetime | None = None,
     end: datetime | None = None,
     reaching: datetime | None = None,
+    without: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The same with all columns, a data file at a time; none where nothing was published. `equal`: what columns of text
-    must be. `reaching`: their last sample is no earlier."""
+    must be. `reaching`: their last sample is no earlier. `without`: columns that are not read."""
     table = tables.waveforms()
     if table is None:
         return
-    schema = published_schema(sample_type_of(table))
+    schema = pa.schema([f for f in published_schema(sample_type_of(table)) if f.name not in without])
     more = [equals(name, value) for name, value in (equal or {}).items()]
     if reaching is not None:
         more.append(at_least("end_time", _zoned(reaching)))
