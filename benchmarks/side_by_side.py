@@ -36,6 +36,7 @@ PARTS = {
     "small-batch": "benchmarks.parts.small_batch",
     "large-waveform": "benchmarks.parts.large_waveform",
     "grown-table": "benchmarks.parts.grown_table",
+    "table-size": "benchmarks.parts.table_size",
     "small-files": "benchmarks.parts.small_files",
     "junk": "benchmarks.parts.junk",
     "rewound-day": "benchmarks.parts.rewound_day",

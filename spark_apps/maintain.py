@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_apps.leave_error import leave_error
-from wavestitch.contracts.compaction import Compacted, compacted_to_json, compaction_job_from_json
+from wavestitch.contracts.compaction import SORT_ORDER, Compacted, compacted_to_json, compaction_job_from_json
 from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.write_once import write_first
 
@@ -27,9 +27,12 @@ _CONFLICTS = ("CommitFailedException", "ValidationException", "SQLITE_BUSY")
 
 
 def compact(spark: SparkSession, catalog: str, table: str, options: Mapping[str, str]) -> Compacted:
-    """Rewrite one table's small files. Raises `Transient` where others' commits won each time."""
-    pairs = ", ".join(f"{_quoted(k)}, {_quoted(v)}" for k, v in sorted(options.items()))
-    call = f"CALL {catalog}.system.rewrite_data_files(table => {_quoted(table)}, options => map({pairs}))"
+    """Rewrite one table's small files, sorted where the options say how. Raises `Transient` where others' commits won
+    each time."""
+    pairs = ", ".join(f"{_quoted(k)}, {_quoted(v)}" for k, v in sorted(options.items()) if k != SORT_ORDER)
+    order = options.get(SORT_ORDER)
+    how = f", strategy => 'sort', sort_order => {_quoted(order)}" if order else ""
+    call = f"CALL {catalog}.system.rewrite_data_files(table => {_quoted(table)}{how}, options => map({pairs}))"
     for conflicts in range(_TRIES):
         try:
             row = spark.sql(call).collect()[0]

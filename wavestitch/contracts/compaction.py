@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from wavestitch.contracts.versioned import Versioned
 
 COMPACTION_FORMAT = 1
+SORT_ORDER = "sort-order"
+"""Among a table's options: what its rows are sorted by, as Spark writes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from spark_apps.submit_maintenance import submit_compaction
 from wavestitch.batch.deployment import Deployment
-from wavestitch.contracts.compaction import CompactionJob, compacted_from_json
+from wavestitch.contracts.compaction import SORT_ORDER, CompactionJob, compacted_from_json
 from wavestitch.contracts.maintenance import ActionReport, TableState
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.local.jars import SPARK_TABLES, cached_jars
@@ -49,6 +49,9 @@ def compact_tables(run: MaintenanceRun) -> ActionReport:
         if found:
             states.append(state)
             work[stored.name] = _options(target, run.limits.small_files)
+            if stored.name.endswith(".waveforms"):
+                # As each batch leaves them: then a source, and ids that begin with it, are in few of the new files.
+                work[stored.name][SORT_ORDER] = "source ASC NULLS FIRST, start_time ASC NULLS FIRST"
             count += sum(len(files) for files in found.values())
             size += sum(f.bytes for files in found.values() for f in files)
             examples += [f"{len(files)} files of {stored.name} {p}" for p, files in found.items()]
