@@ -28,7 +28,7 @@ from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
 from wavestitch.cli_held import held
 from wavestitch.cli_undo import rewind_to_json, undo
-from wavestitch.cli_waveforms import verify_table, waveforms
+from wavestitch.cli_waveforms import plot, verify_table, waveforms
 from wavestitch.contracts.errors import (
     BadInput,
     DataLost,
@@ -235,6 +235,7 @@ def show(batch: Annotated[str, typer.Argument(help="A plan id, or its beginning"
 
 app.command()(held)
 app.command()(waveforms)
+app.command()(plot)
 app.command()(verify_table)
 app.command()(undo)
 

@@ -1,4 +1,4 @@
-"""`wavestitch waveforms`: what is published. `wavestitch verify-table`: whether it still is what was sent."""
+"""`wavestitch waveforms`, `plot`: what is published. `wavestitch verify-table`: whether it still is what was sent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +16,7 @@ from rich.text import Text
 from wavestitch import console, terminal
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
-from wavestitch.contracts.errors import Altered, Refused
+from wavestitch.contracts.errors import Altered, BadInput, Refused
 from wavestitch.contracts.harmless import harmless
 
 
@@ -82,3 +83,21 @@ def waveforms(
     terminal.out.print(table)
     if len(found) > most:
         terminal.out.print(f"there are more than {most}; say --most, or narrow it down")
+
+
+def plot(
+    stream: Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")],
+    waveform: Annotated[str, typer.Argument(help="A published waveform's id")],
+    into: Annotated[Path, typer.Option(help="The PNG to write; what is there stays")] = Path("waveform.png"),
+) -> None:
+    """Draw one waveform in its unit, over seconds."""
+    from wavestitch.reading.drawing import draw  # noqa: PLC0415 - takes a second to import
+    from wavestitch.reading.stream import open_stream  # noqa: PLC0415
+
+    found = next(open_stream(stream).waveforms(ids=[waveform]), None)
+    if found is None:
+        raise BadInput(f"stream {stream} has published no waveform {waveform!r}; `wavestitch waveforms {stream}` lists")
+    if into.exists():
+        raise BadInput(f"{into} exists; name another file with --into")
+    draw(found, into)
+    terminal.out.print(f"{into}: {len(found)} samples, {found.rate_hz:g} Hz", markup=False, highlight=False)

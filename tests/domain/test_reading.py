@@ -15,8 +15,9 @@ import pytest
 import wavestitch
 from tests.builders.table_rows import NOON, first_head, published_row, stage
 from tests.conftest import ROOT
-from wavestitch import cli
+from wavestitch import cli, cli_waveforms
 from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.reading.drawing import draw
 from wavestitch.settings import load_settings
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -122,6 +123,18 @@ def test_the_command_lists_what_is_published_and_reads_no_samples(ecg, monkeypat
     assert "m1-0" in said
     assert "there are more than 2" in said
     assert "V5" in run("v5")
+
+
+def test_a_plot_is_a_picture_whatever_a_producer_calls_things_and_never_replaces_a_file(ecg, tmp_path):
+    publish(ecg, row("$\\frac{1}{$", 0, source="a\x1b[31m$x$", units="$m"))
+    (one,) = ecg.waveforms()
+    path = tmp_path / "one.png"
+    draw(one, path)
+    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    with pytest.raises(BadInput, match="exists; name another"):
+        cli_waveforms.plot("ecg", one.id, path)
+    with pytest.raises(BadInput, match="has published no waveform 'unknown'"):
+        cli_waveforms.plot("ecg", "unknown", tmp_path / "two.png")
 
 
 class TestSeries:

@@ -1,0 +1,28 @@
+"""A waveform as a picture, for looking at: in its unit, over seconds, each sample. Decides nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from wavestitch.contracts.harmless import harmless
+from wavestitch.reading.waveform import Waveform
+
+
+def draw(waveform: Waveform, into: Path) -> None:
+    """Write a PNG. What is no number is left out of the line."""
+    figure = Figure(figsize=(12, 3.2), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    seconds = np.arange(len(waveform)) / waveform.rate_hz
+    axes.plot(seconds, np.where(np.isfinite(waveform.physical), waveform.physical, np.nan), linewidth=0.7)
+    # Names come from producers: a pair of dollars would be read as a formula.
+    title = f"{waveform.id} · {waveform.source} {waveform.channel} · {waveform.start:%Y-%m-%d %H:%M:%S} UTC"
+    axes.set_title(harmless(title), parse_math=False)
+    axes.set_xlabel("s")
+    axes.set_ylabel(harmless(waveform.units), parse_math=False)
+    axes.grid(alpha=0.25)
+    figure.savefig(into, format="png")
