@@ -211,6 +211,7 @@ def waveforms_layout(samples: SampleType) -> TableLayout:
             # are about as much payload as the stitching puts into one.
             "write.parquet.row-group-size-bytes": str(32 << 20),
             "write.parquet.bloom-filter-enabled.column.waveform_id": "true",
+            "write.parquet.bloom-filter-max-bytes": "65536",  # of each group, whatever it needs
         },
         PUBLISHED_DOCS,
         PartitionSpec(PartitionField(start_time, 1000, DayTransform(), "start_time_day")),
