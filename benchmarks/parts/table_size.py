@@ -102,7 +102,7 @@ def _binary(values: Any) -> tuple[float, float]:
 
 
 def _touched(bed: TestBed, say: Say) -> dict[str, Any]:
-    """A day of batches every five minutes, two files each, as stitching deals them out: by source, then by time."""
+    """A day of batches every five minutes, two files each, if they were dealt out by source."""
     stream = "touched"
     bed.declare(stream, stream)
     tables = bed.deployment().tables(stream)
