@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,10 +21,6 @@ from wavestitch.reading.waveform import Waveform, waveform_of
 from wavestitch.settings import Settings, load_settings
 from wavestitch.tables.commit.samples_column import sample_type_of
 from wavestitch.tables.read_waveforms import each_row, read_batches
-
-if TYPE_CHECKING:
-    import duckdb
-    import polars
 
 Times = datetime | str | None
 
@@ -76,20 +73,14 @@ class OpenStream:
         batches = list(self._batches(source, channel, start, end, ids))
         return pa.Table.from_batches(batches, schema=published_schema(sample_type_of(self._table())))
 
-    def to_polars(self, **asked: Any) -> polars.DataFrame:
-        """The same as a Polars frame. Needs Polars."""
-        import polars  # noqa: PLC0415 - an extra
+    def to_polars(self, **asked: Any) -> Any:
+        """The same as a `polars.DataFrame`. Needs Polars, which is not installed with Wavestitch."""
+        return import_module("polars").from_arrow(self.to_arrow(**asked))
 
-        found = polars.from_arrow(self.to_arrow(**asked))
-        assert isinstance(found, polars.DataFrame)
-        return found
-
-    def to_duckdb(self, **asked: Any) -> duckdb.DuckDBPyRelation:
+    def to_duckdb(self, **asked: Any) -> Any:
         """The same as a relation of DuckDB: `….to_duckdb().query("w", "SELECT source, list_avg(samples) FROM w")`.
-        Needs DuckDB."""
-        import duckdb  # noqa: PLC0415 - an extra
-
-        return duckdb.connect().from_arrow(self.to_arrow(**asked))
+        Needs DuckDB, which is not installed with Wavestitch."""
+        return import_module("duckdb").connect().from_arrow(self.to_arrow(**asked))
 
     def series(self, source: str, start: Times, end: Times, *, channel: str | None = None) -> Series:
         """The channel's samples in `[start, end)` as one array, NaN in the gaps. Raises `BadInput` where there are
