@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from consumers.raw_message import MOST_HEADERS, MOST_RECORD_BYTES
+from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BYTES
 from consumers.unit_process import _MOST_DATA
 from tests.conftest import ROOT
 from wavestitch.contracts.plain_text import MAX_SAID
@@ -31,6 +31,7 @@ def test_every_limit_that_is_named_is_one_and_every_number_is_the_code_s() -> No
     assert set(re.findall(r"`limits\.(\w+)`", TEXT)) <= Limits.model_fields.keys()
     assert {"proof", "on_reset"} <= Stream.model_fields.keys()
     assert f"{_MOST_DATA >> 30} GiB of memory of its own" in TEXT
-    assert f"above {MOST_RECORD_BYTES >> 20} MiB or of more than {MOST_HEADERS:,} headers" in TEXT
+    assert f"above {MOST_RECORD_BYTES >> 20} MiB, of more than {MOST_HEADERS:,} headers" in TEXT
+    assert f"more than {MOST_ASIDE_BYTES >> 20} MiB of key and headers is held as `unreadable`" in TEXT
     assert f"one line of {MAX_SAID} printable characters" in TEXT
     assert f"a page waits {WAIT_S:.0f} s at most" in TEXT
