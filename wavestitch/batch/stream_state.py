@@ -11,14 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform, effective_held
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs, before, milliseconds
-from wavestitch.contracts.read_places import ReadPlaces
 from wavestitch.contracts.stream import Stream
 
 
@@ -34,6 +32,10 @@ class StreamState:
 
 def load_ground(tables: Tables, plan: Plan, chunks: Sequence[ChunkFacts]) -> StreamState:
     """What `decide` needs for a batch that read these chunks."""
+    # Whoever only plans, as Airflow does to parse its DAGs, needs no columns, which are slow to load.
+    from wavestitch.contracts.chunk_table import ChunkTable  # noqa: PLC0415
+    from wavestitch.contracts.read_places import ReadPlaces  # noqa: PLC0415
+
     head, table = _head(tables), ChunkTable.of(chunks)
     ids = frozenset([*table.ids.to_pylist(), *(plan.choice.ids if plan.choice is not None else ())])
     look = HeldLook(

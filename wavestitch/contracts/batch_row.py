@@ -6,13 +6,17 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.versioned import Versioned
+
+if TYPE_CHECKING:
+    # Only for annotations: Airflow parses its DAGs again and again, and pyarrow is slow to load.
+    from wavestitch.contracts.decided import Decision
 
 
 @dataclass(frozen=True, slots=True)

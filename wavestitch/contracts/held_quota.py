@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.fates import Hold
 from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.stream import Stream
+
+if TYPE_CHECKING:
+    # Only for annotations: whoever plans needs no columns, which are slow to load.
+    from wavestitch.contracts.decided import Decision
 
 
 def check_quota(plan: Plan, decision: Decision, held: HeldMark | None) -> frozenset[HeldKey]:
