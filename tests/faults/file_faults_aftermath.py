@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from tests.builders.published_bytes import published_bytes
 from tests.deployment_rig import STREAM
 from tests.faults.broker_faults_oracle import judge
 from tests.faults.fault_class import Counts
 from tests.faults.local_faults_batch import Produced, open_deployment, rig_at
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.stream_state import load_state
-from wavestitch.tables.read_waveforms import read_waveforms
 from wavestitch.write_once import digest_file
 
 _DIGEST = re.compile(r"-([0-9a-f]{32})\.(?:arrow|parquet)$|^receipt-u\d+-([0-9a-f]{32})\.json$")
@@ -26,8 +26,8 @@ _DIGEST = re.compile(r"-([0-9a-f]{32})\.(?:arrow|parquet)$|^receipt-u\d+-([0-9a-
 def check_files(folder: Path, produced: Produced, *, tidy: bool) -> None:
     """Raises where something torn can be seen. `tidy`: the batch ended by itself and must have given its space back."""
     tables = open_deployment(folder).tables(STREAM)
-    for row in read_waveforms(tables, columns=["waveform_id", "samples"]).to_pylist():
-        assert produced.whole.get(row["waveform_id"]) == row["samples"], f"{row['waveform_id']} is published altered"
+    for waveform_id, samples in published_bytes(tables):
+        assert produced.whole.get(waveform_id) == samples, f"{waveform_id} is published altered"
     for path in folder.rglob("*"):
         found = _DIGEST.search(path.name)
         if found and not path.name.startswith((".", "held-")):  # named after its coordinates

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.builders.published_bytes import rows_with_bytes
 from tests.builders.recordings import START_NS
 from tests.conftest import CACHE, ROOT
 from tests.deployment_rig import STREAM, eventually
@@ -149,8 +150,8 @@ def compare(folder: Path, load: Load, state: State) -> Counts:
     altered = 0
     ids = [f"v-{n:06d}" for n in range(load.waveforms)]
     for first in range(0, load.waveforms, 2000):
-        rows = read_waveforms(tables, ids=ids[first : first + 2000], columns=["waveform_id", "samples"]).to_pylist()
-        for row in rows:
+        columns = ["waveform_id", "sample_format", "samples"]
+        for row in rows_with_bytes(read_waveforms(tables, ids=ids[first : first + 2000], columns=columns)):
             seen[row["waveform_id"]] += 1
             altered += bytes(load.recording(int(row["waveform_id"][2:])).samples) != row["samples"]
     published = read_waveforms(tables, columns=["waveform_id"]).num_rows
