@@ -2,20 +2,25 @@
 
 Decides the truth values that Great Expectations sees instead of conditions and patterns. A comparison with null never
 holds, whatever the operator; a pattern says nothing about null. Patterns are RE2's, so that the time a text takes grows
-with its length alone, whatever a producer sends.
+with its length alone, whatever a producer sends; how fast it grows the pattern decides, so that they have a time limit.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.errors import BadInput, Terminal
 from wavestitch.contracts.expectation_values import Kind, kind_of, typed_value
 
+PATTERN_SECONDS = 30.0
+"""For all patterns of one expectation, over all rows of a batch."""
+_FIRST_SLICE = 64
+_QUICK_SECONDS = 0.1
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": pc.equal,
     "!=": pc.not_equal,
@@ -45,15 +50,35 @@ def rows_where(rows: pa.Table, condition: Mapping[str, Any]) -> pa.ChunkedArray 
 def texts_matching(
     texts: pa.ChunkedArray, patterns: Sequence[str], *, every: bool, negated: bool
 ) -> pa.ChunkedArray | pa.Array:
-    """One truth value a text: whether it has the pattern, one of several or `every` one; null where it is null."""
+    """One truth value a text: whether it has the pattern, one of several or `every` one; null where it is null. Raises
+    `Terminal` where that takes longer than `PATTERN_SECONDS`."""
     join = pc.and_ if every else pc.or_
-    found = _has(texts, patterns[0])
+    until = time.monotonic() + PATTERN_SECONDS
+    found = _has(texts, patterns[0], until=until)
     for pattern in patterns[1:]:
-        found = join(found, _has(texts, pattern))
+        found = join(found, _has(texts, pattern, until=until))
     return pc.invert(found) if negated else found
 
 
-def _has(texts: Any, pattern: str) -> Any:
+def _has(texts: pa.ChunkedArray, pattern: str, *, until: float) -> pa.ChunkedArray:
+    """In slices, each twice as large as the one before as long as that was quick: a matching that is begun cannot be
+    ended."""
+    parts, start, size = [_matched(texts.slice(0, 0), pattern)], 0, _FIRST_SLICE
+    while start < len(texts):
+        began = time.monotonic()
+        if began > until:
+            why = (
+                f"pattern {pattern!r} was not done with {len(texts)} values after {PATTERN_SECONDS:.0f} s, {start} of "
+                "them were judged; counted repeats of counted repeats cost that much: write it with fewer"
+            )
+            raise Terminal(why, why=why)
+        parts.append(_matched(texts.slice(start, size), pattern))
+        start += size
+        size *= 2 if time.monotonic() - began < _QUICK_SECONDS else 1
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.bool_())
+
+
+def _matched(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
     try:
         return pc.match_substring_regex(texts, pattern)
     except pa.ArrowInvalid as error:
