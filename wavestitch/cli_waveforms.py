@@ -11,13 +11,11 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from wavestitch import console, terminal
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import Altered, BadInput, Refused
-from wavestitch.contracts.harmless import harmless
 
 
 def verify_table(
@@ -79,7 +77,7 @@ def waveforms(
         seconds = row["sample_count"] / row["sampling_rate_hz"]
         said = (row["waveform_id"], row["source"], row["channel"], f"{row['start_time']:%Y-%m-%d %H:%M:%S.%f}")
         numbers = (f"{seconds:g}", f"{row['sampling_rate_hz']:g}", str(row["sample_count"]))
-        table.add_row(*(Text(harmless(x)) for x in (*said, *numbers, row["units"])))
+        table.add_row(*(terminal.lines([x]) for x in (*said, *numbers, row["units"])))
     terminal.out.print(table)
     if len(found) > most:
         terminal.out.print(f"there are more than {most}; say --most, or narrow it down")

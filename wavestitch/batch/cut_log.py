@@ -52,11 +52,12 @@ def refuse_cut_log(
     gone = [OffsetRange(p, at, ends[p].log_start) for p, at in sorted(cuts.items()) if at < ends[p].log_start]
     named = f"; gone by now, and perhaps never read, are {', '.join(map(str, gone))}" if gone else ""
     where = "from where nobody can say any more" if cut < ends[p].log_start else f"from {cut} on"
+    on = " --accept-skip" if gone else ""
     raise DataLost(
         f"stream {stream.name}: the log of {stream.topic} was cut off before {position} on partition {p} after it had "
         f"been read up to there, and written anew {where} (an unclean leader election?); {anew} hold other records "
         f"than those that were read{named}. What was published stays. Read what is there now with `wavestitch rewind "
-        f"{stream.name} --to {places}{' --accept-skip' if gone else ''} --apply`; what is published is recognised",
+        f"{stream.name} --to {places}{on} --apply`; what is published is recognised",
         partition=p,
         position=position,
         cut=cut,
