@@ -17,7 +17,7 @@ from tests.domain.producing_machine import START_MS, pick
 from tests.domain.running_machine import RunningMachine, mostly_far
 from tests.fakes.batch import Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.faults import under_way
-from tests.fakes.way_out import way_out
+from tests.fakes.way_out import Take, way_out, ways_out
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
@@ -204,6 +204,9 @@ class OperatingMachine(RunningMachine):
         if way is not None:
             self.launch("as advised", way, until, plans_again=True, carries=True)
 
+    def ingest_alone(self) -> Any:
+        return self.batch(self.stream, PlanRequest(), self.how(), self.clock_ms)
+
     def way(self, advice: str, word: str) -> Callable[[], Any] | None:
         """What the sentence names: `word` about a batch at a closed gate, or a rewind; None where it names neither."""
         stopped, given_up = STOPPED.search(advice), GIVEN_UP.search(advice)
@@ -211,4 +214,6 @@ class OperatingMachine(RunningMachine):
         if found is not None and found[1] in self.bench.plans:
             return partial(self.say_at_the_gate, self.bench.plans[found[1]], word if stopped is not None else "abandon")
         wanted = way_out(advice)
+        if wanted is None and any(isinstance(way, Take) for way in ways_out(advice)):
+            return self.ingest_alone  # plan again; whatever bars that names its own way
         return None if wanted is None else partial(self.rewind, wanted, True)

@@ -254,9 +254,6 @@ class ProtocolMachine(AccidentMachine):
         self.what_lies_there_was_read()
         self.check_published()
 
-    def ingest_alone(self) -> Any:
-        return self.batch(self.stream, PlanRequest(), self.how(), self.clock_ms)
-
     def take_the_named_ways_out(self) -> None:
         """Where a plan is refused, do what the refusal says; a way out may itself be refused, and name another."""
         wanted = self.ingest_alone

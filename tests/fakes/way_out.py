@@ -77,7 +77,7 @@ def _command(name: str, rest: str) -> list[Way]:
     if "--until" in said or said.get("--partitions"):
         only = parse_partitions(said.get("--partitions"))
         return [Take(PlanRequest(only=only, until=parse_until(said.get("--until"))))]
-    return []
+    return [] if said else [Take(PlanRequest())]  # plan again
 
 
 def _options(rest: str) -> dict[str, str]:
