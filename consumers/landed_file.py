@@ -118,8 +118,8 @@ def _check_schema(path: Path, schema: pa.Schema) -> None:
     found = (schema.metadata or {}).get(_FORMAT_KEY)
     if found != LANDING_FORMAT:
         raise Altered(
-            f"{path} has landing format {found!r}; this version reads {LANDING_FORMAT!r}: run the batch's read step "
-            "again with one version of wavestitch",
+            f"{path} has landing format {ascii(found)[:80]}; this version reads {LANDING_FORMAT!r}: run the batch's "
+            "read step again with one version of wavestitch",
             file=str(path),
         )
     if not schema.equals(LANDING):

@@ -22,5 +22,5 @@ def value_or_refusal(
         refusal = error
     if refusal is None:
         return found
-    assert 0 < len(refusal.message) < MOST_CHARS
+    assert 0 < len(refusal.message) < MOST_CHARS, refusal.message[:600]
     return refusal
