@@ -22,7 +22,7 @@ _SPARK_TASK = """
         def collect(self):
             return [self.run(n) for n in self.numbers]
 
-    job = StitchJob("p", "t", "/nowhere", "/nowhere", "none", (), ("assignment-1.arrow",))
+    job = StitchJob("p", "t", "/nowhere", "/nowhere", "int", "fast", (), ("assignment-1.arrow",))
     try:
         reassemble.stitch_on_spark(HereAndNow(), job)
     except Exception as error:

@@ -42,7 +42,8 @@ class _PlainLoader(yaml.SafeLoader):
             found = super().construct_object(node, deep=deep)
             # Python counts as far as memory goes, and then refuses to write the number down.
             if isinstance(found, int) and found.bit_length() > _MOST_BITS:
-                raise OverflowError
+                said = f"a number has more than {_MOST_BITS} bits; put quotes around it where it is a text"
+                raise ConstructorError(None, None, said, node.start_mark)
             return found
         except (ValueError, LookupError, AttributeError, OverflowError):
             # `2001-99-99` and `!!int x`: PyYAML takes the text for what it seems to be, and does not look again.
