@@ -301,7 +301,7 @@ def test_a_hostile_id_becomes_no_path(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_transient_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    noise = random.Random(1).choices(range(-30_000, 30_000), k=30_000)  # which no encoding makes small
+    noise: list[float] = [*random.Random(1).choices(range(-30_000, 30_000), k=30_000)]  # which no encoding makes small
     job = one(tmp_path, Sent("w", noise, [30_000]))
     with largest_file(20_000):
         outcome = run_task(job, job.assignments[0])

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
-
 from wavestitch.contracts.errors import BadInput
 
 _NOT_KEPT = ("ssl.sigalgs.list",)
@@ -101,6 +99,14 @@ def _context(options: Mapping[str, str]) -> ssl.SSLContext:
 def _pair(options: Mapping[str, str], files: ExitStack) -> tuple[str, str | None] | None:
     """Where certificate and key lie; what the settings hold as text is lent to the library as a file in memory."""
     if "ssl.keystore.location" in options:
+        # Nine MiB that no other reader needs.
+        from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+            pkcs12,
+        )
+
         secret = options.get("ssl.keystore.password", "").encode()
         key, own, others = pkcs12.load_key_and_certificates(
             Path(options["ssl.keystore.location"]).read_bytes(), secret or None
