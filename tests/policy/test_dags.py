@@ -170,8 +170,8 @@ def test_a_file_whose_name_is_no_stream_or_no_dag_is_broken_too(dags_of: Callabl
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("bad.yaml", f"name: 0x{'f' * 5000}\n{GOOD}", "a value is no int"),
-        ("bad.yaml", f"{GOOD}? 0x{'f' * 5000}\n: 1\n", "a value is no int"),
+        ("bad.yaml", f"name: 0x{'f' * 5000}\n{GOOD}", "a number has more than"),
+        ("bad.yaml", f"{GOOD}? 0x{'f' * 5000}\n: 1\n", "a number has more than"),
         (f"{'x' * 250}.yaml", GOOD, "a stream's name has a-z"),
         # Its DAG once had the id of the stream beside it: a sum of letters is no digest.
         ("ecg\xaeward.yaml", GOOD, "a stream's name has a-z"),
