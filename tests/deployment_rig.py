@@ -65,9 +65,16 @@ def plan_on(edges: Edges, request: PlanRequest | None = None) -> Planned:
 
 
 def make_deployment_rig(
-    folder: Path, *, bootstrap: str, topic: str, java_home: Path, stream: str = "", max_waveform_bytes: str = "256 MiB"
+    folder: Path,
+    *,
+    bootstrap: str,
+    topic: str,
+    java_home: Path,
+    stream: str = "",
+    max_waveform_bytes: str = "256 MiB",
+    catalog: str = "",
 ) -> DeploymentRig:
-    """`stream`: further lines of the stream's YAML."""
+    """`stream`: further lines of the stream's YAML. `catalog`: its address, a SQLite file here unless given."""
     group = f"g-{uuid.uuid4().hex[:10]}"
     spark_conf = archived_start(cache=CACHE, java_home=java_home, say=print)
     streams = folder / "streams"
@@ -76,10 +83,11 @@ def make_deployment_rig(
         f"topic: {topic}\ngroup: {group}\nreading: {{min_slice: 4}}\n"
         f"limits: {{max_clock_skew: 36500 d, max_waveform_bytes: {max_waveform_bytes}}}\n{stream}"
     )
+    (folder / "catalog-address").write_text(catalog or f"sqlite:///{folder}/catalog.db")
     (folder / "wavestitch.toml").write_text(
         f'landing = "{folder}/landing"\ncache = "{folder}/cache"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
         f'[kafka]\nbootstrap = "{bootstrap}"\n'
-        f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
+        f'[tables]\nuri = "file:{folder}/catalog-address"\nwarehouse = "file://{folder}/warehouse"\n'
         f'[spark]\nmaster = "local[2]"\njava_home = "{java_home}"\n[spark.conf]\n'
         + "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in spark_conf.items())
     )

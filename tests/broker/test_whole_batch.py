@@ -10,7 +10,10 @@ import pytest
 from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, eventually, make_deployment_rig
+from tests.postgresql import Postgresql
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.request import rewind_target
+from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import held_states
 from wavestitch.contracts.plan import PlanKind, Scope
@@ -24,6 +27,44 @@ from wavestitch.local.broker import Broker
 def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path) -> DeploymentRig:
     topic = topic_factory(partitions=3)
     return make_deployment_rig(tmp_path / "deployment", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
+
+
+@pytest.fixture
+def whole_in_postgresql(
+    tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path, postgresql: Postgresql
+) -> DeploymentRig:
+    """Its catalog in PostgreSQL."""
+    return make_deployment_rig(
+        tmp_path / "deployment",
+        bootstrap=broker.bootstrap,
+        topic=topic_factory(partitions=3),
+        java_home=java_home,
+        catalog=postgresql.address(postgresql.new_database()),
+    )
+
+
+def test_with_a_catalog_in_postgresql_what_was_read_again_after_a_rewind_and_what_heals_is_published_once(
+    whole_in_postgresql: DeploymentRig,
+) -> None:
+    whole = whole_in_postgresql
+    sent = recordings(6)
+    chunks = cut(sent)
+    late = chunks[4]
+    whole.send([c for c in chunks if c is not late] + [chunks[0]])
+    assert whole.run()["published"]["waveforms"] == {"published": 5, "open": 1, "quarantined": 0}
+    tables = whole.deployment.tables(STREAM)
+    stream = whole.deployment.stream(STREAM)
+    found = plan_rewind(
+        stream, rewind_target("earliest", None), log=whole.deployment.log, tables=tables, who="op", why="once more"
+    )
+    apply_rewind(stream, found, accept_skip=False, log=whole.deployment.log, tables=tables)
+    again = whole.run()["published"]
+    assert again["waveforms"]["published"] == 0
+    assert again["counts"]["replay"] > 0
+    whole.send([late])
+    whole.run()
+    assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
+    assert all(b.identity_balances for b in tables.batches() if b.partitions)
 
 
 def test_ten_waveforms_arrive_and_the_offsets_move_last(whole: DeploymentRig) -> None:

@@ -13,6 +13,7 @@ from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, make_deployment_rig
 from tests.faults.killed_batch import POINTS, run_killed
+from tests.postgresql import Postgresql
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.position import parse_tag
 from wavestitch.local.broker import Broker
@@ -20,12 +21,33 @@ from wavestitch.local.broker import Broker
 _DEADLINE = 120
 
 
-@pytest.mark.parametrize("point", POINTS)
+# At the other points a catalog has heard of the batch what one in SQLite has, or nothing yet.
+IN_POSTGRESQL_TOO = ("between commit and offsets",)
+
+
+@pytest.mark.parametrize(
+    ("point", "catalog"),
+    [*((point, "sqlite") for point in POINTS), *((point, "postgresql") for point in IN_POSTGRESQL_TOO)],
+)
 def test_a_batch_killed_there_is_carried_through_again(
-    point: str, tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path
+    point: str,
+    catalog: str,
+    tmp_path: Path,
+    broker: Broker,
+    topic_factory: TopicFactory,
+    java_home: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
+    address = ""
+    if catalog == "postgresql":
+        server: Postgresql = request.getfixturevalue("postgresql")
+        address = server.address(server.new_database())
     whole = make_deployment_rig(
-        tmp_path / "deployment", bootstrap=broker.bootstrap, topic=topic_factory(partitions=2), java_home=java_home
+        tmp_path / "deployment",
+        bootstrap=broker.bootstrap,
+        topic=topic_factory(partitions=2),
+        java_home=java_home,
+        catalog=address,
     )
     sent = recordings(8, samples=60_000)
     chunks = cut(sent, 8192)
