@@ -38,6 +38,11 @@ class Ground:
     hosts: Path
     secrets: Mapping[str, Path]
 
+    def address(self, service: str) -> str:
+        """Of this service, for whoever asks from outside."""
+        (found,) = [line.split()[0] for line in self.hosts.read_text().splitlines() if line.split()[1] == service]
+        return found
+
     def volume(self, source: str) -> Path:
         """A named volume, which belongs to the image's user, or a folder of the checkout."""
         if source.startswith("."):

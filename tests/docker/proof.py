@@ -6,10 +6,12 @@ import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from tests.docker.container import Container, marked
+from wavestitch.contracts.redaction import secret_inside
 
 _PRIVATE_KEY = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40}")
 # Spark hands the cluster's secret to the executors that it starts in a variable of theirs: it knows no other way.
@@ -83,6 +85,18 @@ def private_keys_of_the_image(root: Path) -> list[str]:
             content = path.read_bytes()
             if b"\0" not in content and _PRIVATE_KEY.search(content):
                 found.append("/" + path.relative_to(root).as_posix())
+    return found
+
+
+def secrets_the_image_tells(config: Mapping[str, Any]) -> list[str]:
+    """Secrets among its variables, and in the commands that made its layers: whoever has the image reads both."""
+    variables = [("variable", entry) for entry in config["Env"]]
+    commands = [("layer's command", w) for h in config["history"] for w in str(h.get("created_by", "")).split()]
+    found = []
+    for place, word in variables + commands:
+        name, _, value = word.partition("=") if "=" in word else ("", "", word)
+        if why := secret_inside(name, value):
+            found.append(f"a {place} of the image{' ' * bool(name)}{name} is {why}")
     return found
 
 

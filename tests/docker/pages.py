@@ -1,0 +1,47 @@
+"""What people see of a composition that runs: Airflow's own UI, our pages behind its login, the Data Docs of a batch.
+
+Asks the API server at its own address, as a browser does; changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+
+import httpx
+
+_SECONDS = 60
+_DOCS = re.compile(r'href="(docs/[^"]+/index\.html)"')
+
+
+def unseen(url: str, *, user: str, password: str, streams: Sequence[str]) -> list[str]:
+    """What is not shown that ought to be, and what is shown to nobody in particular. `streams`: with batches."""
+    with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+        found = [] if "<html" in client.get("/").text.lower() else ["Airflow's UI is not there"]
+        if (code := client.get("/wavestitch/").status_code) != 401:
+            found.append(f"the page of all streams answers {code} without a login")
+        token = client.post("/auth/token", json={"username": user, "password": password}).json()["access_token"]
+        client.headers["Authorization"] = f"Bearer {token}"
+        overview = _settled(client, streams)
+        found += [f"the page of all streams has no batch of {name}" for name in streams if not _docs(overview, name)]
+        for name in streams:
+            for page in _docs(overview, name)[:1]:
+                answer = client.get(f"/wavestitch/{page}")
+                if answer.status_code != 200 or "Gate:" not in answer.text:
+                    found.append(f"the Data Docs {page} answer {answer.status_code}")
+    return found
+
+
+def _settled(client: httpx.Client, streams: Sequence[str]) -> str:
+    """The page, once it was looked at every stream for it."""
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        text = client.get("/wavestitch/").text
+        if all(_docs(text, name) for name in streams) or time.monotonic() > deadline:
+            return text
+        time.sleep(1)  # between two looks
+
+
+def _docs(overview: str, stream: str) -> list[str]:
+    return [page for page in _DOCS.findall(overview) if page.startswith(f"docs/{stream}/")]
