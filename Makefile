@@ -9,7 +9,7 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check test-docker faults schedules soak hostile fuzz bench bench-quick lock sbom lock-jars clean runtime dev
+.PHONY: help demo up down test check test-docker faults schedules soak hostile fuzz bench bench-quick lock release sbom lock-jars clean runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ lock: ## Resolve requirements/*.in anew and pin the result by hash
 	$(UV) $(COMPILE) requirements/dev.in -o requirements/dev.txt
 	sed -i.old '/^--find-links/d' requirements/runtime.txt requirements/dev.txt
 	rm -f requirements/runtime.txt.old requirements/dev.txt.old
+
+release: runtime ## Build the wheel and the sources into dist/, with the pins that were tested
+	$(PYTHON) -m hatchling build -t wheel -t sdist -d dist
+	cp requirements/runtime.txt dist/
 
 sbom: runtime ## Write the bill of materials (CycloneDX) of what is locked: sbom.json
 	$(PYTHON) scripts/sbom.py >sbom.json

@@ -1,28 +1,7 @@
-"""Registers the page "Wavestitch" and, on each run, the tab "Batch" with its audit. Their code: `wavestitch.ui`."""
-# mypy: disable-error-code="misc"
+"""The plugin for an Airflow that is given this folder, without the package installed. It is made elsewhere."""
 
 from __future__ import annotations
 
-from airflow.plugins_manager import AirflowPlugin
+from wavestitch.ui.airflow_plugin import WavestitchPlugin
 
-from wavestitch.ui.lazy_app import LazyApp, make_pages
-
-
-class WavestitchPlugin(AirflowPlugin):
-    name = "wavestitch"
-    fastapi_apps = [{"app": LazyApp(make_pages), "url_prefix": "/wavestitch", "name": "wavestitch"}]  # noqa: RUF012
-    external_views = [  # noqa: RUF012
-        {
-            "name": "Wavestitch",
-            "href": "/wavestitch/",
-            "destination": "nav",
-            "url_route": "wavestitch",
-            "nav_top_level": True,
-        },
-        {
-            "name": "Batch",
-            "href": "/wavestitch/run/{DAG_ID}?run_id={RUN_ID}",
-            "destination": "dag_run",
-            "url_route": "wavestitch_batch",
-        },
-    ]
+__all__ = ["WavestitchPlugin"]

@@ -27,6 +27,7 @@ from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, pla
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
 from wavestitch.cli_held import held
+from wavestitch.cli_init import init
 from wavestitch.cli_undo import rewind_to_json, undo
 from wavestitch.cli_waveforms import plot, verify_table, waveforms
 from wavestitch.contracts.errors import (
@@ -78,6 +79,9 @@ def main() -> None:
         terminal.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
         terminal.err.print(error.message, highlight=False)
         raise SystemExit(next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), 1)) from None
+
+
+app.command()(init)
 
 
 @app.command()

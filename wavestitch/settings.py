@@ -28,6 +28,7 @@ _PREFIX = "WAVESTITCH_"
 PROOF_PREFIX = "WAVESTITCH_PROOF_"
 """What streams' `proof_key: env:NAME` begin with: secrets, and no settings."""
 _PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
+_NO_FILE = "no wavestitch.toml found; `wavestitch init` writes one, `wavestitch up` makes one of its own"
 _FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("spark", "conf"))
 _TABLES = ("kafka", "tables", "spark", "maintain")
 _ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse"), ("spark", "master"))
@@ -161,13 +162,28 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     env = os.environ if environment is None else environment
     path = _config_path(env)
     try:
-        found = tomllib.loads(path.read_text()) if path else {}
-    except RecursionError:
-        raise BadInput(f"{path} cannot be read as TOML: it is nested too deep") from None
-    except (OSError, ValueError) as error:  # what is no UTF-8 is a ValueError, and so is what is no TOML
+        found = _read_toml(path.read_text(), where=str(path)) if path else {}
+    except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read as TOML: {error}") from None
     _lay_over(found, _Overrides(env).checked())
-    where = str(path) if path else "the environment (no wavestitch.toml found; `wavestitch up` makes one)"
+    return _validated(found, where=str(path) if path else f"the environment ({_NO_FILE})")
+
+
+def parse_settings(text: str, *, where: str) -> Settings:
+    """Those of a file with this text, whatever the environment says; raises `BadInput` with a sentence."""
+    return _validated(_read_toml(text, where=where), where=where)
+
+
+def _read_toml(text: str, *, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise BadInput(f"{where} cannot be read as TOML: it is nested too deep") from None
+    except ValueError as error:
+        raise BadInput(f"{where} cannot be read as TOML: {error}") from None
+
+
+def _validated(found: Mapping[str, Any], *, where: str) -> Settings:
     try:
         return Settings.model_validate(found)
     except ValidationError as error:

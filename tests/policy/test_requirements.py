@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -62,3 +63,11 @@ def test_every_package_that_is_imported_is_named_in_the_requirements(folders: Se
     }
     assert sorted(missing) == []
     assert len(asked) > 20
+
+
+def test_the_package_asks_for_what_it_runs_on() -> None:
+    """In an environment of somebody else's, whoever installs the wheel gets all that it imports, and no more."""
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    lines = (ROOT / "requirements" / "runtime.in").read_text().splitlines()
+    wanted = [line for line in lines if line and not line.startswith("#")]
+    assert sorted([*said["project"]["dependencies"], *said["build-system"]["requires"]]) == sorted(wanted)

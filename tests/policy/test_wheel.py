@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from wavestitch import __version__
 from wavestitch.child_environment import child_environment
 
 PACKAGES = ("wavestitch", "consumers", "spark_apps")
@@ -48,23 +50,37 @@ def test_it_holds_every_file_of_the_packages_and_nothing_else(wheel: Path) -> No
     assert {"wavestitch/templates/layout.html", "wavestitch/local/jars.sha256"} <= held
 
 
-def test_the_command_works_in_an_empty_folder_with_a_stream_and_settings_of_its_own(
-    elsewhere: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_command_works_in_an_empty_folder_with_what_init_wrote(elsewhere: dict[str, str], tmp_path: Path) -> None:
     home = tmp_path / "empty"
-    (home / "streams").mkdir(parents=True)
-    (home / "streams" / "bench.yaml").write_text("topic: bench\ngroup: g\n")
-    (home / "wavestitch.toml").write_text(
-        f'landing = "{home}/landing"\ndocs = "{home}/docs"\ncache = "{home}/cache"\n'
-        f'[kafka]\nbootstrap = "127.0.0.1:1"\n'
-        f'[tables]\nuri = "sqlite:///{home}/catalog.db"\nwarehouse = "file://{home}/warehouse"\n'
-    )
+    home.mkdir()
     where = "import wavestitch; print(wavestitch.__file__)"
     found = run(["-c", where], home, elsewhere)
     assert found.stdout.strip() == str(tmp_path / "site" / "wavestitch" / "__init__.py")
+    words = ["--stream", "bench", "--topic", "bench", "--group", "g", "--schedule", "", "--data", "data"]
+    made = run(["-m", "wavestitch", "init", "--bootstrap", "127.0.0.1:1", *words], home, elsewhere)
+    assert made.returncode == 0, made.stderr
     shown = run(["-m", "wavestitch", "batches", "bench", "--json"], home, elsewhere)
     assert shown.returncode == 0, shown.stderr
     assert json.loads(shown.stdout) == []
+
+
+def test_an_airflow_that_knows_no_checkout_finds_the_plugin_by_itself(
+    elsewhere: dict[str, str], tmp_path: Path
+) -> None:
+    home = tmp_path / "airflow"
+    home.mkdir()
+    asked = (
+        "from airflow import plugins_manager as m; "
+        "import wavestitch.ui.airflow_plugin as p; "
+        "print(p.__file__, [(e.name, str(e.source)) for e in m._get_plugins()[0] if e.name == 'wavestitch'], "
+        "m.get_import_errors(), m.get_fastapi_plugins()[0][0]['url_prefix'])"
+    )
+    found = run(["-c", asked], home, {**elsewhere, "AIRFLOW_HOME": str(home)})
+    assert found.returncode == 0, found.stderr
+    said = found.stdout.splitlines()[-1]
+    assert said.startswith(str(tmp_path / "site"))
+    assert f"wavestitch=={__version__}: EntryPoint" in said
+    assert said.endswith("{} /wavestitch")
 
 
 def test_an_operator_is_told_where_settings_are_looked_for(elsewhere: dict[str, str], tmp_path: Path) -> None:
@@ -84,3 +100,9 @@ def run(words: list[str], folder: Path, environment: dict[str, str]) -> subproce
         timeout=120,
         check=False,
     )
+
+
+def test_package_image_and_changes_are_of_one_version() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == __version__
+    assert f":-wavestitch:{__version__}}}" in (ROOT / "docker" / "compose.yaml").read_text()
+    assert f"\n## {__version__}" in (ROOT / "CHANGELOG.md").read_text()

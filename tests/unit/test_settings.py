@@ -113,7 +113,7 @@ def test_a_secret_file_is_small_and_plain(tmp_path: Path, name: str) -> None:
 
 def test_a_missing_file_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match="`wavestitch up` makes one"):
+    with pytest.raises(BadInput, match="`wavestitch init` writes one, `wavestitch up` makes one"):
         load_settings({})
 
 

@@ -1,0 +1,32 @@
+"""Registers the page "Wavestitch" and, on each run, the tab "Batch" with its audit: what Airflow loads as a plugin.
+
+Where the package is installed, Airflow finds it by itself (the entry point `airflow.plugins`); in a checkout by
+`plugins/`, too. Airflow takes a plugin's name once. Decides nothing of what the pages show.
+"""
+# mypy: disable-error-code="misc"
+
+from __future__ import annotations
+
+from airflow.plugins_manager import AirflowPlugin
+
+from wavestitch.ui.lazy_app import LazyApp, make_pages
+
+
+class WavestitchPlugin(AirflowPlugin):
+    name = "wavestitch"
+    fastapi_apps = [{"app": LazyApp(make_pages), "url_prefix": "/wavestitch", "name": "wavestitch"}]  # noqa: RUF012
+    external_views = [  # noqa: RUF012
+        {
+            "name": "Wavestitch",
+            "href": "/wavestitch/",
+            "destination": "nav",
+            "url_route": "wavestitch",
+            "nav_top_level": True,
+        },
+        {
+            "name": "Batch",
+            "href": "/wavestitch/run/{DAG_ID}?run_id={RUN_ID}",
+            "destination": "dag_run",
+            "url_route": "wavestitch_batch",
+        },
+    ]
