@@ -11,6 +11,7 @@ from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.quantities import epoch_ms
 
 
 def raw_jobs(bed: TestBed, topic: Topic, processes: int) -> list[dict[str, Any]]:
@@ -38,7 +39,7 @@ def plan_of(bed: TestBed, topic: Topic, *, processes: int, ranges: list[list[int
         stream,
         PlanRequest(kind=PlanKind.MANUAL, ranges=tuple(OffsetRange(*r) for r in ranges)),
         walk=Walk(stream, deployment.log, deployment.tables(name), apply=False),
-        clock_ms=time.time_ns() // 1_000_000,
+        clock_ms=epoch_ms(time.time_ns()),
         nonce="",
         code_version="benchmarks",
     )

@@ -6,8 +6,9 @@ import doctest
 import json
 import re
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tests.builders.table_rows import NOON, first_head, published_row, stage
 from tests.conftest import ROOT
 from wavestitch import cli, cli_waveforms
 from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.quantities import time_ns
 from wavestitch.reading.drawing import draw
 from wavestitch.settings import load_settings
 
@@ -101,6 +103,44 @@ def test_what_is_no_number_is_a_gap(settings):
     publish(waves, {**published_row("a", raw=raw, sample_format="f32le"), "nonfinite_count": 4})
     (one,) = waves.waveforms()
     assert one.gaps == [(0, 1), (3, 5), (6, 7)]
+
+
+@pytest.mark.parametrize("zone", [UTC, ZoneInfo("Europe/Berlin"), timezone(-timedelta(hours=9, minutes=30))])
+def test_an_interval_is_the_same_in_every_zone(ecg, zone):
+    summer = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    publish(ecg, row("a", 0, start_time=summer, end_time=summer, start_time_ns=time_ns(summer)))
+    start, end = summer.astimezone(zone), (summer + timedelta(seconds=5)).astimezone(zone)
+    assert len(ecg.series("monitor-1", start, end).physical) == 1800
+    assert [w.id for w in ecg.waveforms(start=start, end=end)] == ["a"]
+
+
+def test_a_zone_whose_offset_has_seconds_is_a_zone(ecg):
+    publish(ecg, row("m1-0", 0))
+    (found,) = ecg.waveforms(start=datetime(1930, 1, 1, tzinfo=ZoneInfo("Africa/Monrovia")))
+    assert found.id == "m1-0"
+
+
+def test_one_text_is_no_collection_of_ids(ecg):
+    publish(ecg, row("m", 0))
+    with pytest.raises(BadInput, match=re.escape("write ids=['m1']")):
+        list(ecg.waveforms(ids="m1"))
+
+
+def test_what_widens_while_it_is_read_is_as_it_was(ecg, monkeypatch):
+    publish(ecg, row("m1-0", 0))
+    look, looks = type(ecg)._table, []
+
+    def widened_after_it(self):
+        looks.append(look(self))
+        if len(looks) == 1:
+            head = self._tables.head()
+            staged = stage(self._tables.data_folder(), "wide", [row("m1-1", 10)], samples="long")
+            self._tables.commit(head, head.next(), [staged])
+        return looks[-1]
+
+    monkeypatch.setattr(type(ecg), "_table", widened_after_it)
+    assert ecg.to_arrow()["waveform_id"].to_pylist() == ["m1-0"]
+    assert ecg.to_arrow().num_rows == 2
 
 
 def test_the_command_lists_what_is_published_and_reads_no_samples(ecg, monkeypatch, capsys):

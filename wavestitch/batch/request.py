@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 from wavestitch.batch.plan import PlanRequest
@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import said_by_person
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.quantities import epoch_ms
+from wavestitch.contracts.quantities import epoch_ms, time_ns
 
 Gate = Literal["stop", "accept", "park"]
 GATES: tuple[Gate, ...] = ("stop", "accept", "park")
@@ -32,7 +32,6 @@ _PARTITIONS = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
 _DATE = re.compile(r"^[0-9]{4}-")
 _WORD = re.compile(r"^[a-z-]+$")
 _ARGUED = re.compile(r"(before):([0-9a-f]{4,32})|(shift):(-?[0-9]{1,18})|(undo):([0-9]{1,18})")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def plan_request(
@@ -171,11 +170,6 @@ def parse_time(text: str) -> int:
     if found.tzinfo is None:
         raise BadInput(f"{text!r} has no time zone; add Z for UTC")
     return time_ns(found)
-
-
-def time_ns(moment: datetime) -> int:
-    """Exact: a float has no room for nanoseconds of this century."""
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _backfill(scope: Scope, shown: str) -> PlanRequest:

@@ -6,7 +6,10 @@ point of time is moved by `before` and `after`, and only `milliseconds` and `epo
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import NewType
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Seconds = NewType("Seconds", int)
 """A length of time, as people write it in settings and streams."""
@@ -35,6 +38,12 @@ def after(at: EpochMs, length: Milliseconds) -> EpochMs:
 def epoch_ms(time_ns: int) -> EpochMs:
     """The millisecond in which a nanosecond since the epoch lies, as of `time.time_ns()` or a file's `st_mtime_ns`."""
     return EpochMs(time_ns // 1_000_000)
+
+
+def time_ns(moment: datetime) -> int:
+    """Nanoseconds since the epoch of a time with a zone. Exact: a float has no room for those of this century."""
+    # Against an epoch in UTC: between two times of one zone Python reckons by the clock on the wall.
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def following(generation: Generation) -> Generation:

@@ -6,14 +6,19 @@ sample, or overlaps what is there, is refused by name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.reading.waveform import Waveform
+
+MOST_SAMPLES = 100_000_000
+"""Of a series, unless more are asked for: 800 MB of memory."""
 
 
 @dataclass(frozen=True)
@@ -37,38 +42,74 @@ class Series:
         return (self.start_ns + steps).view("datetime64[ns]")
 
 
-def join(found: Sequence[Waveform], *, start_ns: int, end_ns: int) -> Series:
-    """The samples of these waveforms of one channel whose time lies in `[start_ns, end_ns)`. Raises `BadInput` where
-    they have different rates or units, or overlap."""
+def join(found: Sequence[Waveform], *, start_ns: int, end_ns: int, most: int = MOST_SAMPLES) -> Series:
+    """The samples of one channel's waveforms whose time, as `Waveform.times` says it, lies in `[start_ns, end_ns)`.
+
+    Raises `BadInput` where they have different rates or units, or overlap, and where the answer, gaps included, would
+    have more than `most` samples: rates and times are the producers' words, so a gap can have any length.
+    """
     ordered = sorted(found, key=lambda w: w.start_ns)
     first = ordered[0]
-    values: list[npt.NDArray[np.float64]] = []
+    pieces = [piece for one in ordered if (piece := _asked_for(one, first, start_ns, end_ns))]
+    if not pieces:
+        return Series(first.source, first.channel, start_ns, first.rate_hz, first.units, np.empty(0), [], ())
+    begin = pieces[0]
     gaps: list[tuple[int, int]] = []
-    at, begin = 0, None
-    for one in ordered:
-        if (one.rate_hz, one.units) != (first.rate_hz, first.units):
-            raise BadInput(
-                f"waveform {one.id!r} has {one.rate_hz} Hz and {one.units!r}, {first.id!r} has {first.rate_hz} Hz and "
-                f"{first.units!r}; choose one of them by time or channel"
-            )
-        skip = max(0, int(np.ceil((start_ns - one.start_ns) * one.rate_hz / 1e9 - 1e-6)))
-        stop = min(len(one), max(0, int(np.ceil((end_ns - one.start_ns) * one.rate_hz / 1e9 - 1e-6))))
-        if stop <= skip:
-            continue
-        if begin is None:
-            begin = one.start_ns + round(skip * 1e9 / one.rate_hz)
-        exact = (one.start_ns + skip * 1e9 / one.rate_hz - begin) * one.rate_hz / 1e9
-        place = round(exact)
+    at = 0
+    for piece in pieces:
+        place = piece.place - begin.place
         if place < at:
             raise BadInput(
-                f"waveform {one.id!r} begins {at - place} samples before the one before it ends; a series has one "
-                "value for each time, read them one by one"
+                f"waveform {piece.waveform.id!r} begins {at - place} samples before the one before it ends; a series "
+                "has one value for each time, read them one by one"
             )
         if place > at:
             gaps.append((at, place))
-            values.append(np.full(place - at, np.nan))
-        values.append(one.physical[skip:stop])
-        at = place + stop - skip
-    joined = np.concatenate(values) if values else np.empty(0)
-    ids = tuple(w.id for w in ordered)
-    return Series(first.source, first.channel, begin or start_ns, first.rate_hz, first.units, joined, gaps, ids)
+        at = place + piece.stop - piece.skip
+    if at > most:
+        recorded = at - sum(end - start for start, end in gaps)
+        raise BadInput(
+            f"this series would have {at:,} samples at {first.rate_hz:g} Hz, {recorded:,} of them recorded and the "
+            f"rest gaps; allowed are {most:,}: ask for less time, or for more samples with `most`"
+        )
+    joined = np.full(at, np.nan)
+    for piece in pieces:
+        place = piece.place - begin.place
+        joined[place : place + piece.stop - piece.skip] = piece.waveform.physical[piece.skip : piece.stop]
+    since = begin.waveform.start_ns + round(begin.skip / _per_ns(first.rate_hz))
+    ids = tuple(piece.waveform.id for piece in pieces)
+    return Series(first.source, first.channel, since, first.rate_hz, first.units, joined, gaps, ids)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Samples `[skip, stop)` of a waveform, of which the first lies at `place` on the grid of the first waveform."""
+
+    waveform: Waveform
+    skip: int
+    stop: int
+    place: int
+
+
+def _asked_for(one: Waveform, first: Waveform, start_ns: int, end_ns: int) -> _Piece | None:
+    if (one.rate_hz, one.units) != (first.rate_hz, first.units):
+        raise BadInput(
+            f"waveform {one.id!r} has {one.rate_hz} Hz and {one.units!r}, {first.id!r} has {first.rate_hz} Hz and "
+            f"{first.units!r}; choose one of them by time or channel"
+        )
+    rate = _per_ns(one.rate_hz)
+    skip = _first_sample(start_ns - one.start_ns, rate)
+    stop = min(len(one), _first_sample(end_ns - one.start_ns, rate))
+    if stop <= skip:
+        return None
+    return _Piece(one, skip, stop, round((one.start_ns - first.start_ns) * rate) + skip)
+
+
+def _first_sample(since_ns: int, rate: Fraction) -> int:
+    """The first whose time, rounded to a nanosecond, is not before."""
+    return max(0, math.ceil((since_ns - Fraction(1, 2)) * rate))
+
+
+def _per_ns(rate_hz: float) -> Fraction:
+    """Exact: a float has no room for the nanoseconds of this century, and a sample may be shorter than one."""
+    return Fraction(rate_hz) / 10**9

@@ -12,11 +12,13 @@ from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
+from pyiceberg.table import Table
 
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.quantities import time_ns
 from wavestitch.contracts.rows import published_schema
-from wavestitch.reading.series import Series, join
+from wavestitch.reading.series import MOST_SAMPLES, Series, join
 from wavestitch.reading.waveform import Waveform, waveform_of
 from wavestitch.settings import Settings, load_settings
 from wavestitch.tables.commit.samples_column import sample_type_of
@@ -70,8 +72,9 @@ class OpenStream:
         ids: Collection[str] | None = None,
     ) -> pa.Table:
         """The same as one Arrow table, with all columns; `samples` is a list of numbers. All of it is in memory."""
-        batches = list(self._batches(source, channel, start, end, ids))
-        return pa.Table.from_batches(batches, schema=published_schema(sample_type_of(self._table())))
+        table = self._table()
+        batches = list(self._batches(source, channel, start, end, ids, table=table))
+        return pa.Table.from_batches(batches, schema=published_schema(sample_type_of(table)))
 
     def to_polars(self, **asked: Any) -> Any:
         """The same as a `polars.DataFrame`. Needs Polars, which is not installed with Wavestitch."""
@@ -82,9 +85,12 @@ class OpenStream:
         Needs DuckDB, which is not installed with Wavestitch."""
         return import_module("duckdb").connect().from_arrow(self.to_arrow(**asked))
 
-    def series(self, source: str, start: Times, end: Times, *, channel: str | None = None) -> Series:
+    def series(
+        self, source: str, start: Times, end: Times, *, channel: str | None = None, most: int = MOST_SAMPLES
+    ) -> Series:
         """The channel's samples in `[start, end)` as one array, NaN in the gaps. Raises `BadInput` where there are
-        several channels and none is named, or waveforms that overlap or have other rates or units."""
+        several channels and none is named, waveforms that overlap or have other rates or units, or more than `most`
+        samples, gaps included."""
         begin, behind = _time(start), _time(end)
         if begin is None or behind is None:
             raise BadInput("a series has a beginning and an end; name both")
@@ -95,11 +101,11 @@ class OpenStream:
         channels = sorted({w.channel for w in found})
         if len(channels) > 1:
             raise BadInput(f"source {source!r} has channels {', '.join(channels)}; name one")
-        return join(found, start_ns=_ns(begin), end_ns=_ns(behind))
+        return join(found, start_ns=time_ns(begin), end_ns=time_ns(behind), most=most)
 
     def _reaching(self, source: str, channel: str | None, begin: datetime, behind: datetime) -> Iterator[Waveform]:
         about = {"source": source} if channel is None else {"source": source, "channel": channel}
-        for batch in read_batches(self._tables, equal=about, end=behind, reaching=begin):
+        for batch in read_batches(self._table(), equal=about, end=behind, reaching=begin):
             yield from map(waveform_of, each_row(pa.Table.from_batches([batch])))
 
     def _batches(
@@ -110,14 +116,15 @@ class OpenStream:
         end: Times,
         ids: Collection[str] | None,
         without: Collection[str] = (),
+        table: Table | None = None,
     ) -> Iterator[pa.RecordBatch]:
         named: Mapping[str, str | None] = {"source": source, "channel": channel}
-        self._table()
         equal = {name: value for name, value in named.items() if value is not None}
         begin, behind = _time(start), _time(end)
-        return read_batches(self._tables, ids=ids, equal=equal, start=begin, end=behind, without=without)
+        seen = self._table() if table is None else table
+        return read_batches(seen, ids=ids, equal=equal, start=begin, end=behind, without=without)
 
-    def _table(self) -> Any:
+    def _table(self) -> Table:
         table = self._tables.waveforms()
         if table is None:
             raise Refused(f"stream {self.name} has no table yet: nothing was published")
@@ -142,10 +149,3 @@ def _time(said: Times) -> datetime | None:
         return datetime.fromisoformat(said)
     except ValueError:
         raise BadInput(f"{said!r} is no time; write e.g. 2026-01-31T12:00:00Z") from None
-
-
-def _ns(time: datetime) -> int:
-    if time.tzinfo is None:
-        raise BadInput(f"{time.isoformat()} has no time zone; use e.g. datetime(…, tzinfo=UTC)")
-    since = time - datetime.fromtimestamp(0, time.tzinfo)
-    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000

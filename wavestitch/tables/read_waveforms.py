@@ -10,13 +10,14 @@ Never changes anything. What was sent comes back bit by bit (I3).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import Table
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.rows import PUBLISHED_DOCS, published_schema
@@ -53,7 +54,7 @@ def read_waveforms(
 
 
 def read_batches(
-    tables: StreamTables,
+    table: Table,
     *,
     ids: Collection[str] | None = None,
     equal: Mapping[str, str] | None = None,
@@ -62,11 +63,8 @@ def read_batches(
     reaching: datetime | None = None,
     without: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The same with all columns, a data file at a time; none where nothing was published. `equal`: what columns of text
+    """The same with all columns, a data file at a time, of the table as it was loaded. `equal`: what columns of text
     must be. `reaching`: their last sample is no earlier. `without`: columns that are not read."""
-    table = tables.waveforms()
-    if table is None:
-        return
     schema = pa.schema([f for f in published_schema(sample_type_of(table)) if f.name not in without])
     more = [equals(name, value) for name, value in (equal or {}).items()]
     if reaching is not None:
@@ -101,6 +99,8 @@ def physical_samples(row: Mapping[str, Any]) -> npt.NDArray[np.float64]:
 
 def _filter(ids: Collection[str] | None, start: datetime | None, end: datetime | None) -> BooleanExpression:
     parts: list[BooleanExpression] = []
+    if isinstance(ids, str):
+        raise BadInput(f"ids={ids!r} is one text, whose letters would be taken for ids; write ids=[{ids!r}]")
     if ids is not None:
         parts.append(is_in("waveform_id", ids))
     if start is not None:
@@ -113,4 +113,7 @@ def _filter(ids: Collection[str] | None, start: datetime | None, end: datetime |
 def _zoned(time: datetime) -> str:
     if time.tzinfo is None:
         raise BadInput(f"{time.isoformat()} has no time zone; use e.g. datetime(…, tzinfo=UTC)")
-    return time.isoformat()
+    try:
+        return time.astimezone(UTC).isoformat()  # pyiceberg's parser knows no zone whose offset has seconds
+    except OverflowError:
+        raise BadInput(f"{time.isoformat()} is outside of the years 1 to 9999 in UTC") from None
