@@ -9,7 +9,7 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check test-docker faults schedules soak hostile fuzz bench bench-quick lock release sbom lock-jars clean runtime dev
+.PHONY: help demo up down test check test-docker faults schedules soak hostile fuzz bench bench-quick lock release sbom lock-jars clean export runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,13 +60,14 @@ bench-quick: runtime ## The ratios that matter, beside the committed ones
 
 lock: ## Resolve requirements/*.in anew and pin the result by hash
 	$(UV) $(COMPILE) requirements/runtime.in -o requirements/runtime.txt
+	$(UV) $(COMPILE) requirements/export.in -o requirements/export.txt
 	$(UV) $(COMPILE) requirements/dev.in -o requirements/dev.txt
-	sed -i.old '/^--find-links/d' requirements/runtime.txt requirements/dev.txt
-	rm -f requirements/runtime.txt.old requirements/dev.txt.old
+	sed -i.old '/^--find-links/d' requirements/runtime.txt requirements/export.txt requirements/dev.txt
+	rm -f requirements/runtime.txt.old requirements/export.txt.old requirements/dev.txt.old
 
 release: runtime ## Build the wheel and the sources into dist/, with the pins that were tested
 	$(PYTHON) -m hatchling build -t wheel -t sdist -d dist
-	cp requirements/runtime.txt dist/
+	cp requirements/runtime.txt requirements/export.txt dist/
 
 sbom: runtime ## Write the bill of materials (CycloneDX) of what is locked: sbom.json
 	$(PYTHON) scripts/sbom.py >sbom.json
@@ -77,6 +78,9 @@ lock-jars: runtime ## Fetch the jars anew and write down their digests
 clean: ## Stop everything and delete all that was made here: environment, topics, tables
 	[ ! -x .venv/bin/wavestitch ] || .venv/bin/wavestitch down
 	rm -rf .venv .wavestitch dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+export: ## Install what `wavestitch export` and `.to_xarray()` need on top
+	@scripts/bootstrap.sh export
 
 runtime:
 	@scripts/bootstrap.sh runtime

@@ -26,6 +26,7 @@ from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, planned_to_json, run_batch
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
+from wavestitch.cli_export import export
 from wavestitch.cli_held import held
 from wavestitch.cli_init import init
 from wavestitch.cli_undo import rewind_to_json, undo
@@ -240,6 +241,7 @@ def show(batch: Annotated[str, typer.Argument(help="A plan id, or its beginning"
 app.command()(held)
 app.command()(waveforms)
 app.command()(plot)
+app.command()(export)
 app.command()(verify_table)
 app.command()(undo)
 

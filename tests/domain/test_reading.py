@@ -60,7 +60,8 @@ def publish(opened, *rows) -> None:
     tables.commit(head, first_head() if head is None else head.next(), [staged])
 
 
-def test_every_line_of_the_page_does_what_it_says(ecg):
+def test_every_line_of_the_page_does_what_it_says(ecg, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     publish(ecg, row("m1-0", 0), row("m1-1", 10))
     publish(ecg, row("m1-2", 30))
     page = (ROOT / "docs" / "reading.md").read_text()
@@ -163,6 +164,34 @@ def test_the_command_lists_what_is_published_and_reads_no_samples(ecg, monkeypat
     assert "m1-0" in said
     assert "there are more than 2" in said
     assert "V5" in run("v5")
+
+
+def test_the_command_exports_what_is_asked_for_and_nothing_where_one_does_not_fit(ecg, monkeypatch, capsys, tmp_path):
+    publish(ecg, row("m1-0", 0), row("m1-1", 10), row("odd", 20, channel="V5", adc_gain=-1.0))
+    into = tmp_path / "files"
+
+    def run(*words: str) -> object:
+        monkeypatch.setattr(sys, "argv", ["wavestitch", "export", "ecg", "--into", str(into), *words])
+        monkeypatch.setenv("COLUMNS", "400")
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code or 0
+
+    assert run("--to", "edf") == 3
+    said = capsys.readouterr().err
+    assert "waveform 'odd' cannot be written as edf exactly: it has adc_gain -1.0; edf takes a gain above 0" in said
+    assert "take mseed, hdf5, parquet, npz for it" in said
+    assert not into.exists()
+    assert run("--to", "edf", "--channel", "II", "--json") == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert sorted(files) == ["m1-0", "m1-1"]
+    assert {Path(f) for f in files.values()} == set(into.iterdir())
+    assert run("m1-0", "--to", "npz") == 0
+    assert capsys.readouterr().out.rstrip().endswith(".npz: m1-0")
+    assert run("m1-0", "--to", "edf") == 2
+    assert "exists already, for waveform 'm1-0'" in capsys.readouterr().err
+    assert run("unknown", "--to", "edf") == 2
+    assert run("m1-0", "--to", "doc") == 2
 
 
 def test_a_plot_is_a_picture_whatever_a_producer_calls_things_and_never_replaces_a_file(ecg, tmp_path):

@@ -20,6 +20,18 @@ OURS = {*RUNTIME, "tests", "benchmarks", "scripts"}
 OF_A_WHOLE = {"airflow": "apache-airflow", "atheris": "atheris"}
 
 
+EXTRAS = {"polars", "duckdb", "xarray"}
+
+
+def test_the_extras_of_the_package_are_those_that_are_locked() -> None:
+    """Each is a name that a sentence offers for `pip install`; the lock has it, here or for tests."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    locked = named_in("export.txt", "dev.txt")
+    assert set(extras) == {"export", *EXTRAS}
+    assert {*extras["export"], "xarray"} == named_in("export.in")
+    assert {name for names in extras.values() for name in names} <= locked
+
+
 def named_in(*files: str) -> set[str]:
     """The packages that these requirement files ask for themselves, as their index spells them."""
     lines = [line for name in files for line in (ROOT / "requirements" / name).read_text().splitlines()]
@@ -50,7 +62,10 @@ def imported(folders: Sequence[str]) -> Iterator[tuple[str, Path]]:
 
 @pytest.mark.parametrize(
     ("folders", "files"),
-    [(RUNTIME, ["runtime.in"]), (("tests", "benchmarks", "scripts"), ["runtime.in", "dev.in"])],
+    [
+        (RUNTIME, ["runtime.in", "export.in"]),
+        (("tests", "benchmarks", "scripts"), ["runtime.in", "export.in", "dev.in"]),
+    ],
     ids=["runtime", "dev"],
 )
 def test_every_package_that_is_imported_is_named_in_the_requirements(folders: Sequence[str], files: list[str]) -> None:

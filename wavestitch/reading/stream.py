@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
-from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,9 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.quantities import time_ns
 from wavestitch.contracts.rows import published_schema
+from wavestitch.reading.exactness import Format
+from wavestitch.reading.export import Exported, check_rows, write_files
+from wavestitch.reading.extras import extra
 from wavestitch.reading.series import MOST_SAMPLES, Series, join
 from wavestitch.reading.waveform import Waveform, waveform_of
 from wavestitch.settings import Settings, load_settings
@@ -78,12 +81,22 @@ class OpenStream:
 
     def to_polars(self, **asked: Any) -> Any:
         """The same as a `polars.DataFrame`. Needs Polars, which is not installed with Wavestitch."""
-        return import_module("polars").from_arrow(self.to_arrow(**asked))
+        return extra("polars", for_what="to_polars()", named="polars").from_arrow(self.to_arrow(**asked))
 
     def to_duckdb(self, **asked: Any) -> Any:
         """The same as a relation of DuckDB: `….to_duckdb().query("w", "SELECT source, list_avg(samples) FROM w")`.
         Needs DuckDB, which is not installed with Wavestitch."""
-        return import_module("duckdb").connect().from_arrow(self.to_arrow(**asked))
+        return extra("duckdb", for_what="to_duckdb()", named="duckdb").connect().from_arrow(self.to_arrow(**asked))
+
+    def export(self, into: str | Path, to: Format, **asked: Any) -> Iterator[Exported]:
+        """Write a file for each waveform that `waveforms(**asked)` gives into a folder, and say where it is.
+
+        `to`: mseed, wfdb, edf, hdf5, parquet or npz. Nothing is written before all of them are found to fit; each file
+        is read back before it gets its name. Raises `Refused` for a waveform that the format cannot carry exactly,
+        `BadInput` for a name that is taken, a library that is not installed, or where nothing is meant.
+        """
+        check_rows(self.listed(**asked), to=to, into=Path(into))
+        yield from write_files(self.waveforms(**asked), to=to, into=Path(into))
 
     def series(
         self, source: str, start: Times, end: Times, *, channel: str | None = None, most: int = MOST_SAMPLES

@@ -43,12 +43,12 @@ class Waveform:
     format: str
     gain: float
     baseline: float
-    _row: Mapping[str, Any]
+    row: Mapping[str, Any]
 
     @cached_property
     def samples(self) -> npt.NDArray[Any]:
         """Raw, as recorded: shape (n,), the dtype of `format`, read-only. Its bytes are what the producer sent."""
-        found = as_sent(list_values(self._row["samples"]), self.format)
+        found = as_sent(list_values(self.row["samples"]), self.format)
         found.flags.writeable = False
         return found
 
@@ -66,7 +66,7 @@ class Waveform:
     @cached_property
     def gaps(self) -> list[tuple[int, int]]:
         """Half-open ranges of samples that are no finite number; none of whole numbers."""
-        if self.samples.dtype.kind != "f" or not self._row["nonfinite_count"]:
+        if self.samples.dtype.kind != "f" or not self.row["nonfinite_count"]:
             return []
         missing = np.concatenate(([False], ~np.isfinite(self.samples), [False]))
         edges = np.flatnonzero(missing[1:] != missing[:-1])
@@ -75,12 +75,12 @@ class Waveform:
     @cached_property
     def metadata(self) -> dict[str, Any]:
         """All that the producer said (`ws-meta`), with keys that Wavestitch does not know."""
-        found: dict[str, Any] = json.loads(self._row["meta"])
+        found: dict[str, Any] = json.loads(self.row["meta"])
         return found
 
     @cached_property
     def provenance(self) -> Provenance:
-        row = self._row
+        row = self.row
         return Provenance(row["topic_id"], tuple(row["chunks"]), row["plan_id"], row["digest"])
 
     @property
@@ -89,7 +89,7 @@ class Waveform:
         return self.start_ns + round(len(self) * 1e9 / self.rate_hz)
 
     def __len__(self) -> int:
-        return int(self._row["sample_count"])
+        return int(self.row["sample_count"])
 
     def __repr__(self) -> str:
         return f"<Waveform {self.id!r}: {len(self)} samples of {self.source!r} {self.channel!r} from {self.start}>"
@@ -108,5 +108,5 @@ def waveform_of(row: Mapping[str, Any]) -> Waveform:
         format=row["sample_format"],
         gain=row["adc_gain"],
         baseline=row["baseline"],
-        _row=row,
+        row=row,
     )

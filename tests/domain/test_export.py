@@ -1,0 +1,233 @@
+"""Exported files, read back by each format's own library: exactly the table's, or there is no file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders.waveforms import make_waveform
+from tests.conftest import ROOT
+from tests.domain.format_readers import READERS
+from tests.security.hostile_names import PATHS
+from wavestitch.contracts.errors import Altered, BadInput, Refused, Transient
+from wavestitch.contracts.sample_types import FORMAT_DTYPES
+from wavestitch.reading import export
+from wavestitch.reading.exactness import EXACT, FORMATS, Format, Row, Rule, broken_rule
+from wavestitch.reading.export import check_rows, export_name, file_format, write_files
+from wavestitch.reading.formats.file_format import FileFormat
+from wavestitch.reading.waveform import Waveform
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def write(waveform: Waveform, to: Format, into: Path) -> Path:
+    (done,) = write_files([waveform], to=to, into=into)
+    return done.path
+
+
+def same_as_sent(waveform: Waveform, to: Format, path: Path) -> None:
+    said = READERS[to](path)
+    sent = waveform.samples
+    assert said.samples.dtype.kind == sent.dtype.kind
+    # The readers of miniSEED and WFDB give whole numbers in wider types than they are stored in.
+    assert said.samples.dtype == sent.dtype or to in WIDER
+    assert np.array_equal(said.samples, sent, equal_nan=sent.dtype.kind == "f")
+    assert said.samples.astype(sent.dtype).tobytes() == sent.tobytes()
+    assert (said.rate_hz, said.start_ns, said.units) == (waveform.rate_hz, waveform.start_ns, waveform.units)
+    assert (said.gain, said.baseline, said.channel) == (waveform.gain, waveform.baseline, waveform.channel)
+
+
+WIDER = ("mseed", "wfdb")
+CASES: list[tuple[str, Waveform, str]] = [
+    ("16 bits", make_waveform([-(2**15) + 1, 2**15 - 1, 0], sampling_rate_hz=1.0), "all"),
+    ("16 bits, the least too", make_waveform([-(2**15), 2**15 - 1], sampling_rate_hz=1.0), "all"),
+    ("32 bits", make_waveform([-(2**31) + 1, 2**31 - 1, 0], sample_format="i32le"), "all but edf"),
+    ("32 bits, the least too", make_waveform([-(2**31), 2**31 - 1], sample_format="i32le"), "mseed hdf5 parquet npz"),
+    ("64 bits", make_waveform([-(2**63), 2**53 + 1], sample_format="i64le"), "hdf5 parquet npz"),
+    ("floats", make_waveform([np.nan, -0.0, 1e-40, np.inf], sample_format="f32le"), "mseed hdf5 parquet npz"),
+    ("doubles", make_waveform([np.nan, -0.0, 5e-324], sample_format="f64le"), "mseed hdf5 parquet npz"),
+    ("a rate with a fraction", make_waveform([1] * 1000, sampling_rate_hz=128.5), "all but edf"),
+    ("a rate that lasts a fraction", make_waveform([1] * 1000, sampling_rate_hz=62.5), "all"),
+    ("a rate that no decimal number is", make_waveform([1] * 3, sampling_rate_hz=1 / 3), "all but edf"),
+    ("a rate near to a whole one", make_waveform([1] * 3, sampling_rate_hz=360.000000001), "all but wfdb edf"),
+    ("a rate that its period rounds", make_waveform([0] * 360, sampling_rate_hz=0.217), "all but mseed edf"),
+    ("one sample a day", make_waveform([1, 2], sampling_rate_hz=1 / 86400), "all but wfdb edf"),
+    ("a high rate", make_waveform([1] * 3000, sampling_rate_hz=5e7), "all but edf"),
+    ("the highest rate", make_waveform([1] * 3, sampling_rate_hz=1e12), "wfdb hdf5 parquet npz"),
+    ("a length that fills no record", make_waveform([1] * 3601), "all but edf"),
+    ("one sample", make_waveform([7], sampling_rate_hz=250.0), "all"),
+    ("a gain of thirds", make_waveform(adc_gain=3.0, sampling_rate_hz=1.0), "all"),
+    ("a gain and a baseline", make_waveform(adc_gain=200.0, baseline=1024.0), "all but edf"),
+    ("a gain of no decimal number", make_waveform(adc_gain=1 / 3, sampling_rate_hz=1.0), "all but edf"),
+    ("a gain below 0", make_waveform(adc_gain=-2.0, sampling_rate_hz=1.0), "all but wfdb edf"),
+    ("half a count", make_waveform(baseline=0.5, sampling_rate_hz=1.0), "all but wfdb edf"),
+    ("a start between microseconds", make_waveform([1] * 360, start_time_ns=1_700_000_000_000_000_001), "no wfdb edf"),
+    ("a start at a microsecond", make_waveform([1] * 360, start_time_ns=1_700_000_000_000_001_000), "all"),
+    ("a start before 1985", make_waveform([1] * 360, start_time_ns=-(10**18)), "all but edf"),
+    ("a start in 1850", make_waveform([1] * 360, start_time_ns=-3_786_912_000 * 10**9), "all but mseed edf"),
+    ("a unit in braces", make_waveform([1] * 360, units="{count}"), "all but wfdb"),
+    ("a unit beyond ASCII", make_waveform([1] * 360, units="µV"), "all but wfdb edf"),
+    ("a channel beyond ASCII", make_waveform([1] * 360, channel="Ⅱ"), "hdf5 parquet npz"),
+    ("a long source", make_waveform([1] * 360, source="s" * 61), "all but mseed"),
+    ("a source of FDSN's", make_waveform([1] * 360, source="FDSN:" + "s" * 58), "all"),
+]
+
+
+def formats_of(said: str) -> set[Format]:
+    named: set[Format] = {to for to in FORMATS if to in said.split()}
+    return set(FORMATS) - named if said.startswith(("all but", "no ")) else named or set(FORMATS)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize(("waveform", "fits"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_a_file_has_just_what_was_sent_or_is_refused_by_name_and_not_there(
+    tmp_path: Path, waveform: Waveform, fits: str, to: Format
+) -> None:
+    if to in formats_of(fits):
+        same_as_sent(waveform, to, write(waveform, to, tmp_path))
+        return
+    with pytest.raises(Refused, match=rf"'m1-0' cannot be written as {to} exactly: it has .*; {to} takes .*: take "):
+        write(waveform, to, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+BEYOND: list[tuple[Waveform, Format]] = [
+    (make_waveform([1] * 360, channel="a\0"), "hdf5"),
+    (make_waveform([1] * 360, units="mV\0"), "npz"),
+    (make_waveform([1] * 360, baseline=0.5), "wfdb"),
+    (make_waveform([1] * 360, channel=" II"), "wfdb"),
+    (make_waveform([1] * 360, units="millivolts"), "edf"),
+    (make_waveform([1] * 360, channel="c" * 17), "edf"),
+    (make_waveform([1] * 360, start_time_ns=1_700_000_000_000_000_001), "edf"),
+    (make_waveform([1] * 360, adc_gain=-1.0), "edf"),
+]
+
+
+def test_every_rule_refuses_something_and_stands_in_the_page() -> None:
+    tried = [*((w.row, to) for _, w, _ in CASES for to in FORMATS), *((w.row, to) for w, to in BEYOND)]
+    broken = {(to, rule.allowed) for row, to in tried for rule in EXACT[to] if not _holds(rule, row)}
+    every = {(to, rule.allowed) for to, rules in EXACT.items() for rule in rules}
+    assert every - broken == {(to, EXACT[to][0].allowed) for to in ("hdf5", "parquet", "npz")}  # they take all formats
+    page = (ROOT / "docs" / "reading.md").read_text()
+    for to, rules in EXACT.items():
+        (line,) = re.findall(rf"^\| {to} \|.*$", page, re.MULTILINE)
+        assert line == f"| {to} | {rules[0].allowed} | {'; '.join(r.allowed for r in rules[1:]) or 'anything'} |"
+
+
+def _holds(rule: Rule, row: Row) -> bool:
+    # A rule about samples of 16 bits is asked of waveforms that have such ones alone.
+    return row["sample_min"] is None or rule.holds(row)
+
+
+NUMBERS = st.one_of(
+    st.integers(1, 20_000).map(float), st.floats(1e-6, 1e12), st.integers(1, 10**6).map(lambda n: n / 1000)
+)
+TEXTS = st.one_of(st.text("mV/s2 µ{}-", max_size=20), st.text(max_size=40)).filter(
+    lambda t: t.encode("utf-8", "ignore").decode() == t
+)
+
+
+@st.composite
+def waveforms(draw: Any) -> Waveform:
+    sample_format = draw(st.sampled_from(["i16le", *FORMAT_DTYPES]))
+    width = np.dtype(FORMAT_DTYPES[sample_format]).itemsize
+    count = draw(st.one_of(st.integers(1, 50), st.integers(1, 8).map(lambda n: n * 360)))
+    raw = draw(st.binary(min_size=count * width, max_size=count * width)) if count <= 50 else bytes(count * width)
+    return make_waveform(
+        np.frombuffer(raw, FORMAT_DTYPES[sample_format]),
+        sample_format=sample_format,
+        sampling_rate_hz=draw(NUMBERS),
+        adc_gain=draw(
+            st.one_of(st.sampled_from([1.0, 200.0, 2.5, 1000.0]), NUMBERS, st.floats(-1e9, 1e9).filter(bool))
+        ),
+        baseline=draw(st.one_of(st.just(0.0), st.integers(-(2**16), 2**16).map(float), st.floats(-1e12, 1e12))),
+        units=draw(st.one_of(st.just("mV"), TEXTS)),
+        channel=draw(st.one_of(st.just("II"), TEXTS)),
+        source=draw(TEXTS),
+        start_time_ns=draw(
+            st.one_of(st.integers(0, 4 * 10**15).map(lambda us: us * 1000), st.integers(-(1 << 62), 1 << 62))
+        ),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(waveform=waveforms(), to=st.sampled_from(FORMATS))
+def test_whatever_the_rules_let_through_is_read_back_as_it_was_sent(
+    tmp_path_factory: pytest.TempPathFactory, waveform: Waveform, to: Format
+) -> None:
+    into = tmp_path_factory.mktemp("export")
+    if broken_rule(waveform.row, to) is None:
+        same_as_sent(waveform, to, write(waveform, to, into))
+    else:
+        with pytest.raises(Refused):
+            write(waveform, to, into)
+        assert not list(into.iterdir())
+
+
+def test_what_is_there_is_never_replaced_and_an_unknown_format_or_nothing_at_all_is_refused(tmp_path: Path) -> None:
+    one = make_waveform([1] * 360)
+    for to in FORMATS:
+        path = write(one, to, tmp_path)
+        before = {p: p.read_bytes() for p in [path, *path.rglob("*")] if p.is_file()}
+        assert before
+        for act in (lambda f: write(one, f, tmp_path), lambda f: check_rows([one.row], to=f, into=tmp_path)):
+            with pytest.raises(BadInput, match="exists already, for waveform 'm1-0'; name another folder"):
+                act(to)
+        assert {p: p.read_bytes() for p in before} == before
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+    with pytest.raises(BadInput, match="no format 'mat'; known are mseed, wfdb, edf, hdf5, parquet, npz"):
+        file_format("mat")
+    with pytest.raises(BadInput, match="no published waveform is meant"):
+        check_rows([], to="npz", into=tmp_path)
+
+
+@pytest.mark.parametrize("to", ["npz", "wfdb"])
+def test_a_file_that_is_read_back_otherwise_or_cannot_be_written_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: Format
+) -> None:
+    how = file_format(to)
+
+    def flipped(waveform: Waveform, path: Path, name: str) -> None:
+        how.write(make_waveform(waveform.samples ^ 1), path, name)
+
+    def full(waveform: Waveform, path: Path, name: str) -> None:
+        how.write(waveform, path, name)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    one = make_waveform([1] * 360)
+    monkeypatch.setattr(export, "file_format", lambda _: FileFormat(how.suffix, flipped, how.read))
+    with pytest.raises(Altered, match="was read back from its new file with other samples; nothing was kept"):
+        write(one, to, tmp_path)
+    monkeypatch.setattr(export, "file_format", lambda _: FileFormat(how.suffix, full, how.read))
+    with pytest.raises(Transient, match="No space left on device"):
+        write(one, to, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_id_is_no_path_and_two_ids_are_two_names(tmp_path: Path) -> None:
+    names = {export_name(name) for name in PATHS}
+    assert len(names) == len(set(PATHS)) == len({n.lower() for n in names})
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", n) for n in names)
+    inside = tmp_path / "inside"
+    for name in PATHS:
+        path = write(make_waveform([1] * 360, waveform_id=name), "parquet", inside)
+        assert path.parent == inside
+        assert polars.read_parquet(path)["waveform_id"][0] == name
+    assert [p.name for p in tmp_path.iterdir()] == ["inside"]
+
+
+def test_a_library_that_is_not_installed_is_said_by_name_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    monkeypatch.delitem(sys.modules, "wavestitch.reading.formats.hdf5_file", raising=False)
+    with pytest.raises(BadInput, match=r"export to hdf5 needs h5py, which is not installed; .*wavestitch\[export\]"):
+        file_format("hdf5")

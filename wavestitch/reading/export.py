@@ -1,0 +1,169 @@
+"""Published waveforms as files of other formats: complete and proven, or absent.
+
+Nothing is written before every waveform that is meant was found to fit the format (`exactness`) and to have a free
+name. A file is read back by the format's own library before it gets its name: samples bit by bit, rate, start, unit,
+gain, baseline and names are the table's, or there is no file. What is there is never replaced.
+
+An id is its producer's text and no path: a file's name is made of letters and digits of it, and its digest.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from wavestitch.contracts.errors import Altered, BadInput
+from wavestitch.modes import make_folder, masked
+from wavestitch.reading.exactness import FORMATS, Format, refuse_inexact
+from wavestitch.reading.extras import extra
+from wavestitch.reading.formats.file_format import FileFormat, Found
+from wavestitch.reading.waveform import Waveform
+from wavestitch.write_once import digest_bytes, disk_errors, place_once, scratch_file, sync_file, sync_folder
+
+_MODULES: Mapping[Format, str] = {
+    "mseed": "miniseed_file",
+    "wfdb": "wfdb_record",
+    "edf": "edf_file",
+    "hdf5": "hdf5_file",
+    "parquet": "parquet_file",
+    "npz": "npz_file",
+}
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+_READABLE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Where a waveform is now. `path`: the file; of `wfdb` the folder with the record of the same name."""
+
+    waveform_id: str
+    path: Path
+
+
+def file_format(to: str) -> FileFormat:
+    """Raises `BadInput` for a format that is unknown, or whose library is not installed."""
+    name = _MODULES.get(cast(Format, to))
+    if name is None:
+        raise BadInput(f"there is no format {to!r}; known are {', '.join(FORMATS)}")
+    with warnings.catch_warnings():
+        # Libraries warn of each other while they are loaded: nothing that a reader of waveforms can change.
+        warnings.simplefilter("ignore")
+        module = extra(f"wavestitch.reading.formats.{name}", for_what=f"export to {to}", named="export")
+    found: FileFormat = module.FILE
+    return found
+
+
+def export_name(waveform_id: str) -> str:
+    """Letters, digits, `-` and `_`; another one for every id, whatever upper and lower case are to the file system."""
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", waveform_id[:_READABLE]).strip("-")
+    digest = digest_bytes(waveform_id.encode("utf-8", "surrogatepass"))
+    return f"{readable}-{digest}" if readable else digest
+
+
+def check_rows(rows: Iterable[Mapping[str, Any]], *, to: Format, into: Path) -> int:
+    """How many waveforms there are to write. Raises `Refused` for the first that does not fit, `BadInput` for the
+    first whose name is taken, or where there are none."""
+    suffix, count = file_format(to).suffix, 0
+    for row in rows:
+        refuse_inexact(row, to)
+        target = into / (export_name(row["waveform_id"]) + suffix)
+        if os.path.lexists(target):
+            raise _taken(target, row["waveform_id"])
+        count += 1
+    if not count:
+        raise BadInput("no published waveform is meant; `wavestitch waveforms STREAM` lists what there is")
+    return count
+
+
+def write_files(waveforms: Iterable[Waveform], *, to: Format, into: Path) -> Iterator[Exported]:
+    """Write one after the other. Raises as `check_rows`, and `Altered` where a file is not read back as it was meant:
+    those before it stay."""
+    how = file_format(to)
+    with disk_errors(f"writing to {into}"):
+        make_folder(into)
+        for waveform in waveforms:
+            refuse_inexact(waveform.row, to)
+            name = export_name(waveform.id)
+            write = _write_file if how.suffix else _write_folder
+            yield Exported(waveform.id, write(waveform, how, into, name))
+
+
+def _write_file(waveform: Waveform, how: FileFormat, into: Path, name: str) -> Path:
+    target = into / (name + how.suffix)
+    with scratch_file(into) as scratch:
+        _write_proven(waveform, how, scratch, name)
+        if not place_once(scratch, target):
+            raise _taken(target, waveform.id)
+    return target
+
+
+def _write_folder(waveform: Waveform, how: FileFormat, into: Path, name: str) -> Path:
+    target = into / name
+    with _scratch_folder(into) as scratch:
+        _write_proven(waveform, how, scratch, name)
+        for file in scratch.iterdir():
+            sync_file(file)
+        sync_folder(scratch)
+        try:
+            # A folder's name cannot be linked; renaming fails where the name has a file, or a folder with anything in.
+            scratch.rename(target)
+        except OSError as error:
+            if error.errno in _TAKEN:
+                raise _taken(target, waveform.id) from None
+            raise
+        sync_folder(into)
+    return target
+
+
+@contextmanager
+def _scratch_folder(into: Path) -> Iterator[Path]:
+    path = make_folder(into / f".{uuid.uuid4().hex}.tmp")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _write_proven(waveform: Waveform, how: FileFormat, path: Path, name: str) -> None:
+    with masked(), warnings.catch_warnings():
+        # Of libraries about what they do not know of, e.g. texts that other programs may not show.
+        warnings.simplefilter("ignore")
+        how.write(waveform, path, name)
+        found = how.read(path, name)
+    differs = [what for what, same in _compared(waveform, found) if not same]
+    if differs:
+        raise Altered(
+            f"waveform {waveform.id!r} was read back from its new file with other {', '.join(differs)}; nothing was "
+            "kept. Take another format for it, and report this: the rules of exactness have a hole",
+            waveform=waveform.id,
+        )
+
+
+def _compared(waveform: Waveform, found: Found) -> Iterator[tuple[str, bool]]:
+    sent = waveform.samples
+    same = found.samples.shape == sent.shape and found.samples.dtype.kind == sent.dtype.kind
+    if same and sent.dtype.kind == "i":
+        same = bool(np.array_equal(found.samples, sent))
+    elif same:
+        same = np.ascontiguousarray(found.samples, sent.dtype).tobytes() == sent.tobytes()
+    yield "samples", same
+    yield "rate", found.rate_hz == waveform.rate_hz
+    yield "start", found.start_ns == waveform.start_ns
+    yield "unit", found.units == waveform.units
+    yield "gain", (found.gain, found.baseline) == (waveform.gain, waveform.baseline)
+    yield "names", (found.source, found.channel) == (waveform.source, waveform.channel)
+
+
+def _taken(target: Path, waveform_id: str) -> BadInput:
+    return BadInput(f"{target} exists already, for waveform {waveform_id!r}; name another folder, or move it away")
