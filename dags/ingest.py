@@ -7,55 +7,39 @@ imported in the task: this file is parsed again and again.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import (
-    DAG,
-    CronDataIntervalTimetable,
-    ExceptionRetryPolicy,
-    Param,
-    RetryAction,
-    RetryRule,
-    get_current_context,
-    result,
-    task,
-)
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, get_current_context, result, task
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
-from wavestitch.batch.request import GATES, check_gate, earlier_plan, plan_request
+from wavestitch.batch.request import earlier_plan, plan_request
 from wavestitch.contracts.batch_stages import BATCH
-from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import for_markdown, harmless
-from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream, ingest_dag_id
-from wavestitch.modes import MASK
+from wavestitch.flows import gate_form
+from wavestitch.flows.batch_tasks import (
+    ANY_POOL,
+    OWNER,
+    RETRY_DELAY,
+    SHOWN,
+    carried_out,
+    edges_of,
+    log_line,
+    of_a_batch,
+    publish,
+    read,
+    reassemble,
+    validate,
+)
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, load_stream, stream_names
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from wavestitch.batch.deployment_edges import DeploymentEdges
-    from wavestitch.batch.results import Result
-
-OWNER = "wavestitch"
-RETRIES = 2
-RETRY_DELAY = timedelta(minutes=1)
 # Recordings can be old, and a backfill reaches no further back than this.
 START = datetime(1970, 1, 1, tzinfo=UTC)
-
-ON_ERROR = ExceptionRetryPolicy(
-    rules=[
-        RetryRule(Terminal, RetryAction.FAIL, reason="trying again cannot help; the message says what does"),
-        RetryRule(Transient, RetryAction.RETRY, reason="the same step may succeed later"),
-        RetryRule(StateUnknown, RetryAction.RETRY, reason="the next try looks at the table before it does anything"),
-    ]
-)
 
 PARAMS = {
     "offsets": Param(
@@ -96,28 +80,10 @@ PARAMS = {
         description="Carry this plan through again (32 hex digits): the same inputs, the same outcome.",
         section="What to read (nothing: from the stream's positions on)",
     ),
-    "gate": Param(
-        "stop",
-        type="string",
-        enum=list(GATES),
-        title="Where an expectation about the whole batch fails",
-        description="stop: nothing is published and the run fails. accept: publish nevertheless. park: hold the whole "
-        "batch, so that the stream goes on.",
-        section="Quality gate",
-    ),
-    "why": Param(
-        None,
-        type=["null", "string"],
-        maxLength=MAX_SAID,
-        title="Why",
-        description="Recorded with the batch, beside your name. Needed with accept and park.",
-        section="Quality gate",
-    ),
+    **gate_form.PARAMS,
 }
 
-READ_DOC = "**Reads one unit of work** (the slices in its name) from Kafka into the landing, up to exactly its end."
 CATCH_UP_DOC = "**Triggers the next run** where the batch's limits left records behind; skipped otherwise."
-_SHOWN = 200  # of a task's name
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +101,7 @@ def plan(stream: str) -> list[dict[str, Any]]:
 
     context = get_current_context()
     run, params = context["dag_run"], context["params"]
-    check_gate(params["gate"], params["why"])
+    gate_form.gate_of_run(context)
     interval = (run.data_interval_start, run.data_interval_end) if run.data_interval_start else None
     run_type = str(getattr(run.run_type, "value", run.run_type))
     earlier = earlier_plan(run_type, params)
@@ -143,7 +109,7 @@ def plan(stream: str) -> list[dict[str, Any]]:
     edges = edges_of(stream)
     planned = step_take_up(edges, earlier) if earlier else step_plan(edges, request)
     if isinstance(planned, NothingToDo):
-        _log(planned.why)
+        log_line(planned.why)
         context["ti"].xcom_push(key="nothing", value=planned.why)
         return []
     context["ti"].xcom_push(key="plan", value=result_to_json(planned))
@@ -152,57 +118,12 @@ def plan(stream: str) -> list[dict[str, Any]]:
         log.info("plan %s was committed before: only its offsets are looked after", planned.plan_id)
         return units_of_work(planned)
     for partition, why in planned.why.items():
-        _log(f"partition {partition} starts there: {why}")
+        log_line(f"partition {partition} starts there: {why}")
     for told in planned.stages:
-        _log(f"{told.stage}: {told.does}")
+        log_line(f"{told.stage}: {told.does}")
     for remark in planned.remarks:
         log.warning("%s", remark)
     return units_of_work(planned)
-
-
-# Airflow takes a task's documentation from its docstring, but not that of a mapped one.
-@task(doc_md=READ_DOC, map_index_template="{{ slices }}", execution_timeout=timedelta(hours=3))
-def read(stream: str, plan_id: str, work: dict[str, Any]) -> dict[str, Any]:
-    """One unit of work into the landing."""
-    get_current_context()["slices"] = work["slices"][:_SHOWN]
-    return carried_out("read", stream, plan_id, units=() if work["unit"] is None else (int(work["unit"]),))
-
-
-@task(execution_timeout=timedelta(hours=3))
-def reassemble(stream: str, plan_id: str, reads: list[dict[str, Any]]) -> dict[str, Any]:
-    """**Stitches what is whole**, by Spark, through Airflow's `spark` connection of the settings."""
-    from wavestitch.batch.results import Read, result_from_json, together  # noqa: PLC0415
-
-    return carried_out("reassemble", stream, plan_id, together([result_from_json(r, Read) for r in reads]))
-
-
-@task(execution_timeout=timedelta(hours=1))
-def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str, Any]:
-    """**Asks the gate**: the stream's Great Expectations suite over one row a waveform. Data Docs show the outcome.
-
-    Where it closes, trigger the DAG again with this plan's id as *earlier plan* and gate *accept* or *park*.
-    """
-    from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
-
-    context = get_current_context()
-    gate, why = check_gate(context["params"]["gate"], context["params"]["why"])
-    if who := context["dag_run"].triggering_user_name:
-        why = f"{why} ({name_of_person(who)})"
-    made = result_from_json(reassembled, Reassembled)
-    return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
-
-
-@result
-@task(execution_timeout=timedelta(hours=1))
-def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
-    """**Decides and commits**, in one atomic snapshot of the stream's table. Until then nothing counts."""
-    from wavestitch.batch.results import Reassembled, Validated, result_from_json  # noqa: PLC0415
-
-    made = result_from_json(reassembled, Reassembled)
-    done = carried_out("publish", stream, plan_id, made, result_from_json(validated, Validated))
-    for remark in done.get("remarks", ()):
-        log.warning("%s", remark)
-    return done
 
 
 @task.short_circuit(execution_timeout=timedelta(minutes=15))
@@ -219,92 +140,7 @@ def commit_offsets(stream: str, plan_id: str) -> bool:
     return isinstance(planned, Planned) and planned.left > 0
 
 
-def carried_out(stage: str, stream: str, plan_id: str, *so_far: Result, **how: Any) -> dict[str, Any]:
-    """The stage of a batch that this task is for. `so_far`: what the stages before it have left."""
-    from wavestitch.batch.carry import NOTHING_READ, Carried, How, Said, carry_out  # noqa: PLC0415
-    from wavestitch.batch.results import result_to_json  # noqa: PLC0415
-
-    (kind,) = (k for k in BATCH if k.name == stage)
-    carried = Carried(plan_id, (NOTHING_READ, *so_far))
-    return result_to_json(carry_out(kind, edges_of(stream), carried, How(**how, watcher=Said(_log))).results[-1])
-
-
-def edges_of(stream: str) -> DeploymentEdges:
-    """The edges of this task's process: bounded children read, Airflow's connection leads to what stitches."""
-    from consumers.unit_reader import read_units  # noqa: PLC0415
-    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
-    from wavestitch.batch.deployment_edges import DeploymentEdges  # noqa: PLC0415
-
-    deployment = Deployment()
-
-    def submit(job: Path, outcome: Path) -> None:
-        submit_through_connection(deployment.settings, job, outcome)
-
-    return DeploymentEdges(deployment, stream, read=read_units, submit=submit)
-
-
-def _log(text: str) -> None:
-    """What a step says, with what strangers said in it, as one line of the task's log."""
-    log.info("%s", harmless(text))
-
-
-def submit_through_connection(settings: Settings, job: Path, outcome: Path) -> None:
-    """Run the stitching app where the Airflow connection says, and raise the error that it left, not an exit code."""
-    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook  # noqa: PLC0415
-    from airflow.sdk import BaseHook  # noqa: PLC0415
-    from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException  # noqa: PLC0415
-
-    from spark_apps import submit  # noqa: PLC0415
-    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
-
-    name = settings.spark.connection
-    try:
-        master = str(BaseHook.get_connection(name).host or "")
-    except AirflowNotFoundException:
-        # The hook would go to a YARN cluster that nobody named.
-        raise BadInput(
-            f"Airflow has no connection {name!r} (settings: spark.connection); make one of type spark"
-        ) from None
-    submit.error_file(outcome).unlink(missing_ok=True)
-    with submit.properties_file(submit.spark_conf(master, Deployment(settings).spark_conf)) as properties:
-        hook = SparkSubmitHook(
-            conn_id=name,
-            name="wavestitch reassemble",
-            properties_file=properties.name,
-            application_args=["--job", str(job), "--result", str(outcome)],
-        )
-        # Airflow tells the task when it is cleared or out of time; the application must hear of it.
-        get_current_context()["task"].on_kill = hook.on_kill
-        try:
-            with _outlived(hook):
-                hook.submit(
-                    str(submit.APPLICATION),
-                    env=submit.spark_environment(settings.spark.java_home, also=settings.spark.environment),
-                    pass_fds=properties.handles,
-                    umask=MASK,
-                )
-        except AirflowException as error:
-            left = submit.left_error(outcome)
-            raise left or Transient(f"Spark failed and the application left no error: {str(error)[-600:]}") from error
-
-
-@contextlib.contextmanager
-def _outlived(hook: Any) -> Iterator[None]:
-    """Whatever ends the step, spark-submit has ended before it.
-
-    The hook neither waits for what its `on_kill` kills nor closes the pipe, and whatever else interrupts it would leave
-    the application running beside the next attempt.
-    """
-    try:
-        yield
-    finally:
-        if (child := hook._submit_sp) is not None:
-            child.kill()
-            child.wait()
-            child.stdout.close()
-
-
-def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY) -> DAG:
+def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spark_pool: str = ANY_POOL) -> DAG:
     """The DAG of one stream. Raises `BadInput` for a schedule that is none."""
     with DAG(
         ingest_dag_id(stream.name),
@@ -317,21 +153,14 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY) -> 
         dagrun_timeout=timedelta(hours=12),
         tags=[OWNER, "ingest"],
         params=PARAMS,
-        default_args={
-            "owner": OWNER,
-            "retries": RETRIES,
-            "retry_delay": retry_delay,
-            "retry_exponential_backoff": 2.0,
-            "max_retry_delay": timedelta(minutes=15),
-            "retry_policy": ON_ERROR,
-        },
+        default_args=of_a_batch(retry_delay),
     ) as dag:
         planned = plan(stream.name)
         plan_id = planned["plan_id"]
         reads = read.partial(stream=stream.name, plan_id=plan_id).expand(work=planned)
-        reassembled = reassemble(stream.name, plan_id, reads)
+        reassembled = reassemble.override(pool=spark_pool)(stream.name, plan_id, reads)
         validated = validate(stream.name, plan_id, reassembled)
-        published = publish(stream.name, plan_id, reassembled, validated)
+        published = result(publish.override())(stream.name, plan_id, reassembled, validated)
         # The next run of this DAG at once, without waiting for its schedule: a lag is worked off batch by batch.
         catch_up = TriggerDagRunOperator(
             task_id="catch_up", trigger_dag_id=dag.dag_id, doc_md=CATCH_UP_DOC, execution_timeout=timedelta(minutes=5)
@@ -405,11 +234,11 @@ def make_dags(settings: Settings) -> list[DAG]:
     dags = []
     for name in stream_names(settings):
         try:
-            dags.append(make_ingest_dag(load_stream(settings, name)))
+            dags.append(make_ingest_dag(load_stream(settings, name), spark_pool=settings.spark.pool))
         except BadInput as error:
             dags.append(make_broken_dag(name, error.message))
         except Exception as error:
-            said = harmless(f"{type(error).__name__}: {error}", most=_SHOWN)
+            said = harmless(f"{type(error).__name__}: {error}", most=SHOWN)
             dags.append(make_broken_dag(name, f"streams/{name}.yaml: its DAG cannot be made: {said}; correct the file"))
     return dags
 

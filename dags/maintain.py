@@ -90,5 +90,6 @@ with DAG(
         ),
     },
 ) as dag:
-    for name in stream_names(load_settings()):
-        maintain.override(task_id=name_in_airflow(name))(name)
+    settings = load_settings()
+    for name in stream_names(settings):
+        maintain.override(task_id=name_in_airflow(name), pool=settings.spark.pool)(name)

@@ -64,6 +64,8 @@ class Spark(_Section):
     conf: dict[str, str] = Field(default_factory=dict)
     java_home: Path | None = None
     connection: str = "spark_default"
+    pool: str = "default_pool"
+    """Airflow's, of the tasks that start a Spark; it must be there, or they wait for ever. One slot: one at a time."""
     environment: tuple[str, ...] = ()
     """Names of variables that Spark gets besides what every program needs, e.g. those of an object store's login."""
 

@@ -126,6 +126,15 @@ def test_what_cannot_help_is_not_tried_again_and_what_can_is(dags: dict[str, Any
             assert found is action, f"task {task.task_id}: {kind.__name__} leads to {found}, must be {action}"
 
 
+def test_whatever_starts_a_spark_waits_for_the_pool_of_the_settings(
+    dags_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAVESTITCH_SPARK__POOL", "spark")
+    found = dags_of({"a.yaml": GOOD})
+    pools = {f"{d}.{t.task_id}": t.pool for d, dag in found.items() for t in dag.tasks}
+    assert {name for name, pool in pools.items() if pool == "spark"} == {"ingest_a.reassemble", "maintain.a"}
+
+
 def test_a_schedule_is_a_cron_expression_in_utc_over_data_intervals(dags_of: Callable[..., dict[str, Any]]) -> None:
     found = dags_of({"a.yaml": GOOD + 'schedule: "15 * * * *"\n', "b.yaml": GOOD})
     assert type(found["ingest_a"].timetable).__name__ == "CronDataIntervalTimetable"

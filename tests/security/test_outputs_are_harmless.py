@@ -212,10 +212,10 @@ def test_a_dag_s_page_shows_hostile_text_as_code_and_obeys_none_of_it(kind: str)
 @pytest.mark.parametrize("kind", HOSTILE_TEXTS)
 @pytest.mark.usefixtures("airflow")
 def test_a_task_s_log_gets_one_line_a_message(kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    from dags.ingest import _log  # noqa: PLC0415
+    from wavestitch.flows.batch_tasks import log_line  # noqa: PLC0415
 
     with caplog.at_level("INFO"):
-        _log(f"partition 0: {HOSTILE_TEXTS[kind]}")
+        log_line(f"partition 0: {HOSTILE_TEXTS[kind]}")
     assert all(is_plain(r.getMessage()) for r in caplog.records)
 
 

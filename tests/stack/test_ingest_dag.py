@@ -150,7 +150,8 @@ def test_a_terminal_error_inside_spark_is_still_terminal_outside(lab: Lab, capfd
             found[found.index(bytes(sent[1].value))] ^= 1
             landed.chmod(0o600)
             landed.write_bytes(found)
-            importlib.import_module("dags.ingest").submit_through_connection(lab.deployment.settings, job, outcome)
+            spark = importlib.import_module("wavestitch.flows.spark_connection")
+            spark.submit_through_connection(lab.deployment.settings, job, outcome)
 
         read = Read(tuple(p.name for p in folder.glob("receipt-*.json")), 0, 0, 0.0)
         step_reassemble(DeploymentEdges(lab.deployment, "ecg", submit=submit), folder.name, read)

@@ -40,6 +40,8 @@ STATE = state_folder(ROOT, started_in=Path.cwd())
 CACHE = STATE / "cache"
 CONFIG = "wavestitch.toml"
 TOPIC_PARTITIONS = 3
+SPARK_POOL = "spark"
+"""Of one slot: this is one machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ def start_stack(
         },
         say=say,
     )
+    with airflow.login() as api:
+        api.make_pool(SPARK_POOL, slots=1, description="Tasks that start a Spark, one at a time")
     say(f"Kafka    {broker.bootstrap}")
     say(f"Airflow  {airflow.url}  user {airflow.user}, password in {airflow.password_file}")
     say(f"settings {config}  (stop with `make down`)")
@@ -115,7 +119,7 @@ def write_config(
         },
         "kafka": {"bootstrap": bootstrap},
         "tables": {"uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"},
-        "spark": {"master": "local[2]", "java_home": str(java_home)},
+        "spark": {"master": "local[2]", "java_home": str(java_home), "pool": SPARK_POOL},
         "spark.conf": {json.dumps(name): value for name, value in spark_conf.items()},
     }
     lines = ["# Written by `wavestitch up` at each start."]

@@ -1,0 +1,127 @@
+"""What a stream's DAGs carry a batch through with: a task for each stage, its edges, and when one is tried again.
+
+Wiring only: what a stage does is `wavestitch.batch`. What a task needs is imported in the task, since the files that
+import this one are parsed again and again.
+"""
+# mypy: disable-error-code="untyped-decorator"
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule, get_current_context, task
+
+from wavestitch.contracts.batch_stages import BATCH
+from wavestitch.contracts.errors import StateUnknown, Terminal, Transient
+from wavestitch.contracts.harmless import harmless
+from wavestitch.flows.gate_form import gate_of_run
+
+if TYPE_CHECKING:
+    from wavestitch.batch.deployment_edges import DeploymentEdges
+    from wavestitch.batch.results import Result
+
+OWNER = "wavestitch"
+RETRIES = 2
+RETRY_DELAY = timedelta(minutes=1)
+ANY_POOL = "default_pool"
+"""The pool that every Airflow has."""
+
+ON_ERROR = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(Terminal, RetryAction.FAIL, reason="trying again cannot help; the message says what does"),
+        RetryRule(Transient, RetryAction.RETRY, reason="the same step may succeed later"),
+        RetryRule(StateUnknown, RetryAction.RETRY, reason="the next try looks at the table before it does anything"),
+    ]
+)
+
+READ_DOC = "**Reads one unit of work** (the slices in its name) from Kafka into the landing, up to exactly its end."
+SHOWN = 200
+"""Characters of a task's name, or of a fault."""
+
+log = logging.getLogger(__name__)
+
+
+def of_a_batch(retry_delay: timedelta) -> dict[str, Any]:
+    """The default arguments of tasks that carry a batch."""
+    return {
+        "owner": OWNER,
+        "retries": RETRIES,
+        "retry_delay": retry_delay,
+        "retry_exponential_backoff": 2.0,
+        "max_retry_delay": timedelta(minutes=15),
+        "retry_policy": ON_ERROR,
+    }
+
+
+# Airflow takes a task's documentation from its docstring, but not that of a mapped one.
+@task(doc_md=READ_DOC, map_index_template="{{ slices }}", execution_timeout=timedelta(hours=3))
+def read(stream: str, plan_id: str, work: dict[str, Any]) -> dict[str, Any]:
+    """One unit of work into the landing."""
+    get_current_context()["slices"] = work["slices"][:SHOWN]
+    return carried_out("read", stream, plan_id, units=() if work["unit"] is None else (int(work["unit"]),))
+
+
+@task(execution_timeout=timedelta(hours=3))
+def reassemble(stream: str, plan_id: str, reads: list[dict[str, Any]]) -> dict[str, Any]:
+    """**Stitches what is whole**, by Spark, through Airflow's `spark` connection of the settings."""
+    from wavestitch.batch.results import Read, result_from_json, together  # noqa: PLC0415
+
+    return carried_out("reassemble", stream, plan_id, together([result_from_json(r, Read) for r in reads]))
+
+
+@task(execution_timeout=timedelta(hours=1))
+def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str, Any]:
+    """**Asks the gate**: the stream's Great Expectations suite over one row a waveform. Data Docs show the outcome.
+
+    Where it closes, trigger the DAG again with this plan's id as *earlier plan* and gate *accept* or *park*.
+    """
+    from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
+
+    gate, why = gate_of_run(get_current_context())
+    made = result_from_json(reassembled, Reassembled)
+    return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
+
+
+@task(execution_timeout=timedelta(hours=1))
+def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
+    """**Decides and commits**, in one atomic snapshot of the stream's table. Until then nothing counts."""
+    from wavestitch.batch.results import Reassembled, Validated, result_from_json  # noqa: PLC0415
+
+    made = result_from_json(reassembled, Reassembled)
+    done = carried_out("publish", stream, plan_id, made, result_from_json(validated, Validated))
+    for remark in done.get("remarks", ()):
+        log.warning("%s", remark)
+    return done
+
+
+def carried_out(stage: str, stream: str, plan_id: str, *so_far: Result, **how: Any) -> dict[str, Any]:
+    """The stage of a batch that this task is for. `so_far`: what the stages before it have left."""
+    from wavestitch.batch.carry import NOTHING_READ, Carried, How, Said, carry_out  # noqa: PLC0415
+    from wavestitch.batch.results import result_to_json  # noqa: PLC0415
+
+    (kind,) = (k for k in BATCH if k.name == stage)
+    carried = Carried(plan_id, (NOTHING_READ, *so_far))
+    return result_to_json(carry_out(kind, edges_of(stream), carried, How(**how, watcher=Said(log_line))).results[-1])
+
+
+def edges_of(stream: str) -> DeploymentEdges:
+    """The edges of this task's process: bounded children read, Airflow's connection leads to what stitches."""
+    from consumers.unit_reader import read_units  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+    from wavestitch.batch.deployment_edges import DeploymentEdges  # noqa: PLC0415
+    from wavestitch.flows.spark_connection import submit_through_connection  # noqa: PLC0415
+
+    deployment = Deployment()
+
+    def submit(job: Path, outcome: Path) -> None:
+        submit_through_connection(deployment.settings, job, outcome)
+
+    return DeploymentEdges(deployment, stream, read=read_units, submit=submit)
+
+
+def log_line(text: str) -> None:
+    """What a step says, with what strangers said in it, as one line of the task's log."""
+    log.info("%s", harmless(text))
