@@ -86,15 +86,22 @@ def waveforms(
 def plot(
     stream: Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")],
     waveform: Annotated[str, typer.Argument(help="A published waveform's id")],
-    into: Annotated[Path, typer.Option(help="The PNG to write; what is there stays")] = Path("waveform.png"),
+    into: Annotated[Path | None, typer.Option(help="A PNG to write; none: here, in dots. What is there stays")] = None,
 ) -> None:
-    """Draw one waveform in its unit, over seconds."""
-    from wavestitch.reading.drawing import draw  # noqa: PLC0415 - takes a second to import
+    """Draw one waveform in its unit, over seconds: here, or as a picture."""
     from wavestitch.reading.stream import open_stream  # noqa: PLC0415
 
     found = next(open_stream(stream).waveforms(ids=[waveform]), None)
     if found is None:
         raise BadInput(f"stream {stream} has published no waveform {waveform!r}; `wavestitch waveforms {stream}` lists")
+    if into is None:
+        from wavestitch.reading.sketch import sketch  # noqa: PLC0415
+
+        width = min(max(terminal.out.width - 16, 16), 144)
+        terminal.out.print(terminal.lines([repr(found), *sketch(found, width=width)]), soft_wrap=True)
+        return
+    from wavestitch.reading.drawing import draw  # noqa: PLC0415 - takes a second to import
+
     if into.exists():
         raise BadInput(f"{into} exists; name another file with --into")
     draw(found, into)

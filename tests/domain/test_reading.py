@@ -15,11 +15,13 @@ import pytest
 
 import wavestitch
 from tests.builders.table_rows import NOON, first_head, published_row, stage
+from tests.builders.waveforms import make_waveform
 from tests.conftest import ROOT
 from wavestitch import cli, cli_waveforms
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.quantities import time_ns
 from wavestitch.reading.drawing import draw
+from wavestitch.reading.sketch import sketch
 from wavestitch.settings import load_settings
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -204,6 +206,39 @@ def test_a_plot_is_a_picture_whatever_a_producer_calls_things_and_never_replaces
         cli_waveforms.plot("ecg", one.id, path)
     with pytest.raises(BadInput, match="has published no waveform 'unknown'"):
         cli_waveforms.plot("ecg", "unknown", tmp_path / "two.png")
+
+
+def test_in_a_terminal_a_waveform_is_dots_from_its_least_to_its_greatest_sample(ecg, capsys):
+    publish(ecg, row("m1-0", 0, source="a\x1b[31m"))
+    cli_waveforms.plot("ecg", "m1-0")
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    lines = said.splitlines()
+    # It rises from the lower left to the upper right.
+    assert re.match(r"17.995 {20,}[⠁-⣿]{1,9}$", lines[1])
+    assert re.match(r" +0 [⠁-⣿]{1,9} *$", lines[10])
+    assert "mV, 10 s from 2026-01-05 12:00:00 UTC" in lines[11]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0, 1], ["1 ⠈", "0 ⡀"]),
+        ([1, 1], ["1 ⣀", "1  "]),
+        ([np.nan, np.inf], ["0  ", "0  "]),
+        ([-1.7e308, 1.7e308], [" 1.7e+308 ⠈", "-1.7e+308 ⡀"]),
+    ],
+)
+def test_what_is_no_number_has_no_dot_and_no_value_is_too_large(values, expected):
+    assert sketch(make_waveform(values, sample_format="f64le", adc_gain=1.0), width=1, height=2)[:2] == expected
+
+
+def test_samples_of_several_formats_are_no_one_array(ecg):
+    publish(ecg, row("m1-0", 0), row("m1-1", 10, sample_format="i32le"))
+    with pytest.raises(BadInput, match="formats i16le, i32le; one array has samples of one format"):
+        ecg.to_xarray()
+    with pytest.raises(BadInput, match="there is no waveform"):
+        ecg.to_xarray(source="nobody")
 
 
 class TestSeries:

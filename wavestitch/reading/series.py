@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,12 @@ class Series:
         """Of each sample: shape (n,), datetime64[ns], UTC."""
         steps = np.round(np.arange(len(self.physical)) * 1e9 / self.rate_hz).astype(np.int64)
         return (self.start_ns + steps).view("datetime64[ns]")
+
+    def to_xarray(self) -> Any:
+        """As an `xarray.DataArray` along `time`. Needs xarray, which is not installed with Wavestitch."""
+        from wavestitch.reading.labelled import label_series  # noqa: PLC0415 - labels what is defined here
+
+        return label_series(self)
 
 
 def join(found: Sequence[Waveform], *, start_ns: int, end_ns: int, most: int = MOST_SAMPLES) -> Series:

@@ -21,6 +21,7 @@ from wavestitch.contracts.rows import published_schema
 from wavestitch.reading.exactness import Format
 from wavestitch.reading.export import Exported, check_rows, write_files
 from wavestitch.reading.extras import extra
+from wavestitch.reading.labelled import label_waveforms
 from wavestitch.reading.series import MOST_SAMPLES, Series, join
 from wavestitch.reading.waveform import Waveform, waveform_of
 from wavestitch.settings import Settings, load_settings
@@ -87,6 +88,12 @@ class OpenStream:
         """The same as a relation of DuckDB: `….to_duckdb().query("w", "SELECT source, list_avg(samples) FROM w")`.
         Needs DuckDB, which is not installed with Wavestitch."""
         return extra("duckdb", for_what="to_duckdb()", named="duckdb").connect().from_arrow(self.to_arrow(**asked))
+
+    def to_xarray(self, **asked: Any) -> Any:
+        """The same as an `xarray.Dataset`: `samples` raw along `sample`, all waveforms one behind the other, and
+        `sample_count` of each along `waveform` (a contiguous ragged array, as the CF conventions have it). Raises
+        `BadInput` for samples of several formats. Needs xarray, which is not installed with Wavestitch."""
+        return label_waveforms(self.waveforms(**asked))
 
     def export(self, into: str | Path, to: Format, **asked: Any) -> Iterator[Exported]:
         """Write a file for each waveform that `waveforms(**asked)` gives into a folder, and say where it is.
