@@ -17,7 +17,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wavestitch import console, terminal
+from wavestitch import console, console_backfill, terminal
+from wavestitch.batch.backfill import run_backfill, step_plan_backfill
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.history import find_committed, whole_history
@@ -66,6 +67,9 @@ StreamName = Annotated[str, typer.Argument(help="A stream declared in streams/NA
 Partitions = Annotated[str | None, typer.Option(help="Of these partitions only, e.g. 0,2; the others stay")]
 Until = Annotated[
     str | None, typer.Option(help="No further than PARTITION:OFFSET,…; positions move to there (the next to be read)")
+]
+Interval = Annotated[
+    str | None, typer.Option(help="Backfill START/END (ISO times, UTC): waveforms that start in it; positions stay")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
 
@@ -133,7 +137,13 @@ def check(as_json: AsJson = False) -> None:
         except BadInput as error:
             problems.append(error.message)
     problems += shared_groups(streams)
-    said = {"settings": settings.redacted(), "streams": stream_names(settings), "problems": problems}
+    remarks = [f"streams/{stream.name}.yaml: {remark}" for stream in streams for remark in stream.remarks()]
+    said = {
+        "settings": settings.redacted(),
+        "streams": stream_names(settings),
+        "problems": problems,
+        "remarks": remarks,
+    }
     _show(said, as_json, lambda: console.show_check(said))
     if problems:
         raise typer.Exit(2)
@@ -172,10 +182,20 @@ def produce(
 
 
 @app.command()
-def plan(stream: StreamName, partitions: Partitions = None, until: Until = None, as_json: AsJson = False) -> None:
+def plan(
+    stream: StreamName,
+    partitions: Partitions = None,
+    until: Until = None,
+    interval: Interval = None,
+    as_json: AsJson = False,
+) -> None:
     """What the next batch would read, why it starts there, and what it would cost. Touches nothing."""
-    request = plan_request("manual", None, {"partitions": partitions, "until": until})
+    request = plan_request("manual", None, {"partitions": partitions, "until": until, "interval": interval})
     edges = DeploymentEdges(Deployment(), stream)
+    if request.scope is not None:
+        shown = step_plan_backfill(edges, request.scope, apply=False)
+        _show(asdict(shown), as_json, lambda: console_backfill.show_backfill_plan(shown))
+        return
     found = planned_to_json(step_plan(edges, request, apply=False))
     for remark in edges.tables.remarks():
         _say(remark)
@@ -191,9 +211,7 @@ def run(
     offsets: Annotated[
         str | None, typer.Option(help="Read PARTITION:START-END,… instead; positions stay where they are")
     ] = None,
-    interval: Annotated[
-        str | None, typer.Option(help="Backfill START/END (ISO times, UTC): waveforms that start in it; positions stay")
-    ] = None,
+    interval: Interval = None,
     partitions: Partitions = None,
     until: Until = None,
     chain: Annotated[
@@ -201,7 +219,7 @@ def run(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Carry one batch through without Airflow: the same steps, with progress."""
+    """Carry one batch (or a backfill) through without Airflow: the same steps, with progress."""
     asked = {"offsets": offsets, "interval": interval, "plan_id": plan_id, "partitions": partitions, "until": until}
     if chain and any(v for name, v in asked.items() if name != "partitions"):
         raise BadInput(
@@ -212,6 +230,11 @@ def run(
         request=plan_request("manual", None, asked), plan_id=earlier_plan("manual", asked), gate=checked, why=reason
     )
     with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
+        if options.request.scope is not None:
+            edges = DeploymentEdges(Deployment(), stream, gate_ahead=True)
+            filled = run_backfill(edges, options.request.scope, options, watcher=watcher)
+            _show(asdict(filled), as_json, lambda: console_backfill.show_backfilled(filled))
+            return
         if not chain:
             done = [run_batch(DeploymentEdges(Deployment(), stream, gate_ahead=True), options, watcher=watcher)]
         else:

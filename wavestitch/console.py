@@ -285,5 +285,7 @@ def show_check(found: Mapping[str, Any]) -> None:
     out.print(f"streams: {', '.join(found['streams']) or 'none'}")
     for problem in found["problems"]:
         out.print(problem, style="red")
+    for remark in found["remarks"]:
+        out.print(remark)
     if not found["problems"]:
         out.print("no problems")

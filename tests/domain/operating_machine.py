@@ -15,7 +15,7 @@ from hypothesis.stateful import precondition, rule
 
 from tests.domain.producing_machine import START_MS, pick
 from tests.domain.running_machine import RunningMachine, mostly_far
-from tests.fakes.batch import Carrying, FakeEdges, carry_through, run_batch
+from tests.fakes.batch import Carrying, FakeEdges, carry_through, run_batch, run_interval
 from tests.fakes.faults import under_way
 from tests.fakes.way_out import Take, way_out, ways_out
 from wavestitch.batch import rewind as rewind_step
@@ -62,10 +62,12 @@ class OperatingMachine(RunningMachine):
     @precondition(lambda self: not self.busy)
     @rule(most=st.sampled_from([1000, 1000, 1000, 5, 3, 2, 1]), park=st.integers(0, 9), until=mostly_far)
     def ingest(self, most: int, park: int, until: str) -> None:
-        limits = self.stream.limits.model_copy(update={"max_batch_records": most})
-        stream = self.stream.model_copy(update={"limits": limits})
         how = self.how(park=park == 9)
-        self.launch("ingest", partial(self.batch, stream, PlanRequest(), how, self.clock_ms), until)
+        self.launch("ingest", partial(self.batch, self.limited(most), PlanRequest(), how, self.clock_ms), until)
+
+    def limited(self, most: int) -> Stream:
+        limits = self.stream.limits.model_copy(update={"max_batch_records": most})
+        return self.stream.model_copy(update={"limits": limits})
 
     @precondition(lambda self: not self.busy)
     @rule(which=pick, to=st.integers(0, 12), only=st.booleans(), until=mostly_far)
@@ -76,10 +78,16 @@ class OperatingMachine(RunningMachine):
         self.launch("ingest", partial(self.batch, self.stream, request, self.how(), self.clock_ms), until)
 
     @precondition(lambda self: not self.busy and self.bench.plans)
-    @rule(since=st.sampled_from([0, 0, 21, 101]), span=st.sampled_from([300, 100, 1]), until=mostly_far)
-    def backfill(self, since: int, span: int, until: str) -> None:
+    @rule(
+        since=st.sampled_from([0, 0, 21, 101]),
+        span=st.sampled_from([300, 100, 1]),
+        until=mostly_far,
+        most=st.sampled_from([1000, 1000, 3]),
+    )
+    def backfill(self, since: int, span: int, until: str, most: int = 1000) -> None:
+        """In one batch, or in as many as small limits make of it."""
         scope = Scope((START_MS + since * 1000) * 1_000_000, (START_MS + (since + span) * 1000) * 1_000_000)
-        call = partial(self.batch, self.stream, PlanRequest(PlanKind.BACKFILL, scope), self.how(), self.clock_ms)
+        call = partial(run_interval, self.bench, self.limited(most), scope, clock_ms=self.clock_ms, how=self.how())
         # What it waits for became whole with chunks that an ingest has held meanwhile; plan again.
         self.launch("backfill", call, until, plans_again=True)
 

@@ -11,10 +11,12 @@ from typer.testing import CliRunner
 from wavestitch.cli import app
 
 
-def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: dict[str, str]) -> tuple[int, list[str]]:
+def checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: dict[str, str], *, more: str = "", said: str = "problems"
+) -> tuple[int, list[str]]:
     (tmp_path / "streams").mkdir()
     for name, group in groups.items():
-        (tmp_path / "streams" / f"{name}.yaml").write_text(f"topic: t.{name}\ngroup: {group}\n")
+        (tmp_path / "streams" / f"{name}.yaml").write_text(f"topic: t.{name}\ngroup: {group}\n{more}")
     settings = tmp_path / "wavestitch.toml"
     settings.write_text(
         f'landing = "{tmp_path}/l"\ndocs = "{tmp_path}/d"\ncache = "{tmp_path}/c"\nstreams = "{tmp_path}/streams"\n'
@@ -22,7 +24,7 @@ def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: dict[str, s
     )
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(settings))
     done = CliRunner().invoke(app, ["check", "--json"])
-    return done.exit_code, json.loads(done.stdout)["problems"]
+    return done.exit_code, json.loads(done.stdout)[said]
 
 
 def test_a_stream_that_names_another_one_s_group_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,3 +35,12 @@ def test_a_stream_that_names_another_one_s_group_is_found(tmp_path: Path, monkey
 
 def test_streams_with_groups_of_their_own_are_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked(tmp_path, monkeypatch, {"ecg": "g", "eeg": "h"}) == (0, [])
+
+
+def test_a_backfill_that_may_miss_waveforms_is_no_problem_but_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, remarks = checked(tmp_path, monkeypatch, {"ecg": "g"}, more="backfill_by: record_time\n", said="remarks")
+    assert code == 0
+    assert [r.partition(" ")[0] for r in remarks] == ["streams/ecg.yaml:"]
+    assert "search_margin (3600 s)" in remarks[0]

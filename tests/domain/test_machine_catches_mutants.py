@@ -18,7 +18,7 @@ from tests.domain.effort import effort
 from tests.domain.machine_mutants import ALWAYS, MUTANTS, RULES, Patch, mutant
 from tests.domain.protocol_machine import ProtocolMachine
 from tests.fakes.fake_tables import FakeTables, held_files
-from wavestitch.batch import commit_offsets, plan, publish, reassemble, rewind, steps
+from wavestitch.batch import commit_offsets, publish, reassemble, rewind, steps, survey
 from wavestitch.contracts import assembly, decision, disagreement, pending_decision, protocol
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.held_mark import mark_of
@@ -70,7 +70,7 @@ def a_foreign_tag_is_overwritten(patch: Patch) -> None:
 
 @mutant("accident")
 def an_expired_group_means_latest(patch: Patch) -> None:
-    real = plan.reconcile_head
+    real = survey.reconcile_head
 
     def wrong(stream: Any, topic: Any, kind: Any, *, walk: Any) -> Any:
         log, tables = walk.log, walk.tables
@@ -85,7 +85,7 @@ def an_expired_group_means_latest(patch: Patch) -> None:
                 log.commit_group(stream.group, topic.name, head.positions, head.tag(str(tables.table_uuid())).encode())
         return real(stream, topic, kind, walk=walk)
 
-    patch.setattr(plan, "reconcile_head", wrong)
+    patch.setattr(survey, "reconcile_head", wrong)
 
 
 @mutant("produce_scattered")
@@ -250,13 +250,13 @@ def what_is_parked_is_not_held(patch: Patch) -> None:
 
 @mutant("ingest_a_part")
 def an_ingest_of_one_partition_moves_all(patch: Patch) -> None:
-    real = plan._ends
+    real = survey.ends_after
 
     def wrong(head: Any, ranges: Any, ends: Any, topic: Any) -> Any:
         after = real(head, ranges, ends, topic)
         return {p: at._replace(next_offset=ends[p].stable_end) for p, at in after.items()}
 
-    patch.setattr(plan, "_ends", wrong)
+    patch.setattr(survey, "ends_after", wrong)
 
 
 @mutant("start_rewind", "accident")

@@ -28,6 +28,7 @@ EFFECTS = {
     "tables.append_batches": Effect.HISTORY,
     "log.commit_group": Effect.GROUP,
     "folder.begin": Effect.FOLDER,
+    "folder.parts": Effect.FOLDER,
     "folder.preview": Effect.FOLDER,
     "folder.close_gate": Effect.FOLDER,
     "staging.keep": Effect.FOLDER,

@@ -21,6 +21,7 @@ from tests.fakes.fake_reader import read_slice, source_of
 from tests.fakes.fake_staging import FakeStaging, landing_name
 from tests.fakes.fake_tables import FakeFiles, FakeTables, PublishedRow
 from tests.fakes.faults import Edge, may_land_late
+from wavestitch.batch.backfill import Backfilled, run_backfill
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.reassemble import Landed, gather_landed
@@ -39,13 +40,14 @@ from wavestitch.contracts.errors import BadInput, Fenced, Transient
 from wavestitch.contracts.held import PublishedChunk
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.plan import Plan, Scope
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.contracts.rewind_preview import RewindPreview
 from wavestitch.contracts.sample_types import misfit
+from wavestitch.contracts.seams import Parts
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import Verdict, would_publish
 
@@ -67,6 +69,7 @@ class Bench(Edge):
     """By plan id, the names of the report and the verdict each time; none where a test has damaged that."""
     abandoned: set[str] = field(default_factory=set)
     stops: list[ReaderStop] = field(default_factory=list)
+    parts: dict[str, dict[Parts, None]] = field(default_factory=dict)
     previews: dict[str, RewindPreview] = field(default_factory=dict)
     proof: ChunkProof = NO_PROOF
     """What its stream demands of the chunks, the key looked up."""
@@ -190,6 +193,15 @@ class FakeEdges:
     def reader_stops(self) -> list[ReaderStop]:
         return list(self.bench.stops)
 
+    def keep_parts(self, parts: Parts) -> None:
+        with self.bench.act("folder.parts", error=Transient):
+            self.bench.parts.setdefault(parts.plan_id, {})[parts] = None
+
+    def parts(self, plan_id: str) -> Parts:
+        if plan_id not in self.bench.parts:
+            raise BadInput(f"no parts of plan {plan_id}")
+        return Parts(plan_id, tuple(part for parts in self.bench.parts[plan_id] for part in parts.parts))
+
     def free(self, plan_id: str) -> int:
         """Nothing: a zombie of the batch may still be at work on its landing, as the history may want to show."""
         return 0
@@ -282,6 +294,15 @@ def run_batch(
     """Plan, then carry through."""
     how = how or Carrying()
     return run_edges(FakeEdges(bench, stream, clock_ms, how), RunOptions(request, **_gate(how)), watcher=Silent())
+
+
+def run_interval(
+    bench: Bench, stream: Stream, scope: Scope, *, clock_ms: int, how: Carrying | None = None
+) -> Backfilled:
+    """A backfill: as many batches as the stream's limits make of it, and what lies across their cuts."""
+    how = how or Carrying()
+    edges = FakeEdges(bench, stream, clock_ms, how)
+    return run_backfill(edges, scope, RunOptions(**_gate(how)), watcher=Silent())
 
 
 def carry_through(bench: Bench, plan: Plan, how: Carrying) -> BatchDone | NothingToDo:

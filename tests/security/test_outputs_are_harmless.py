@@ -72,7 +72,7 @@ def plan(text: str) -> dict[str, Any]:
 
 def shown_by(text: str) -> dict[str, Show]:
     status = {"stream": text, "problem": text, "remarks": [text]}
-    check = {"settings": {"a": text[:1000]}, "streams": [text], "problems": [text]}
+    check = {"settings": {"a": text[:1000]}, "streams": [text], "problems": [text], "remarks": [text]}
     return {
         "held": lambda: console.show_held([held(text)], [Reason.CONFLICT]),
         "plan": lambda: console.show_plan(plan(text)),

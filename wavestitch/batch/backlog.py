@@ -1,7 +1,6 @@
-"""What a batch could read: ranges per partition, and why each starts where it does; refused where that would lose data.
+"""What an ingest or a batch of named offsets could read, and why it starts there; refused where that would lose data.
 
-Asks the log for times; touches nothing. A refusal names its way out, and no partition that is not concerned. Keeps I1
-and I8.
+Touches nothing. A refusal names its way out, and no partition that is not concerned. Keeps I1 and I8.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ from wavestitch.batch.cut_log import refuse_cut_log
 from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.contracts.errors import DataLost, Refused
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.protocol import named
-from wavestitch.contracts.quantities import BEGINNING, Milliseconds, after, before, epoch_ms, milliseconds
 from wavestitch.contracts.stream import Stream
 
 
@@ -48,8 +45,6 @@ def find_backlog(
     """All that could be read, per partition, and why it starts there."""
     if request.ranges:
         return _named(stream, request.ranges, ends)
-    if request.scope is not None:
-        return _located(stream, request.scope, topic, ends, log)
     starts, why = {}, {}
     for p in filter(request.wants, topic.partitions):
         known = head.positions.get(p)
@@ -101,21 +96,3 @@ def _named(
     if len({r.partition for r in wanted}) < len(wanted):
         raise Refused(f"stream {stream.name}: a partition was named twice; name one range a partition")
     return list(wanted), {r.partition: "named by the operator" for r in wanted}
-
-
-def _located(
-    stream: Stream, scope: Scope, topic: TopicView, ends: Mapping[int, PartitionEnds], log: Log
-) -> tuple[list[OffsetRange], dict[int, str]]:
-    """Where the interval's records lie, by record time, with the stream's search_margin on both sides."""
-    margin = milliseconds(stream.search_margin)
-    first = max(before(epoch_ms(scope.start_ns), margin), BEGINNING)
-    last = max(after(epoch_ms(scope.end_ns - 1), Milliseconds(margin + 1)), BEGINNING)
-    starts = log.offsets_at(topic.name, dict.fromkeys(topic.partitions, first))
-    stops = log.offsets_at(topic.name, dict.fromkeys(topic.partitions, last))
-    ranges = []
-    for p in topic.partitions:
-        start = max(starts[p], ends[p].log_start)
-        ranges.append(OffsetRange(p, start, max(start, min(stops[p], ends[p].stable_end))))
-    return ranges, dict.fromkeys(
-        topic.partitions, f"record time of the interval, {stream.search_margin} s earlier and later"
-    )

@@ -40,6 +40,7 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.contracts.rewind_preview import RewindPreview
 from wavestitch.contracts.sample_kinds import WIDER, SampleType, promoted
+from wavestitch.contracts.seams import PARTS, Parts
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate, Verdict, verdict_from_json, would_publish
@@ -50,6 +51,7 @@ from wavestitch.tables.stream_tables import StreamTables
 Submit = Callable[[Path, Path], None]
 """Runs the stitching app on a job file (first path) so that it leaves its result (second path)."""
 
+PARTS_STEM = "parts"
 _DISK_FACTOR = 2.5  # landing, staged files, and room for what the estimate missed
 
 
@@ -195,6 +197,20 @@ class DeploymentEdges:
 
     def reader_stops(self) -> list[ReaderStop]:
         return reader_stops(self.deployment.settings.landing, self.name)
+
+    def keep_parts(self, parts: Parts) -> None:
+        self._folder(parts.plan_id).write_digested(PARTS_STEM, PARTS.text(parts))
+
+    def parts(self, plan_id: str) -> Parts:
+        folder = self._folder(plan_id)
+        names = sorted(path.name for path in folder.path.glob(f"{PARTS_STEM}-*.json"))
+        if not names:
+            raise BadInput(
+                f"{folder.path} does not say what its batch read of waveforms across its cuts: it was not carried "
+                "through, or maintenance took its folder; backfill the interval again"
+            )
+        found = [PARTS.read(folder.read_digested(name, kind=PARTS_STEM)) for name in names]
+        return Parts(plan_id, tuple(part for parts in found for part in parts.parts))
 
     def free(self, plan_id: str) -> int:
         return self._folder(plan_id).drop_payload()

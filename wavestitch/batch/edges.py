@@ -20,6 +20,7 @@ from wavestitch.contracts.ports import Log, Tables
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.rewind_preview import RewindPreview
+from wavestitch.contracts.seams import Parts
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import Verdict
 
@@ -103,6 +104,12 @@ class Edges(Protocol):
 
     def reader_stops(self) -> Sequence[ReaderStop]:
         """What readers of this stream had seen that stopped at their budget."""
+
+    def keep_parts(self, parts: Parts) -> None:
+        """Keep what a batch of a backfill has read of waveforms that are not whole in it."""
+
+    def parts(self, plan_id: str) -> Parts:
+        """All that was kept of it, by whichever execution. Raises `BadInput` where nothing was."""
 
     def free(self, plan_id: str) -> int:
         """Let the landed payload go; returns bytes."""

@@ -13,13 +13,15 @@ from wavestitch.contracts.plan import PlanKind, Scope
 class PlanRequest:
     """What kind of batch is wanted. `scope` for a backfill (start times, ns UTC); `ranges` for a manual run that
     names its offsets. Neither: from the head's positions; `only` of these partitions (None: all), and of those that
-    `until` names no further than there."""
+    `until` names no further than there. `together`: of a backfill that reads across its cuts again, the offsets of each
+    waveform, which one batch has to read."""
 
     kind: PlanKind = PlanKind.INGEST
     scope: Scope | None = None
     ranges: tuple[OffsetRange, ...] = ()
     only: frozenset[int] | None = None
     until: Mapping[int, int] = field(default_factory=dict)
+    together: tuple[tuple[OffsetRange, ...], ...] = ()
 
     def wants(self, partition: int) -> bool:
         return self.only is None or partition in self.only

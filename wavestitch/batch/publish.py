@@ -23,6 +23,7 @@ from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Sta
 from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.row_check import StagedRows, check_rows
+from wavestitch.contracts.start_times import index_starts
 
 _TRIES = 10
 
@@ -88,6 +89,7 @@ def publish_batch(
             sizes=audit.sizes,
             reading=audit.reading,
             without_bytes=places_of(bare),
+            starts=index_starts(plan.ranges, decision.fates.plain),
         )
         files = staging.files_for(decision.publish)
         check_rows(decision, staging.rows_in(files))

@@ -42,6 +42,7 @@ from wavestitch.contracts.decision import Evidence
 from wavestitch.contracts.errors import GateClosed, WavestitchError
 from wavestitch.contracts.past_cost import forecast
 from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.seams import parts_of
 from wavestitch.contracts.stages import explain
 from wavestitch.contracts.verdict import Verdict, would_publish
 from wavestitch.write_once import disk_errors
@@ -165,6 +166,8 @@ def step_reassemble(edges: Edges, plan: Plan, read: Read | Finished, *, say: Say
     receipts = needed(read, plan.plan_id).receipts
     start = edges.seconds()
     landed = edges.landed(plan, receipts)
+    if plan.scope is not None:
+        edges.keep_parts(parts_of(plan, landed.chunks))
     whole = decide_whole(plan, landed, tables=edges.tables)
     say(f"{len(landed.chunks)} records in {len(landed.files)} files; {len(whole)} waveforms are whole")
     report = edges.stitch(plan, landed, whole, say=say)

@@ -25,8 +25,9 @@ class BatchRow:
     that were planned and hold no record, explained). `reasons`: chunks per reason. `waveforms`: published, open,
     quarantined. `seconds` and `bytes`: per step. `reading`: payload bytes and seconds per partition. `without_bytes`:
     of records that are no chunks and were held without their bytes, per partition how many, the first offset and the
-    one after the last. `held`: how many chunks are held after it, by reason; None where nobody wrote it down. Times in
-    ms since the epoch."""
+    one after the last. `held`: how many chunks are held after it, by reason; None where nobody wrote it down. `starts`:
+    per partition, blocks of offsets of topic `topic_id`, and between which times their waveforms start (`StartBlock`).
+    Times in ms since the epoch."""
 
     plan_id: str
     decision: str
@@ -47,6 +48,8 @@ class BatchRow:
     without_bytes: dict[str, list[int]] = field(default_factory=dict)
     note: str = ""
     held: dict[str, int] | None = None
+    topic_id: str = ""
+    starts: dict[str, list[list[int]]] = field(default_factory=dict)
 
     @property
     def identity_balances(self) -> bool:
@@ -80,8 +83,9 @@ def describe_batch(
     sizes: Mapping[str, int],
     reading: Mapping[int, tuple[int, float]] = MappingProxyType({}),
     without_bytes: Mapping[str, list[int]] = MappingProxyType({}),
+    starts: Mapping[str, list[list[int]]] = MappingProxyType({}),
 ) -> BatchRow:
-    """The audit of a decision. `holes` and `reading` per partition, from the receipts."""
+    """The audit of a decision. `holes` and `reading` per partition, from the receipts; `starts`: as in the row."""
     partitions: dict[int, Counter[str]] = defaultdict(Counter)
     for (p, carried, fate), n in decision.fates.by_partition().items():
         partitions[p]["read"] += 0 if carried else n
@@ -91,7 +95,7 @@ def describe_batch(
         partitions[p]["carried_in"] += n
     for r in plan.ranges:
         partitions[r.partition]["planned"] += r.size
-        partitions[r.partition]["holes"] += holes.get(r.partition, 0)
+        partitions[r.partition]["holes"] = holes.get(r.partition, 0)
     names = ["planned", "holes", "read", "carried_in", *(f.value for f in Fate)]
     totals: Counter[str] = sum(partitions.values(), Counter())
     waiting = decision.waveforms(Fate.CARRIED_OUT)
@@ -119,6 +123,8 @@ def describe_batch(
         without_bytes=dict(without_bytes),
         note=decision.head.note,
         held=dict(decision.held_counts),
+        topic_id=plan.topic_id,
+        starts=dict(starts),
     )
 
 
@@ -134,4 +140,5 @@ def describe_head(head: Head, *, stream: str) -> BatchRow:
         committed_ms=head.committed_ms or BEGINNING,
         note=head.note,
         held=dict(head.held.counts) if head.held is not None else {},
+        topic_id=head.topic_id,
     )

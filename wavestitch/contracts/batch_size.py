@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wavestitch.contracts.offset_range import OffsetRange, Unit
+from wavestitch.contracts.offset_range import OffsetRange, Unit, without
 from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.versioned import Versioned
 
 INGEST = "ingest"
+BACKFILL = "backfill"
 RECORD_HEADERS = 256
 """What a chunk's record brings beside value and metadata, and its rows take."""
 METADATA_WEIGHT = 16
@@ -53,11 +54,14 @@ READER_STOP = Versioned(ReaderStop, "what a stopped reader had seen", "remove th
 def stops_of(stops: Iterable[ReaderStop], *, kind: str, wanted: Sequence[OffsetRange]) -> list[ReaderStop]:
     """Those that say something of a plan of this kind over what is wanted: its own kind's, over offsets of it.
 
-    An ingest's begin where it begins; of any other plan, only the very same ranges are the same records.
+    An ingest's begin where it begins; of a backfill, those that it is about to read again; of any other plan, only the
+    very same ranges are the same records.
     """
     if kind == INGEST:
         starts = {(r.partition, r.start) for r in wanted}
         return [s for s in stops if s.kind == kind and starts.issuperset((r.partition, r.start) for r in s.ranges)]
+    if kind == BACKFILL:
+        return [s for s in stops if s.kind == kind and not without(s.ranges, wanted)]
     return [s for s in stops if s.kind == kind and set(s.ranges) == set(wanted)]
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.belief import Belief
-from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.errors import Unbalanced
@@ -24,6 +23,7 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import before, milliseconds
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.start_times import start_time_ns
 
 __all__ = ["ChunkFate", "Decision", "Evidence", "Hold", "Stitched", "check_balance", "decide", "decide_beside"]
 
@@ -69,7 +69,7 @@ def decide_beside(
     for waveform_id in sorted(set(read_by_id) | pending.waiting()):
         read, mine = read_by_id.get(waveform_id, []), held_by_id.get(waveform_id, [])
         known = published.get(waveform_id)
-        if plan.scope is not None and not any(plan.scope.owns(_start_ns(c)) for c in read):
+        if plan.scope is not None and not any(plan.scope.owns(start_time_ns(c)) for c in read):
             pending.leave_to_its_owner(read)
         elif known is not None:
             pending.compare_with_published(known, read, mine)
@@ -148,17 +148,10 @@ def _taken_up(
     for waveform_id, mine in held.items():
         waits = plan.expires and any(h.reason is Reason.OPEN and h.chunk.timestamp_ms >= since for h in mine)
         touched = waveform_id in read and (
-            plan.scope is None or any(plan.scope.owns(_start_ns(c)) for c in read[waveform_id])
+            plan.scope is None or any(plan.scope.owns(start_time_ns(c)) for c in read[waveform_id])
         )
         if not (waits or touched):
             continue
         settled = waveform_id in published or blocked_by(mine) is not None
         found |= {h.key for h in mine if h.reason is Reason.OPEN or not (settled or h.reason is Reason.DISCARDED)}
     return found
-
-
-def _start_ns(chunk: ChunkFacts) -> int:
-    metadata = parse_metadata(chunk.meta or "")
-    if not isinstance(metadata, Metadata):
-        raise ValueError(f"the chunk at {chunk.place} was taken for valid, but {metadata}")
-    return metadata.start_time_ns

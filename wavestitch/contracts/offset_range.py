@@ -44,12 +44,24 @@ Unit = tuple[OffsetRange, ...]
 """Slices that one consumer run reads one after another."""
 
 
-def without(ranges: Iterable[OffsetRange], gone: Sequence[OffsetRange]) -> list[OffsetRange]:
+def joined(ranges: Iterable[OffsetRange], *, gap: int = 0) -> list[OffsetRange]:
+    """The same offsets in as few ranges as there can be, in order; with `gap`, those between near ones, too."""
+    found: list[OffsetRange] = []
+    for r in sorted(r for r in ranges if r.size > 0):
+        if found and found[-1].partition == r.partition and r.start - found[-1].end <= gap:
+            found[-1] = found[-1]._replace(end=max(found[-1].end, r.end))
+        else:
+            found.append(r)
+    return found
+
+
+def without(ranges: Iterable[OffsetRange], gone: Iterable[OffsetRange]) -> list[OffsetRange]:
     """What is left of these ranges, in order."""
     left: list[OffsetRange] = []
-    for r in sorted(ranges):
+    holes = joined(gone)
+    for r in joined(ranges):
         start = r.start
-        for hole in sorted(gone):
+        for hole in holes:
             if hole.partition == r.partition and start < hole.end and hole.start < r.end:
                 if start < hole.start:
                     left.append(OffsetRange(r.partition, start, hole.start))
@@ -57,6 +69,59 @@ def without(ranges: Iterable[OffsetRange], gone: Sequence[OffsetRange]) -> list[
         if start < r.end:
             left.append(OffsetRange(r.partition, start, r.end))
     return left
+
+
+def cut_links(ranges: Sequence[OffsetRange], *, most: int) -> list[list[OffsetRange]]:
+    """As few parts as possible of at most `most` offsets each, in each partition one after the other.
+
+    Each part takes the same share of every partition: what was sent at one time is read together.
+    """
+    by_partition: dict[int, list[OffsetRange]] = {}
+    for r in joined(ranges):
+        by_partition.setdefault(r.partition, []).append(r)
+    left = {p: sum(r.size for r in found) for p, found in by_partition.items()}
+    done = dict.fromkeys(left, 0)
+    parts = []
+    while total := sum(left.values()):
+        shares = _shares(left, min(most, total))
+        pieces = [_between(by_partition[p], start=done[p], end=done[p] + n) for p, n in shares.items()]
+        parts.append([r for part in pieces for r in part])
+        for p, n in shares.items():
+            done[p] += n
+            left[p] -= n
+    return parts
+
+
+def _shares(sizes: Mapping[int, int], take: int) -> dict[int, int]:
+    """`take` of them, shared out in proportion; what rounding leaves goes where most is left."""
+    total = sum(sizes.values())
+    shares = {p: n * take // total for p, n in sizes.items()}
+    for p in sorted(sizes, key=lambda p: (shares[p] - sizes[p], p))[: take - sum(shares.values())]:
+        shares[p] += 1
+    return shares
+
+
+def pack_groups(groups: Iterable[Sequence[OffsetRange]], *, most: int) -> list[list[OffsetRange]]:
+    """Parts that have each group whole, as many together as `most` offsets allow; a larger one is a part by itself."""
+    parts: list[list[OffsetRange]] = []
+    for group in sorted((joined(g) for g in groups), key=lambda g: [(r.start, r.partition) for r in g]):
+        both = joined([*parts[-1], *group]) if parts else group
+        if parts and sum(r.size for r in both) <= most:
+            parts[-1] = both
+        else:
+            parts.append(group)
+    return [part for part in parts if part]
+
+
+def _between(ranges: Sequence[OffsetRange], *, start: int, end: int) -> list[OffsetRange]:
+    """Of offsets that are counted through these ranges, those from number `start` to `end`."""
+    found, seen = [], 0
+    for r in ranges:
+        piece = OffsetRange(r.partition, r.start + max(0, start - seen), r.start + min(r.size, end - seen))
+        seen += r.size
+        if piece.size > 0:
+            found.append(piece)
+    return found
 
 
 def bound_ranges(backlog: Sequence[OffsetRange], *, max_records: int) -> list[OffsetRange]:

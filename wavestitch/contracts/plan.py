@@ -48,12 +48,12 @@ class Scope(NamedTuple):
 class Plan:
     """What one batch reads and on what it stands.
 
-    `ranges`: one per partition with something to read. `units`: the same ranges, cut and packed. `positions`: all
-    partitions of the topic, where the head stands; `ends`: where an ingest leaves them (next offset and epoch; the
-    record time is known after reading). `base_sequence`, `base_snapshot`: the pinned head. `why`: per partition, why
-    it starts there. `clock_ms`: the plan's only clock, ms since the epoch. `left`: offsets that an ingest's limits make
-    it leave for the batches after it. `choice`: of a `held` one, what the operator decided. `remarks`: sentences
-    for people, which stop nothing.
+    `ranges`: offsets to read, in order; several of a partition where what lies between is not wanted. `units`: the same
+    ranges, cut and packed. `positions`: all partitions of the topic, where the head stands; `ends`: where an ingest
+    leaves them (next offset and epoch; the record time is known after reading). `base_sequence`, `base_snapshot`: the
+    pinned head. `why`: per partition, why it starts there. `clock_ms`: the plan's only clock, ms since the epoch.
+    `left`: offsets that an ingest's limits make it leave for the batches after it. `choice`: of a `held` one, what the
+    operator decided. `remarks`: sentences for people, which stop nothing.
     """
 
     plan_id: str

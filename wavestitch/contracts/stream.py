@@ -157,6 +157,9 @@ class Stream(_Strict):
     """How long (in record time) an incomplete waveform waits for its missing chunks."""
     idle: Span = Seconds(600)
     """A partition without records for this long no longer holds the watermark back."""
+    backfill_by: Literal["start", "record_time"] = "start"
+    """Where a backfill looks for the waveforms that start in its interval: wherever they can be, or only where records
+    of that time lie."""
     search_margin: Span = Seconds(3600)
     """Margin on both sides when a backfill looks for its interval by record time."""
     schedule: str | None = None
@@ -220,6 +223,16 @@ class Stream(_Strict):
                 "proof_key belongs to proof: mac, and that needs one: write env:WAVESTITCH_PROOF_NAME or file:NAME"
             )
         return self
+
+    def remarks(self) -> list[str]:
+        """Sentences for whoever checks it or plans with it, which stop nothing."""
+        if self.backfill_by == "start" or self.search_margin >= self.limits.max_clock_skew:
+            return []
+        return [
+            f"backfills look for records within search_margin ({self.search_margin} s) of their interval; a waveform "
+            f"may start up to limits.max_clock_skew ({self.limits.max_clock_skew} s) from its record time: those "
+            "farther away are not found. Say `backfill_by: start`, or a search_margin as large"
+        ]
 
     def digest(self) -> str:
         """Digest of the whole definition, independent of the YAML's layout."""

@@ -12,13 +12,13 @@ from wavestitch.batch import (
     closed_gate,
     commit_offsets,
     history,
-    plan,
     publish,
     reassemble,
     rebuilt_head,
     reconciled_head,
     rewind,
     steps,
+    survey,
 )
 from wavestitch.contracts import disagreement, protocol
 from wavestitch.contracts.disagreement import Doubt
@@ -54,7 +54,7 @@ def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> 
 
 @shows(Kind.COMMIT_AHEAD)
 def the_group_moves_before_the_commit(patch: Patch) -> None:
-    real = plan.reconcile_head
+    real = survey.reconcile_head
 
     def wrong(stream: Any, topic: Any, kind: Any, *, walk: Any) -> Any:
         log, tables = walk.log, walk.tables
@@ -64,7 +64,7 @@ def the_group_moves_before_the_commit(patch: Patch) -> None:
             log.commit_group(stream.group, topic.name, ends, head.tag(str(tables.table_uuid())).encode())
         return head, why
 
-    patch.setattr(plan, "reconcile_head", wrong)
+    patch.setattr(survey, "reconcile_head", wrong)
 
 
 @shows(Kind.STALE_WRITER)

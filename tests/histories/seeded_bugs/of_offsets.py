@@ -8,7 +8,7 @@ from typing import Any
 from tests.fakes import batch as fake_batch
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import cut_log, plan, rebuilt_head, reconciled_head, rewind
+from wavestitch.batch import cut_log, plan, rebuilt_head, reconciled_head, rewind, survey
 from wavestitch.contracts import holes
 from wavestitch.contracts.holes import Proof
 from wavestitch.contracts.position import Position
@@ -43,14 +43,14 @@ def what_a_rewind_skips_is_not_recorded(patch: Patch) -> None:
 
 @shows(Kind.UNEXPLAINED_GAP)
 def a_batch_ends_one_offset_too_far(patch: Patch) -> None:
-    real = plan._ends
+    real = survey.ends_after
 
     def wrong(head: Any, ranges: Any, *rest: Any) -> Any:
         after = real(head, ranges, *rest)
         far = {r.partition: after[r.partition]._replace(next_offset=r.end + 1) for r in ranges}
         return after | far
 
-    patch.setattr(plan, "_ends", wrong)
+    patch.setattr(survey, "ends_after", wrong)
 
 
 @shows(Kind.UNEXPLAINED_GAP)

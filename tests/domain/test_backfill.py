@@ -1,0 +1,190 @@
+"""A backfill keeps its word: each waveform of its interval, once, wherever it lies; and what is lost by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders.sending import send_chunk
+from tests.builders.streams import make_stream
+from tests.fakes.batch import Bench, Carrying, FakeEdges, run_batch
+from tests.fakes.fake_log import FakeLog
+from wavestitch.batch.backfill import Backfilled, run_backfill, step_plan_backfill
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.run import RunOptions, Silent
+from wavestitch.contracts.errors import DataLost
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.stream import Stream
+
+START_MS = 1_767_614_400_000
+DAY = 86_400_000
+SKEW = {"max_clock_skew": "36500 d"}
+ARCHIVE = make_stream(limits=SKEW, reading={"min_slice": 1})
+LIMITED = make_stream(limits={**SKEW, "max_batch_records": 5})
+
+
+def send(bench: Bench, waveform_id: str, *, day: int, chunks: int = 1, partition: int = 0, first: int = 0) -> None:
+    """Of an archive: sent now, recorded years ago."""
+    for seq in range(first, chunks):
+        send_chunk(
+            bench.log,
+            waveform_id,
+            seq,
+            at_ms=START_MS,
+            start_ms=START_MS - 1000 * DAY + day * DAY,
+            count=chunks,
+            partition=partition,
+        )
+
+
+def days(first: int, end: int) -> Scope:
+    beginning = START_MS - 1000 * DAY
+    return Scope((beginning + first * DAY) * 1_000_000, (beginning + end * DAY) * 1_000_000)
+
+
+def edges(bench: Bench, stream: Stream) -> FakeEdges:
+    return FakeEdges(bench, stream, START_MS, Carrying())
+
+
+def backfill(bench: Bench, stream: Stream, scope: Scope) -> Backfilled:
+    return run_backfill(edges(bench, stream), scope, RunOptions(), watcher=Silent())
+
+
+def published(bench: Bench) -> list[str]:
+    return sorted(row.waveform_id for _, row in bench.tables.rows)
+
+
+def positions(bench: Bench) -> dict[int, int]:
+    head = bench.tables.head()
+    return {p: at.next_offset for p, at in head.positions.items()}
+
+
+def read_by_backfills(bench: Bench) -> list[OffsetRange]:
+    return [r for plan in bench.plans.values() if plan.scope is not None for r in plan.ranges]
+
+
+def test_an_archive_is_found_by_the_start_of_its_waveforms_however_old_they_are() -> None:
+    bench = Bench(FakeLog("waves", 2))
+    for day in range(3):
+        send(bench, f"w{day}", day=day, chunks=2, partition=day % 2)
+    done = backfill(bench, ARCHIVE, days(1, 2))
+    assert published(bench) == ["w1"]
+    assert (done.published, done.lost, done.incomplete) == (1, (), ())
+    assert positions(bench) == {0: 0, 1: 0}
+
+
+def test_an_interval_above_the_limits_is_a_chain_and_a_waveform_across_its_cuts_is_published() -> None:
+    bench = Bench(FakeLog("waves", 2))
+    for n in range(4):
+        send(bench, f"w{n}", day=1, chunks=4, partition=n % 2)
+    done = backfill(bench, LIMITED, days(1, 2))
+    assert published(bench) == ["w0", "w1", "w2", "w3"]
+    assert done.batches > 4
+    assert done.published == 4
+    assert done.incomplete == ()
+    assert all(plan.records <= 5 for plan in bench.plans.values())
+    assert positions(bench) == {0: 0, 1: 0}
+
+
+def test_pieces_that_lie_far_apart_are_read_together_and_nothing_between_them() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send_chunk(bench.log, "long", 0, at_ms=START_MS, start_ms=START_MS - 999 * DAY, count=2)
+    for n in range(8):
+        send(bench, f"other{n}", day=5)
+    send_chunk(bench.log, "long", 1, at_ms=START_MS, start_ms=START_MS - 999 * DAY, count=2)
+    done = backfill(bench, LIMITED, days(1, 2))
+    assert published(bench) == ["long"]
+    assert done.published == 1
+    last = list(bench.plans.values())[-1]
+    assert last.ranges == (OffsetRange(0, 0, 1), OffsetRange(0, 9, 10))
+
+
+def ingest(bench: Bench, stream: Stream = ARCHIVE) -> None:
+    run_batch(bench, stream, PlanRequest(), clock_ms=START_MS)
+
+
+def test_what_batches_have_read_and_found_elsewhere_is_not_read_again() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for day in range(6):
+        send(bench, f"w{day}", day=day)
+    for _ in range(2):
+        ingest(bench, make_stream(limits={**SKEW, "max_batch_records": 3}))
+    send(bench, "late", day=1)
+    done = backfill(bench, ARCHIVE, days(1, 2))
+    # The first batch has such a waveform among its own, the second has none, and the last record nobody has read.
+    assert read_by_backfills(bench) == [OffsetRange(0, 0, 3), OffsetRange(0, 6, 7)]
+    assert (done.published, done.replays) == (1, 1)
+    assert "late" in published(bench)
+    assert positions(bench) == {0: 6}
+
+
+def test_backfills_of_an_archive_that_nobody_ingests_read_it_once_to_know_it() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for day in range(6):
+        send(bench, f"w{day}", day=day)
+    backfill(bench, make_stream(limits={**SKEW, "max_batch_records": 2}, reading={"min_slice": 1}), days(0, 1))
+    before = len(bench.plans)
+    backfill(bench, ARCHIVE, days(5, 6))
+    assert [list(plan.ranges) for plan in list(bench.plans.values())[before:]] == [[OffsetRange(0, 4, 6)]]
+    assert published(bench) == ["w0", "w5"]
+
+
+def test_after_a_rewind_only_what_lies_before_the_positions_counts_as_known() -> None:
+    """A log that was cut off is rewound, and may have other records where the old ones were read."""
+    bench = Bench(FakeLog("waves", 1))
+    for day in range(4):
+        send(bench, f"w{day}", day=day)
+    ingest(bench)
+    rewound = plan_rewind(
+        ARCHIVE, Target(offsets={0: 2}), log=bench.log, tables=bench.tables, who="somebody", why="the log was cut"
+    )
+    apply_rewind(ARCHIVE, rewound, accept_skip=False, log=bench.log, tables=bench.tables)
+    assert step_plan_backfill(edges(bench, ARCHIVE), days(9, 10), apply=False).offsets == 2
+
+
+def test_offsets_that_retention_took_unread_are_named_in_the_result() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(4):
+        send(bench, f"w{n}", day=1)
+    bench.log.retain_from(0, 2)
+    done = backfill(bench, ARCHIVE, days(1, 2))
+    assert published(bench) == ["w2", "w3"]
+    assert done.lost == (OffsetRange(0, 0, 2),)
+    assert "partition 0 [0, 2) are gone from the log and no batch has read them" in done.said[0]
+
+
+def test_an_interval_that_is_empty_because_of_retention_is_no_success() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "gone", day=1)
+    send(bench, "other", day=9)
+    bench.log.retain_from(0, 1)
+    with pytest.raises(DataLost, match=r"nothing is left of this interval: partition 0 \[0, 1\)"):
+        backfill(bench, ARCHIVE, days(1, 2))
+    assert published(bench) == []
+
+
+def test_an_interval_without_waveforms_says_so_and_succeeds() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    done = backfill(bench, ARCHIVE, days(1, 2))
+    assert "nothing that may start in the interval" in done.said[0]
+    assert (done.published, done.lost) == (0, ())
+
+
+def test_a_preview_keeps_no_plan() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "w", day=1)
+    ingest(bench)
+    before = dict(bench.plans)
+    shown = step_plan_backfill(edges(bench, ARCHIVE), days(1, 2), apply=False)
+    assert shown.offsets == 1
+    assert bench.plans == before
+
+
+def test_the_margin_of_a_search_by_record_time_is_said_where_it_is_smaller_than_the_allowed_skew() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    by_time = make_stream(backfill_by="record_time", search_margin=60)
+    shown = step_plan_backfill(edges(bench, by_time), days(1, 2), apply=False)
+    assert "those farther away are not found" in shown.remarks[0]
+    enough = make_stream(backfill_by="record_time", search_margin="7 d")
+    assert step_plan_backfill(edges(bench, enough), days(1, 2), apply=False).remarks == ()

@@ -1,0 +1,208 @@
+"""A backfill: the batches that its interval takes, those that read across their cuts, and what came of it by name.
+
+    step_plan_backfill -> each batch through its stages -> step_plan_seams -> each of those -> step_close_backfill
+
+The command line and Airflow carry it through these functions. It owns the waveforms that start in its interval, moves
+no position and leaves what is held alone. What retention has taken is in the result; where nothing is there because of
+it, the backfill fails by name (I8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wavestitch.batch.carry import NOTHING_READ, Carried, How, carry_through
+from wavestitch.batch.edges import Edges
+from wavestitch.batch.history import find_committed, history_of, missing_rows
+from wavestitch.batch.plan import Links, PlanRequest, plan_links
+from wavestitch.batch.run import RunOptions, Watcher
+from wavestitch.batch.steps import finished
+from wavestitch.batch.walk import Walk
+from wavestitch.contracts.batch_stages import BATCH, KeepPlan, RecordHistory, stages_of
+from wavestitch.contracts.errors import DataLost
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.reasons import Fate
+from wavestitch.contracts.seams import across_cuts
+from wavestitch.contracts.stages import Stage, Told, explain
+from wavestitch.contracts.versioned import Versioned
+from wavestitch.write_once import disk_errors
+
+_NAMED = 20
+_AGAIN = "run the task before this one again"
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPlanned:
+    """The batches of a backfill, as plans that are kept, and how many offsets they read. `lost`: what the log has no
+    more and nobody has read, of what may have held the interval; `read_before`: what it has no more and a batch has
+    read. `nothing`: why there is nothing to read."""
+
+    stream: str
+    scope: Scope
+    plans: tuple[str, ...]
+    offsets: int
+    estimated_bytes: int
+    lost: tuple[OffsetRange, ...] = ()
+    read_before: tuple[OffsetRange, ...] = ()
+    nothing: str = ""
+    remarks: tuple[str, ...] = ()
+    stages: tuple[Told, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """What a backfill did. `published`: waveforms; `replays`: chunks of waveforms that were published before;
+    `reported`: chunks of those that it could not publish, and left; `incomplete`: some of their ids."""
+
+    stream: str
+    batches: int
+    published: int
+    replays: int
+    reported: int
+    incomplete: tuple[str, ...]
+    lost: tuple[OffsetRange, ...]
+    read_before: tuple[OffsetRange, ...]
+    said: tuple[str, ...]
+
+
+@disk_errors("planning")
+def step_plan_backfill(edges: Edges, scope: Scope, *, apply: bool = True) -> BackfillPlanned:
+    """Pin the inputs of all its batches. Without `apply` nothing is done."""
+    return _planned(edges, PlanRequest(PlanKind.BACKFILL, scope), apply=apply)
+
+
+@disk_errors("planning")
+def step_plan_seams(edges: Edges, planned: BackfillPlanned) -> BackfillPlanned:
+    """The batches that read waveforms together which no batch of the backfill had whole."""
+    whole, _ = across_cuts(edges.parts(plan_id) for plan_id in planned.plans)
+    known = edges.tables.published(set(whole))
+    together = tuple(places for waveform_id, places in whole.items() if waveform_id not in known)
+    if not together:
+        return BackfillPlanned(planned.stream, planned.scope, (), 0, 0)
+    return _planned(edges, PlanRequest(PlanKind.BACKFILL, planned.scope, together=together), apply=True)
+
+
+def _planned(edges: Edges, request: PlanRequest, *, apply: bool) -> BackfillPlanned:
+    walk = Walk(edges.stream, edges.log, edges.tables, begin=edges.begin, apply=apply)
+    if lost := missing_rows(history_of(edges)):
+        walk(RecordHistory(tuple(lost)))
+    found = plan_links(
+        edges.stream,
+        request,
+        walk=walk,
+        clock_ms=edges.clock_ms(),
+        nonce=edges.nonce(),
+        code_version=edges.code_version,
+        stops=edges.reader_stops(),
+    )
+    for plan in found.plans:
+        walk(KeepPlan(plan))
+    return _told(edges, request, found, walk)
+
+
+def _told(edges: Edges, request: PlanRequest, found: Links, walk: Walk) -> BackfillPlanned:
+    scope = request.scope
+    assert scope is not None, "a backfill has an interval"
+    before: list[Stage] = [s for s in walk.stages if not isinstance(s, KeepPlan)]
+    # Of the first of them: the others are like it.
+    batch: list[Stage] = [s for plan in found.plans[:1] for s in (KeepPlan(plan), *stages_of(plan))]
+    return BackfillPlanned(
+        stream=edges.name,
+        scope=scope,
+        plans=tuple(plan.plan_id for plan in found.plans),
+        offsets=sum(plan.records for plan in found.plans),
+        estimated_bytes=sum(plan.estimated_bytes for plan in found.plans),
+        lost=found.lost,
+        read_before=found.read_before,
+        nothing=found.nothing,
+        remarks=(*found.remarks, *(found.plans[0].remarks if found.plans else ())),
+        stages=explain((*before, *batch)),
+    )
+
+
+def step_close_backfill(edges: Edges, planned: BackfillPlanned, seams: BackfillPlanned | None) -> Backfilled:
+    """What came of it. Raises `DataLost` where the interval is empty because its records are gone."""
+    plans = [*planned.plans, *(seams.plans if seams is not None else ())]
+    rows = [done.row for plan_id in plans if (done := find_committed(history_of(edges), plan_id)) is not None]
+    whole, lacking = across_cuts(edges.parts(plan_id) for plan_id in planned.plans)
+    known = edges.tables.published({*whole, *lacking})
+    incomplete = [i for i in (*whole, *lacking) if i not in known]
+    lost = [*planned.lost]
+    read_before = [*planned.read_before, *(seams.read_before if seams is not None else ())]
+    counts = {fate: sum(row.counts.get(fate.value, 0) for row in rows) for fate in Fate}
+    published = sum(row.waveforms.get("published", 0) for row in rows)
+    found = published + counts[Fate.REPLAY] + counts[Fate.REPORTED] + counts[Fate.DUPLICATE]
+    if lost and not found:
+        raise DataLost(
+            f"stream {edges.name}: nothing is left of this interval: {_shown(lost)} of {edges.stream.topic} are gone "
+            "from the log, no batch has read them, and they may have held it. Nothing was published; only a producer "
+            "that sends them again brings them back",
+            lost=[list(r) for r in lost[:_NAMED]],
+        )
+    return Backfilled(
+        stream=edges.name,
+        batches=len(rows),
+        published=published,
+        replays=counts[Fate.REPLAY],
+        reported=counts[Fate.REPORTED],
+        incomplete=tuple(incomplete[:_NAMED]),
+        lost=tuple(lost),
+        read_before=tuple(read_before),
+        said=tuple(_sentences(edges, planned, lost, read_before, incomplete)),
+    )
+
+
+def _sentences(
+    edges: Edges,
+    planned: BackfillPlanned,
+    lost: Sequence[OffsetRange],
+    read_before: Sequence[OffsetRange],
+    incomplete: Sequence[str],
+) -> list[str]:
+    said = [planned.nothing] if planned.nothing else []
+    if lost:
+        said.append(
+            f"{_shown(lost)} are gone from the log and no batch has read them: they may have held waveforms of this "
+            "interval"
+        )
+    if read_before:
+        said.append(
+            f"{_shown(read_before)} are gone from the log; batches had read them: what was whole then is published, "
+            f"the rest is held (`wavestitch held {edges.name}`)"
+        )
+    if incomplete:
+        said.append(f"{len(incomplete)} waveforms of the interval are not whole, and were left as they are")
+    return [*said, *planned.remarks]
+
+
+def _shown(ranges: Sequence[OffsetRange]) -> str:
+    shown = ", ".join(str(r) for r in ranges[:_NAMED])
+    return shown if len(ranges) <= _NAMED else f"{shown} and {len(ranges) - _NAMED} more"
+
+
+PLANNED = Versioned(BackfillPlanned, "a planned backfill", _AGAIN)
+BACKFILLED = Versioned(Backfilled, "the result of a backfill", _AGAIN)
+
+
+def run_backfill(edges: Edges, scope: Scope, options: RunOptions, *, watcher: Watcher) -> Backfilled:
+    """Carry all of it through in this process tree."""
+    watcher.begin("plan")
+    planned = step_plan_backfill(edges, scope)
+    _carry_all(edges, planned, options, watcher)
+    watcher.begin("plan across cuts")
+    seams = step_plan_seams(edges, planned)
+    _carry_all(edges, seams, options, watcher)
+    done = step_close_backfill(edges, planned, seams)
+    for said in done.said:
+        watcher.say(said)
+    return done
+
+
+def _carry_all(edges: Edges, planned: BackfillPlanned, options: RunOptions, watcher: Watcher) -> None:
+    for plan_id in planned.plans:
+        if finished(edges, plan_id) is None:
+            total = edges.plan(plan_id).records
+            how = How(options.gate, options.why, watcher=watcher)
+            carry_through(BATCH, edges, Carried(plan_id, (NOTHING_READ,)), how, total=total, after=options.after_step)

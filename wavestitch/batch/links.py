@@ -1,0 +1,93 @@
+"""The batches of a backfill: as many as the limits of a batch make of its interval, and of what lies across their cuts.
+
+All stand on the same head, and none moves the positions (I7). What retention took is named with them, never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wavestitch.batch.located import Located, locate, still_there
+from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.batch.survey import Made, Survey, plan_of, size_of, survey, too_much
+from wavestitch.batch.walk import Walk
+from wavestitch.contracts.batch_size import ReaderStop
+from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.start_index import known_starts
+from wavestitch.contracts.stream import Stream
+
+MOST_LINKS = 1000
+"""Batches of one backfill: Airflow maps over no more than 1024."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The plans of a backfill, one after another; several where the interval is above the limits of a batch. `lost`,
+    `read_before`: see `Located`. `nothing`: why there is nothing to read, where there is nothing."""
+
+    plans: tuple[Plan, ...]
+    lost: tuple[OffsetRange, ...] = ()
+    read_before: tuple[OffsetRange, ...] = ()
+    remarks: tuple[str, ...] = ()
+    nothing: str = ""
+
+
+def plan_links(
+    stream: Stream,
+    request: PlanRequest,
+    *,
+    walk: Walk,
+    clock_ms: EpochMs,
+    nonce: str,
+    code_version: str,
+    stops: Sequence[ReaderStop] = (),
+) -> Links:
+    """The batches that a backfill takes: as many as the limits make of it."""
+    here = survey(stream, request, walk=walk)
+    return links_of(stream, request, here, clock_ms=clock_ms, nonce=nonce, code_version=code_version, stops=stops)
+
+
+def links_of(
+    stream: Stream,
+    request: PlanRequest,
+    here: Survey,
+    *,
+    clock_ms: EpochMs,
+    nonce: str,
+    code_version: str,
+    stops: Sequence[ReaderStop],
+) -> Links:
+    scope = request.scope
+    assert scope is not None, "a backfill has an interval"
+    if request.together:
+        groups, gone = still_there(request.together, here.ends)
+        found = Located(
+            joined(r for group in groups for r in group),
+            (),
+            tuple(gone),
+            dict.fromkeys(here.topic.partitions, "waveforms across the cuts of this backfill"),
+        )
+    else:
+        known = known_starts(here.tables.batches(), here.head, scope)
+        found = locate(stream, scope, topic=here.topic, ends=here.ends, log=here.log, known=known)
+    mean, most = size_of(stream, request.kind, here, found.ranges, stops)
+    offsets = sum(r.size for r in found.ranges)
+    if offsets > most * MOST_LINKS:
+        raise too_much(stream, request.kind, offsets, most=most * MOST_LINKS, mean=mean)
+    if request.together:
+        parts = [_closed_up(part, most=most, gap=stream.reading.min_slice) for part in pack_groups(groups, most=most)]
+    else:
+        parts = cut_links(found.ranges, most=most)
+    made = Made(request, mean, clock_ms, nonce, code_version)
+    plans = tuple(plan_of(stream, here, made, part, why=found.why) for part in parts)
+    nothing = "" if plans else f"stream {stream.name}: the log has nothing that may start in the interval"
+    return Links(plans, found.lost, found.read_before, tuple(stream.remarks()), nothing)
+
+
+def _closed_up(part: list[OffsetRange], *, most: int, gap: int) -> list[OffsetRange]:
+    """With what lies between near places, where the batch may be so large: fewer slices, fewer landing files."""
+    near = joined(part, gap=gap)
+    return near if sum(r.size for r in near) <= most else part

@@ -1,0 +1,98 @@
+"""Where the waveforms of an interval lie: which offsets a backfill has to read, and which of those retention has taken.
+
+`start`: all of the log from `max_clock_skew` before the interval on, less what earlier batches have read and found to
+start elsewhere. `record_time`: what the log has of the interval's own time, `search_margin` earlier and later. Asks the
+log for times; touches nothing. What may be lost is named, never passed over (I8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from wavestitch.contracts.offset_range import OffsetRange, joined
+from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, Milliseconds, after, before, epoch_ms, milliseconds
+from wavestitch.contracts.start_index import Known
+from wavestitch.contracts.stream import Stream
+
+
+class Located(NamedTuple):
+    """`ranges`: what is to be read, in order. `lost`: what the log has no more, no batch has read, and may have held
+    waveforms of the interval. `read_before`: what the log has no more, and a batch has read. `why`: per partition."""
+
+    ranges: list[OffsetRange]
+    lost: tuple[OffsetRange, ...]
+    read_before: tuple[OffsetRange, ...]
+    why: dict[int, str]
+
+
+def locate(
+    stream: Stream,
+    scope: Scope,
+    *,
+    topic: TopicView,
+    ends: Mapping[int, PartitionEnds],
+    log: Log,
+    known: Mapping[int, Known],
+) -> Located:
+    windows, why = _windows(stream, scope, topic, ends, log)
+    ranges: list[OffsetRange] = []
+    lost: list[OffsetRange] = []
+    before_it: list[OffsetRange] = []
+    for window in windows:
+        index = known.get(window.partition, Known())
+        log_start = ends[window.partition].log_start
+        # Less than that between two places is read, too: another slice costs more.
+        ranges += joined([*index.unread(window), *index.found(window)], gap=stream.reading.min_slice)
+        gone = OffsetRange(window.partition, 0, log_start)
+        before_it += index.found(gone)
+        if window.start == log_start:
+            # What lay before it is as old as the interval, or nobody knows how old.
+            lost += index.unread(gone)
+    return Located(ranges, tuple(lost), tuple(before_it), why)
+
+
+def _windows(
+    stream: Stream, scope: Scope, topic: TopicView, ends: Mapping[int, PartitionEnds], log: Log
+) -> tuple[list[OffsetRange], dict[int, str]]:
+    by_start = stream.backfill_by == "start"
+    margin = milliseconds(stream.limits.max_clock_skew if by_start else stream.search_margin)
+    starts = log.offsets_at(topic.name, dict.fromkeys(topic.partitions, _from(scope, margin)))
+    if by_start:
+        stops = {p: here.stable_end for p, here in ends.items()}
+        said = "what may start in the interval, by the record time and by what batches have read"
+    else:
+        stops = log.offsets_at(topic.name, dict.fromkeys(topic.partitions, _until(scope, margin)))
+        said = f"record time of the interval, {stream.search_margin} s earlier and later"
+    windows = []
+    for p in topic.partitions:
+        start = max(starts[p], ends[p].log_start)
+        windows.append(OffsetRange(p, start, max(start, min(stops[p], ends[p].stable_end))))
+    return windows, dict.fromkeys(topic.partitions, said)
+
+
+def _from(scope: Scope, margin: Milliseconds) -> EpochMs:
+    return max(before(epoch_ms(scope.start_ns), margin), BEGINNING)
+
+
+def _until(scope: Scope, margin: Milliseconds) -> EpochMs:
+    return max(after(epoch_ms(scope.end_ns - 1), Milliseconds(margin + 1)), BEGINNING)
+
+
+def still_there(
+    groups: tuple[tuple[OffsetRange, ...], ...], ends: Mapping[int, PartitionEnds]
+) -> tuple[list[list[OffsetRange]], list[OffsetRange]]:
+    """Of the offsets of each group what the log still has, and all that it has no more."""
+    there, gone = [], []
+    for group in groups:
+        log = {
+            r.partition: OffsetRange(r.partition, ends[r.partition].log_start, ends[r.partition].stable_end)
+            for r in group
+        }
+        kept = [cut for r in group if (cut := r.cut(log[r.partition])).size > 0]
+        gone += [r._replace(end=log[r.partition].start) for r in group if r.start < log[r.partition].start]
+        if kept:
+            there.append(kept)
+    return there, joined(gone)

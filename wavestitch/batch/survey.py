@@ -1,0 +1,199 @@
+"""What a plan is made on: the topic, the head, the log's ends; and what every kind of plan has in common.
+
+Refuses a topic, a group and partitions that no batch may read. A refusal names its way out. Changes nothing by itself:
+what reconciling the head takes are stages of the walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.batch.reconciled_head import reconcile_head
+from wavestitch.batch.walk import Walk
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_size import ReaderStop, batch_offsets, needed_bytes, stops_of
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.held_quota import said_of_junk
+from wavestitch.contracts.offset_range import OffsetRange, cut_slices, pack_units
+from wavestitch.contracts.past_cost import RECENT, reading_weights
+from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.ports import Log, PartitionEnds, Probe, Tables, TopicView
+from wavestitch.contracts.position import Head, Position
+from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a plan is made on. `why`: what was done about the group's offsets, per partition. `recent`: the newest rows
+    of the history."""
+
+    topic: TopicView
+    head: Head
+    ends: Mapping[int, PartitionEnds]
+    why: Mapping[int, str]
+    recent: Sequence[BatchRow]
+    log: Log
+    tables: Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Of what a plan is made beside what it reads."""
+
+    request: PlanRequest
+    mean: float
+    clock_ms: EpochMs
+    nonce: str
+    code_version: str
+
+
+def survey(stream: Stream, request: PlanRequest, *, walk: Walk) -> Survey:
+    log, tables = walk.log, walk.tables
+    topic = log.topic(stream.topic)
+    _refuse_topic(stream, topic, log.members(stream.group))
+    _refuse_partitions(stream, request, topic)
+    head, why = reconcile_head(stream, topic, request.kind, walk=walk)
+    if head.topic_id != topic.topic_id:
+        raise Refused(
+            f"topic {topic.name} was recreated: the head of stream {stream.name} knows topic id {head.topic_id}, the "
+            f"broker has {topic.topic_id}; begin anew on it with `wavestitch rewind {stream.name} --to new-topic "
+            "--accept-skip --apply` (what is published stays)",
+            topic=topic.name,
+        )
+    ends = log.ends(topic.name, topic.partitions)
+    return Survey(topic, head, ends, why, recent_batches(tables, head), log, tables)
+
+
+def size_of(
+    stream: Stream, kind: PlanKind, here: Survey, wanted: Sequence[OffsetRange], stops: Sequence[ReaderStop]
+) -> tuple[float, int]:
+    """Bytes of a record, and how many offsets a batch may have."""
+    stands = {p: at.next_offset for p, at in here.head.positions.items()}
+    stopped = stops_of(
+        [s for s in stops if kind is not PlanKind.INGEST or s.positions == stands], kind=kind, wanted=wanted
+    )
+    mean = here.head.mean_record_bytes or _first_estimate(here.topic, wanted, here.log)
+    mean = max([mean, *(s.mean for s in stopped)])
+    return mean, batch_offsets(stream.limits, mean=mean, stops=stopped)
+
+
+def plan_of(
+    stream: Stream, here: Survey, made: Made, ranges: Sequence[OffsetRange], *, why: Mapping[int, str], left: int = 0
+) -> Plan:
+    workers, head, request = stream.reading.workers, here.head, made.request
+    slices = cut_slices(ranges, workers=workers, min_slice=stream.reading.min_slice)
+    return Plan(
+        plan_id="",
+        kind=request.kind,
+        stream=stream,
+        topic_id=here.topic.topic_id,
+        partitions=len(here.topic.partitions),
+        ranges=tuple(ranges),
+        units=tuple(pack_units(slices, workers=workers, weight=reading_weights(here.recent))),
+        positions=dict(head.positions),
+        ends=left_at(here, request, ranges),
+        generation=head.generation,
+        base_sequence=head.sequence,
+        base_snapshot=head.snapshot_id or 0,
+        held_snapshot=None if head.held is None else head.held.snapshot_id,
+        watermark_ms=head.watermark_ms,
+        clock_ms=made.clock_ms,
+        scope=request.scope,
+        why={r.partition: why[r.partition] for r in ranges},
+        mean_record_bytes=made.mean,
+        code_version=made.code_version,
+        nonce=made.nonce,
+        left=left,
+        remarks=tuple(filter(None, (*_remarks(stream, here.topic), said_of_junk(stream, head.held, here.recent)))),
+    ).sealed()
+
+
+def left_at(here: Survey, request: PlanRequest, ranges: Sequence[OffsetRange]) -> dict[int, Position]:
+    """Where an ingest leaves the positions: all partitions, the new ones too.
+
+    What was planned on was found to be the log that was read, where nothing new lies, too: so it is kept with the epoch
+    of now, and not asked about again and again."""
+    after = ends_after(here.head, ranges, here.ends, here.topic)
+    if request.kind is not PlanKind.INGEST:
+        return after
+    ends = here.ends
+    fresh = {p: at._replace(leader_epoch=ends[p].leader_epoch) for p, at in after.items() if request.wants(p)}
+    return {**after, **fresh}
+
+
+def too_much(stream: Stream, kind: PlanKind, offsets: int, *, most: int, mean: float) -> Refused:
+    """Both limits are named, with what they have to be: whoever raises only one is not sent back for the other."""
+    wanted = [("max_batch_records", offsets, stream.limits.max_batch_records)]
+    wanted.append(("max_batch_bytes", needed_bytes(offsets, mean=mean), stream.limits.max_batch_bytes))
+    raises = " and ".join(f"limits.{name} to {least}" for name, least, now in wanted if least > now)
+    fewer = "name fewer offsets" if kind is PlanKind.MANUAL else "take a smaller interval"
+    return Refused(
+        f"stream {stream.name}: the {kind} covers {offsets} offsets of about {mean:.0f} bytes; a batch may have {most} "
+        f"(max_batch_records, max_batch_bytes): {fewer}, or raise {raises}",
+        offsets=offsets,
+        allowed=most,
+    )
+
+
+def _remarks(stream: Stream, topic: TopicView) -> tuple[str, ...]:
+    if stream.trusted_producers or topic.compression == "uncompressed":
+        return ()
+    return (
+        f"topic {topic.name} takes compressed batches (compression.type={topic.compression}): one of a few kilobytes "
+        "may hold gigabytes, which costs its readers time. Set compression.type=uncompressed on the topic, and the "
+        "broker refuses such a batch; or say `trusted_producers: true` in the stream, if nobody who may write means "
+        "harm",
+    )
+
+
+def _first_estimate(topic: TopicView, backlog: Sequence[OffsetRange], log: Log) -> float:
+    """Bytes of a record, asked of the log; the largest that the topic takes where it has none to show."""
+    places = {r.partition: r.start for r in backlog if r.size}
+    found = log.probe(topic.name, places) if places else Probe(0, 0)
+    return found.bytes / found.records if found.records else float(topic.max_message_bytes)
+
+
+def recent_batches(tables: Tables, head: Head | None) -> list[BatchRow]:
+    """The history of the last few heads, newest first."""
+    return [] if head is None else tables.batches(since=head.sequence - RECENT + 1)
+
+
+def _refuse_topic(stream: Stream, topic: TopicView, members: Sequence[str]) -> None:
+    if topic.compacted:
+        raise Refused(
+            f"topic {topic.name} has cleanup.policy compact: chunks of one waveform share a key, and compaction keeps "
+            "only the last of them; set cleanup.policy=delete for a topic of waveforms",
+            topic=topic.name,
+        )
+    if members:
+        raise Refused(
+            f"consumer group {stream.group} has live members ({', '.join(members[:3])}); batches use a group of their "
+            f"own: stop those consumers, or give stream {stream.name} another group",
+            group=stream.group,
+        )
+
+
+def _refuse_partitions(stream: Stream, request: PlanRequest, topic: TopicView) -> None:
+    problem = stream.id_partitions and stream.id_partitions.problem(topic.partitions)
+    if problem:
+        raise Refused(f"stream {stream.name}, topic {topic.name}: {problem}; nothing was read", topic=topic.name)
+    unknown = {*(request.only or ()), *request.until} - set(topic.partitions)
+    if unknown:
+        raise Refused(
+            f"stream {stream.name}: partition {min(unknown)} was named; topic {topic.name} has {len(topic.partitions)} "
+            "partitions, counted from 0",
+            partition=min(unknown),
+        )
+
+
+def ends_after(
+    head: Head, ranges: Sequence[OffsetRange], ends: Mapping[int, PartitionEnds], topic: TopicView
+) -> dict[int, Position]:
+    """Where an ingest leaves the positions: all partitions, the new ones too."""
+    after = {p: head.positions.get(p, Position(0)) for p in topic.partitions}
+    for r in ranges:
+        after[r.partition] = after[r.partition]._replace(next_offset=r.end, leader_epoch=ends[r.partition].leader_epoch)
+    return after

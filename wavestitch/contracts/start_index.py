@@ -1,0 +1,56 @@
+"""Which offsets hold which start times, as batches have found them: what a backfill need not read again.
+
+Kept with each batch in the history, in blocks; a cache, and no authority. What is not in it has to be read, and where
+two batches say different things of an offset, the one that makes it read counts. So it costs reading to lose it, and
+never a waveform. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.offset_range import OffsetRange, joined, without
+from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.position import Head
+from wavestitch.contracts.start_blocks import StartBlock
+
+
+class Known(NamedTuple):
+    """Of one partition: what batches have read, and of that what may hold a waveform that starts in the interval."""
+
+    read: tuple[OffsetRange, ...] = ()
+    wanted: tuple[OffsetRange, ...] = ()
+
+    def unread(self, within: OffsetRange) -> list[OffsetRange]:
+        """Of these offsets, those of which nothing is known."""
+        return without([within], self.read)
+
+    def found(self, within: OffsetRange) -> list[OffsetRange]:
+        """Of these offsets, those that a batch has read and that may hold what is looked for."""
+        return [cut for r in self.wanted if (cut := r.cut(within)).size > 0]
+
+
+def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int, Known]:
+    """By partition, what the history knows of the head's topic.
+
+    Beyond the head's positions only batches of its own generation count: after a log was cut off below, the stream is
+    rewound, and other records may lie there now.
+    """
+    read: dict[int, list[OffsetRange]] = {}
+    wanted: dict[int, list[OffsetRange]] = {}
+    for row in rows:
+        if row.topic_id != head.topic_id:
+            continue
+        for name, blocks in row.starts.items():
+            p = int(name)
+            at = head.positions.get(p)
+            stands = 0 if at is None else at.next_offset
+            for block in (StartBlock(*b) for b in blocks):  # type: ignore[arg-type]
+                end = block.end if row.generation == head.generation else min(block.end, stands)
+                if block.start < end:
+                    read.setdefault(p, []).append(OffsetRange(p, block.start, end))
+                    if block.may_start_in(scope):
+                        wanted.setdefault(p, []).append(OffsetRange(p, block.start, end))
+    return {p: Known(tuple(joined(found)), tuple(joined(wanted.get(p, ())))) for p, found in read.items()}
