@@ -11,11 +11,14 @@ from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, eventually, make_deployment_rig
 from tests.postgresql import Postgresql
+from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import held_states
+from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import parse_tag
 from wavestitch.contracts.quantities import Milliseconds
@@ -43,21 +46,28 @@ def whole_in_postgresql(
     )
 
 
-def test_with_a_catalog_in_postgresql_what_was_read_again_after_a_rewind_and_what_heals_is_published_once(
+def test_with_a_catalog_in_postgresql_backfill_decisions_rewind_and_what_heals_publish_each_waveform_once(
     whole_in_postgresql: DeploymentRig,
 ) -> None:
     whole = whole_in_postgresql
-    sent = recordings(6)
+    start_ns, hour = time.time_ns(), 3600 * 1_000_000_000
+    sent = recordings(6, start_ns=start_ns)  # an hour apart
     chunks = cut(sent)
-    late = chunks[4]
-    whole.send([c for c in chunks if c is not late] + [chunks[0]])
-    assert whole.run()["published"]["waveforms"] == {"published": 5, "open": 1, "quarantined": 0}
-    tables = whole.deployment.tables(STREAM)
-    stream = whole.deployment.stream(STREAM)
-    found = plan_rewind(
-        stream, rewind_target("earliest", None), log=whole.deployment.log, tables=tables, who="op", why="once more"
-    )
-    apply_rewind(stream, found, accept_skip=False, log=whole.deployment.log, tables=tables)
+    late = chunks[-1]
+    whole.send([*chunks[:-1], chunks[0]])
+    whole.plan()  # the first head; this plan is left
+    back = PlanRequest(PlanKind.BACKFILL, scope=Scope(start_ns - 1, start_ns + hour))
+    assert whole.run(request=back)["published"]["waveforms"]["published"] == 1
+    first = whole.run()["published"]
+    assert first["waveforms"] == {"published": 4, "open": 1, "quarantined": 0}
+    assert first["counts"]["replay"] > 0
+    for action in (HeldAction.DISCARD, HeldAction.RESTORE):
+        wanted = Selection(ids=(late.waveform_id,))
+        carry_out(whole.edges(), plan_held(whole.edges(), action, wanted, who="op", why="to see").plan)
+    tables, stream, log = whole.deployment.tables(STREAM), whole.deployment.stream(STREAM), whole.deployment.log
+    to_the_first = rewind_target("earliest", None)
+    found = plan_rewind(stream, to_the_first, log=log, tables=tables, who="op", why="once more")
+    apply_rewind(stream, found, accept_skip=False, log=log, tables=tables)
     again = whole.run()["published"]
     assert again["waveforms"]["published"] == 0
     assert again["counts"]["replay"] > 0

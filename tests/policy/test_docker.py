@@ -20,6 +20,7 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.docker.composition import COMPOSE, Service, put_in, read_composition, size
+from tests.docker.proof import secrets_the_image_tells
 from wavestitch.contracts.redaction import secret_inside
 from wavestitch.settings import Settings, load_settings
 
@@ -201,6 +202,16 @@ def test_secrets_are_kept_out_of_the_repository() -> None:
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert {"docker/secrets/", "docker/.env"} <= set(ignored)
     assert os.fspath(DOCKER / "secrets") == os.fspath(COMPOSITION.secrets["spark_secret"].parent)
+
+
+def test_a_secret_in_an_image_s_variables_or_in_the_command_of_a_layer_is_found() -> None:
+    env, layers = ["PATH=/usr/bin", "LANG=C.UTF-8"], [{"created_by": "/bin/sh -c apt-get update && id=1"}, {}]
+    assert secrets_the_image_tells({"Env": env, "history": layers}) == []
+    told = secrets_the_image_tells({"Env": [*env, "POSTGRES_PASSWORD=abc"], "history": layers})
+    assert told == ["a variable of the image POSTGRES_PASSWORD is a secret itself"]
+    layers.append({"created_by": "/bin/sh -c pip install --index-url https://me:pw@index.example/ x"})
+    told = secrets_the_image_tells({"Env": env, "history": layers})
+    assert told == ["a layer's command of the image is a password itself"]
 
 
 def test_yaml_s_own_merges_are_what_the_runner_reads() -> None:
