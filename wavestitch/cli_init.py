@@ -54,6 +54,7 @@ def init(
     for path in written(said, folder=folder):
         _say(f"wrote {path}")
     _say("Kafka with a login or TLS: see [kafka.options] in docs/settings.md")
+    _say("Airflow: docs/settings.md and README.md say what a DAG folder of its own needs (two lines)")
     _say(f"then, in {folder}: wavestitch check; wavestitch plan {said.stream}; wavestitch run {said.stream}")
 
 

@@ -15,7 +15,11 @@ import pytest
 from tests.conftest import ROOT
 from wavestitch import __version__
 from wavestitch.child_environment import child_environment
+from wavestitch.cli_init import Answers, written
 
+ENTRY_POINT = (
+    "EntryPoint(name='wavestitch', value='wavestitch.ui.airflow_plugin:WavestitchPlugin', group='airflow.plugins')"
+)
 PACKAGES = ("wavestitch", "consumers", "spark_apps")
 
 
@@ -46,6 +50,7 @@ def test_it_holds_every_file_of_the_packages_and_nothing_else(wheel: Path) -> No
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+    wanted |= {f"wavestitch/dags/{path.name}" for path in (ROOT / "dags").glob("*.py")}
     assert held == wanted
     assert {"wavestitch/templates/layout.html", "wavestitch/local/jars.sha256"} <= held
 
@@ -64,23 +69,31 @@ def test_the_command_works_in_an_empty_folder_with_what_init_wrote(elsewhere: di
     assert json.loads(shown.stdout) == []
 
 
-def test_an_airflow_that_knows_no_checkout_finds_the_plugin_by_itself(
+def test_an_airflow_that_knows_no_checkout_has_the_pages_and_by_a_file_of_two_lines_the_dags(
     elsewhere: dict[str, str], tmp_path: Path
 ) -> None:
     home = tmp_path / "airflow"
-    home.mkdir()
+    (home / "dags").mkdir(parents=True)
+    (home / "dags" / "waves.py").write_text("from wavestitch.airflow import dags\nglobals().update(dags())\n")
+    written(Answers("127.0.0.1:1", "bench", "bench", "g", "0 3 * * *", Path("data")), folder=home)
     asked = (
-        "from airflow import plugins_manager as m; "
-        "import wavestitch.ui.airflow_plugin as p; "
-        "print(p.__file__, [(e.name, str(e.source)) for e in m._get_plugins()[0] if e.name == 'wavestitch'], "
-        "m.get_import_errors(), m.get_fastapi_plugins()[0][0]['url_prefix'])"
+        "import json, wavestitch.airflow as w; from airflow import plugins_manager as m; "
+        "from airflow.dag_processing.dagbag import DagBag; bag = DagBag('dags'); "
+        "print(json.dumps({'from': [str(p) for p in w.dag_files()], 'errors': bag.import_errors, "
+        "'dags': {d.dag_id: d.fileloc for d in bag.dags.values()}, 'plugin errors': m.get_import_errors(), "
+        "'plugin': [str(p.source) for p in m._get_plugins()[0] if p.name == 'wavestitch'], "
+        "'pages': [a['url_prefix'] for a in m.get_fastapi_plugins()[0]]}))"
     )
-    found = run(["-c", asked], home, {**elsewhere, "AIRFLOW_HOME": str(home)})
+    own = {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+    found = run(["-c", asked], home, {**elsewhere, **own})
     assert found.returncode == 0, found.stderr
-    said = found.stdout.splitlines()[-1]
-    assert said.startswith(str(tmp_path / "site"))
-    assert f"wavestitch=={__version__}: EntryPoint" in said
-    assert said.endswith("{} /wavestitch")
+    said = json.loads(found.stdout.splitlines()[-1])
+    assert (said["errors"], said["plugin errors"]) == ({}, {})
+    assert {Path(p).parent for p in said["from"]} == {tmp_path / "site" / "wavestitch" / "dags"}
+    assert {"ingest_bench", "maintain"} <= said["dags"].keys()
+    assert set(said["dags"].values()) == {"dags/waves.py"}
+    assert said["plugin"] == [f"wavestitch=={__version__}: {ENTRY_POINT}"]
+    assert "/wavestitch" in said["pages"]
 
 
 def test_an_operator_is_told_where_settings_are_looked_for(elsewhere: dict[str, str], tmp_path: Path) -> None:
