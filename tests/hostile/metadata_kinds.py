@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from tests.hostile.kind import FIELDS, META, VALUE, Kind, fine, held, meta, sealed
+from wavestitch.contracts.chunk_metadata import MAX_DEPTH
 from wavestitch.contracts.reasons import Reason
 
 LEVEL = "metadata"
@@ -32,6 +33,8 @@ NO_OBJECTS: dict[str, bytes] = {
     "8,000 open brackets": b"[" * 8000,
     "3,000 open objects": b'{"a":' * 3000,
     "a note 5,000 lists deep": META[:-1] + b',"note":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    "a note that is one list too deep": META[:-1] + b',"note":' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}",
+    "a note that Python follows from some callers": META[:-1] + b',"note":' + b"[" * 950 + b"]" * 950 + b"}",
     "a note of 5,000 digits": META[:-1] + b',"note":' + b"9" * 5000 + b"}",
     "NaN in a note": META[:-1] + b',"note":NaN}',
     "infinity in a note": META[:-1] + b',"note":-Infinity}',
@@ -110,7 +113,8 @@ STRANGE: dict[str, dict[str, Any]] = {
     "the least baseline": {"baseline": -1.7976931348623157e308},
     "a sample count that is null": {"sample_count": None},
     "a foreign key of 4,000 digits": {"note": 10**3999},
-    "a foreign key 400 lists deep": {"note": json.loads("[" * 400 + "]" * 400)},
+    "a foreign key as deep as is allowed": {"note": json.loads("[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1))},
+    "brackets inside of texts": {"note": '[{\\"' * 1000},
     "foreign keys without end": {f"k{n}": n for n in range(1000)},
     "a key that is called like ours, almost": {"Sample_Format": "f64le", "sample_count ": 3},
     "a key without a name": {"": None},

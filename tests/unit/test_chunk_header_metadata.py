@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.test_chunk_header import FIELDS, META, headers, is_an_answer, parse, rejected
 from wavestitch.contracts.chunk_header import MAX_META_BYTES, Chunk
-from wavestitch.contracts.chunk_metadata import MAX_TIME_NS, Metadata, parse_metadata
+from wavestitch.contracts.chunk_metadata import MAX_DEPTH, MAX_TIME_NS, Metadata, parse_metadata
 from wavestitch.contracts.reasons import Reason
 
 
@@ -78,6 +78,27 @@ def test_metadata_without_a_required_field_are_rejected(name: str) -> None:
 )
 def test_metadata_that_are_not_one_json_object_of_bounded_size_are_rejected(meta: bytes) -> None:
     rejected(parse(headers(meta=meta)), Reason.BAD_METADATA)
+
+
+def below(frames: int, meta: str) -> Metadata | str:
+    """What it is read as by a caller that stands so much deeper."""
+    return parse_metadata(meta) if frames == 0 else below(frames - 1, meta)
+
+
+@pytest.mark.parametrize("opened, closed", ["[]", ('[{"a":', "}]")])
+@pytest.mark.parametrize("depth", [30, 31, 32, 62, 63, 64, 300, 440, 480, 495, 800, 880, 930, 960, 990])
+def test_metadata_mean_the_same_however_deep_their_reader_stands(opened: str, closed: str, depth: int) -> None:
+    meta = META[:-1] + ',"note":' + opened * depth + ("1" if len(opened) > 1 else "") + closed * depth + "}"
+    found = parse_metadata(meta)
+    inside = depth * sum(map(opened.count, "[{"))
+    assert isinstance(found, Metadata) == (inside < MAX_DEPTH)
+    assert all(below(frames, meta) == found for frames in (50, 200, 500, 700))
+
+
+def test_brackets_in_texts_are_no_depth_and_a_text_without_an_end_costs_no_more_than_its_length() -> None:
+    assert isinstance(parse_metadata(META[:-1] + ',"note":"' + "[" * 1000 + '\\"{"}'), Metadata)
+    for torn in ('"\\' * 8000, '"[' * 8000, "[" * 65 + '"' + "\\" * 15_999):
+        assert isinstance(parse_metadata(torn), str)
 
 
 @pytest.mark.parametrize("depth", [300, 500, 700, 900, 990])

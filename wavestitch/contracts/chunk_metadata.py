@@ -2,18 +2,26 @@
 
 A claim like all headers: lengths and ranges are checked here, and what is wrong with it is said in a sentence. Pure.
 Every number and text comes out as the JSON has it; keys that are not known are left alone, and are kept as text.
+
+The same text means the same wherever it is read: how deep it is nested is counted here, since how deep Python follows
+depends on how deep its caller stands, and what one step takes for valid no later one may take for junk.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NamedTuple
 
 MAX_TIME_NS = 1 << 62
+MAX_DEPTH = 64
+"""Objects and lists of `ws-meta` inside each other, the outermost one included."""
 SAMPLE_BYTES = {"i16le": 2, "i32le": 4, "i64le": 8, "f32le": 4, "f64le": 8}
 _MOST_TEXT = 256
 _EVIDENCE_CHARS = 120
+# A text that is never closed is taken to the end, so that no place is looked at twice.
+_BRACKETS = re.compile(r'"(?:[^"\\]+|\\.)*"?|[][{}]', re.DOTALL)
 
 
 class Metadata(NamedTuple):
@@ -45,6 +53,8 @@ def parse_metadata(meta: str | bytes) -> Metadata | str:
         text = meta if isinstance(meta, str) else meta.decode("utf-8")
     except UnicodeDecodeError:
         return "ws-meta is not UTF-8; it must be one JSON object in UTF-8"
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        return f"ws-meta is nested more than {MAX_DEPTH} deep; allowed are so many objects and lists inside each other"
     try:
         found = _read(text)
     except _BadField as bad:
@@ -67,6 +77,18 @@ def show(value: Any) -> str:
 
 class _BadField(Exception):
     """A field of ws-meta that is not what it must be."""
+
+
+def _depth(text: str) -> int:
+    """How deep the brackets outside of texts are nested; of JSON, exactly."""
+    deepest = depth = 0
+    for found in _BRACKETS.finditer(text):
+        if found[0] in ("[", "{"):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[0] in ("]", "}"):
+            depth -= 1
+    return deepest
 
 
 def _read(text: str) -> Any:
