@@ -28,6 +28,7 @@ test: dev ## Run all tests (they start real Kafka brokers), WORKERS=2 at a time
 
 check: dev ## Lint, formatting, types, the direction of imports, and the shell scripts
 	.venv/bin/ruff check .
+	.venv/bin/ruff check --preview --select RUF027 .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports

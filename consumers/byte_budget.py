@@ -1,5 +1,8 @@
 """What readers may store of a batch, counted while they read: value, key and headers of every record (I5).
 
+And how much work it may be: what has to be inflated is counted apart, at a small part of its bytes, and may be as
+much. So a topic of records that blow up is read in batches that end, too. One record batch of the broker's always fits.
+
 A reader that stops leaves what it had seen in the plan's folder, so that the next plan covers less; nothing of its
 batch is published. One record always fits: else a stream with a large one would never get on.
 """
@@ -29,6 +32,8 @@ class ByteBudget:
     allowed: int
     records: int = 0
     stored: int = 0
+    work: int = 0
+    inflated_batches: int = 0
 
     def add(self, stored: int) -> None:
         """A record that is stored. Raises `Refused` where the budget is spent."""
@@ -37,10 +42,26 @@ class ByteBudget:
         if self.stored > self.allowed and self.records > 1:
             raise self._spent()
 
-    def see(self, by_unit: Mapping[int, tuple[int, int]]) -> None:
-        """Records and bytes of each unit, as their readers say. Raises `Refused` where the budget is spent."""
-        self.records, self.stored = (sum(n) for n in zip(*by_unit.values(), strict=True))
+    def pass_over(self, work: int) -> None:
+        """A record batch that was inflated, and what that took. Raises `Refused` where the budget is spent."""
+        self.inflated_batches += 1
+        self.work += work
+        self._keep_work()
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """All that was counted, for whoever adds several readers up."""
+        return self.records, self.stored, self.work, self.inflated_batches
+
+    def see(self, by_unit: Mapping[int, Sequence[int]]) -> None:
+        """The `counts` of each unit, as their readers say. Raises `Refused` where the budget is spent."""
+        self.records, self.stored, self.work, self.inflated_batches = map(sum, zip(*by_unit.values(), strict=True))
         if self.stored > self.allowed and self.records > 1:
+            raise self._spent()
+        self._keep_work()
+
+    def _keep_work(self) -> None:
+        if self.work > self.allowed and self.inflated_batches > 1:
             raise self._spent()
 
     def forget(self, records: int, stored: int) -> None:
@@ -59,21 +80,26 @@ class ByteBudget:
             self.units[0],
             self.records,
             offsets,
-            self.stored,
+            max(self.stored, self.work),
             plan.records,
             positions,
         )
         text = READER_STOP.text(seen).encode()
         write_digested(self.folder, lambda digest: f"reader-stopped-{digest}.json", lambda file: file.write(text))
         return Refused(
-            f"batch {plan.plan_id[:16]} of stream {plan.stream.name}: after {self.records} of {offsets} offsets its "
-            f"records take {self.stored} bytes, allowed are {self.allowed} (limits.max_batch_bytes; an average of "
+            f"batch {plan.plan_id[:16]} of stream {plan.stream.name}: after {self.records} of {offsets} offsets "
+            f"{self._taken()} {seen.bytes} bytes, allowed are {self.allowed} (limits.max_batch_bytes; an average of "
             f"{plan.mean_record_bytes:.0f} bytes a record was expected, and {seen.mean:.0f} came). Nothing was "
             f"published; {_way_on(plan, seen.mean)}",
             plan_id=plan.plan_id,
-            bytes=self.stored,
+            bytes=seen.bytes,
             allowed=self.allowed,
         )
+
+    def _taken(self) -> str:
+        if self.stored >= self.work:
+            return "its records take"
+        return f"inflating its {self.inflated_batches} record batches was as much work as storing"
 
 
 def _way_on(plan: Plan, mean: float) -> str:

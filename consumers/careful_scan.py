@@ -4,7 +4,9 @@ Compressed batches are inflated as a stream, record by record, so that one recor
 of a few kilobytes blows up to. A record above `MOST_RECORD_BYTES`, with more than `MOST_HEADERS` or with more than
 `MOST_ASIDE_BYTES` of key and headers, and one whose batch cannot be inflated, is *unreadable*: it is held by its
 coordinates, and its neighbours go on. The first such record of a batch has the raw batch as its payload, where that is
-small enough; the others name the first one's offset.
+small enough; the others name the first one's offset. What is behind `MOST_BATCH_BYTES` of one batch is unreadable, too.
+
+Time is bounded by counting: what each batch took is told, and whoever hears it may end the reading there.
 
 Slower than the client, and the same result: a slice that the client can read holds no such record, and is read by it.
 """
@@ -12,7 +14,7 @@ Slower than the client, and the same result: a slice that the client can read ho
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError
@@ -44,8 +46,12 @@ def scan_carefully(
     take: Take,
     start_epoch: int | None = None,
     on_batch: OnBatch | None = None,
+    on_work: Callable[[int], None] = lambda _: None,
 ) -> list[Interval]:
-    """Deliver the range as `scan_range` does; returns its holes. Raises `ScanFailed` and what a raw fetch raises."""
+    """Deliver the range as `scan_range` does; returns its holes. Raises `ScanFailed` and what a raw fetch raises.
+
+    `on_work` hears of each batch what reading it took (`Inflated.work`), and may raise.
+    """
     holes = HoleFinder(slice_.start)
     where = f"topic {source.topic} partition {slice_.partition}"
     offset = slice_.start
@@ -68,10 +74,13 @@ def scan_carefully(
             silent_until = time.monotonic() + source.idle_seconds
             heads = [head_of(batch, where=where) for batch in got.batches]
             for batch, (head, aborted) in zip(got.batches, told_apart(heads, got.aborted), strict=True):
+                if batch.base_offset >= slice_.end:
+                    break  # it came in the same fetch, and is nobody's to inflate here
                 if head.control is None and not aborted:
                     records = size = 0
+                    reader = inflated(batch.codec, batch.body)
                     try:
-                        for message in records_of(batch, slice_, offset):
+                        for message in records_of(batch, slice_, offset, reader):
                             holes.add(message.offset_)
                             size += take(message, message.offset_)
                             records += 1
@@ -79,6 +88,7 @@ def scan_carefully(
                         raise _too_large(source, slice_, batch, offset + records) from None
                     if on_batch is not None and records:
                         on_batch(records, size)
+                    on_work(reader.work)
                 offset = max(offset, batch.end)
     return holes.close(slice_.end)
 
@@ -96,9 +106,14 @@ def _too_large(source: Source, slice_: OffsetRange, batch: RawBatch, offset: int
     )
 
 
-def records_of(batch: RawBatch, slice_: OffsetRange, start: int) -> Iterator[RawMessage]:
-    """The records of a batch that lie in the slice, from `start` on. The same ones whatever slice they are read in."""
-    reader = inflated(batch.codec, batch.body)
+def records_of(
+    batch: RawBatch, slice_: OffsetRange, start: int, reader: Inflated | None = None
+) -> Iterator[RawMessage]:
+    """The records of a batch that lie in the slice, from `start` on. The same ones whatever slice they are read in.
+
+    `reader`: of its body, for whoever asks it afterwards what that took.
+    """
+    reader = inflated(batch.codec, batch.body) if reader is None else reader
     reached = batch.base_offset
     first: int | None = None
     try:

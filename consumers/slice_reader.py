@@ -7,6 +7,7 @@ of it, later.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ def read_slice(
     ids: IdBinding = ANYWHERE,
     on_batch: OnBatch | None = None,
     on_stored: Callable[[int], None] = lambda _: None,
+    on_work: Callable[[int], None] = lambda _: None,
     careful: bool = False,
 ) -> LandedSlice:
     """Read and land one slice.
@@ -60,14 +62,14 @@ def read_slice(
     anew is found out by it. `newest_epoch`: the same when the end was planned; a record of a later one was written in
     place of what was planned. `proof`: what every chunk must carry. `ids`: where it may come from. `careful`: from raw
     batches, in little memory.
-    `on_stored` hears the bytes that each record brings, and may raise.
+    `on_stored` hears the bytes that each record brings, `on_work` what reading a raw batch took; both may raise.
     Raises `DataLost`, `Refused`, `Transient` or `Terminal`, and `NeedsCare` where it has to be read carefully; then
     nothing is kept.
     """
     with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
         sink = _RecordSink(writer, proof, on_stored, careful=careful, ids=ids, partition=slice_.partition)
         try:
-            holes = _scan_of(careful)(
+            holes = _scan_of(careful, on_work)(
                 slice_,
                 settings=settings,
                 source=source,
@@ -183,12 +185,12 @@ def _time_of(message: Any) -> int:
     return max(stamp, 0) if kind else 0
 
 
-def _scan_of(careful: bool) -> Callable[..., list[Interval]]:
+def _scan_of(careful: bool, on_work: Callable[[int], None]) -> Callable[..., list[Interval]]:
     if not careful:
         return scan_range
     from consumers.careful_scan import scan_carefully  # noqa: PLC0415 - kafka-python takes half a second to import
 
-    return scan_carefully
+    return partial(scan_carefully, on_work=on_work)
 
 
 def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source, slice_: OffsetRange) -> list[Hole]:

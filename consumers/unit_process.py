@@ -58,7 +58,7 @@ def main() -> int:
                 kafka=KafkaSettings(bootstrap=job["bootstrap"], options=job["options"]),
                 folder=Path(job["folder"]),
                 proof=ChunkProof(plan.stream.proof, bytes.fromhex(job["proof_key"]), plan.stream.topic),
-                progress=lambda records, size: say(progress=[records, size], stored=budget.stored),  # noqa: B023
+                progress=lambda records, size: say(progress=[records, size], counts=budget.counts),  # noqa: B023
                 budget=budget,
                 careful=job["careful"],
             )

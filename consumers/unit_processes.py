@@ -2,8 +2,8 @@
 
 The children tell their progress, their receipt or their error; the first error ends all of them. One that is done waits
 for the next unit, of this batch or of the next one, since starting it takes as long as reading some hundred MiB. Which
-process died how is said in the error: killed from outside (out of memory?) may be tried again, a crash of our own may
-not.
+process died how is said in the error: killed from outside may be tried again, a crash of our own may not. One that
+ended for want of memory has its unit read once more, carefully.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import Terminal, Transient, error_from_json
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
+from wavestitch.contracts.way_past import past_unknown_place
 from wavestitch.kafka.client_settings import KafkaSettings
 
 _ARGV = (sys.executable, "-P", "-m", "consumers.unit_process")  # -P: nothing is imported from the working directory
@@ -35,6 +36,9 @@ _ARGV = (sys.executable, "-P", "-m", "consumers.unit_process")  # -P: nothing is
 # numpy's algebra, which is not used, would take 40 MiB for each processor of the machine.
 _FEW_HEAPS = {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1"}
 
+_NO_ROOM = (-signal.SIGABRT, -signal.SIGKILL)
+"""How a reader ends that found no room: by itself, at its own bound, or by the kernel, where the machine has less than
+that. Somebody else's SIGKILL looks the same; then it is read carefully for nothing, once."""
 OnProgress = Callable[[int, int, int], None]
 """Called with a unit and the records and bytes of it that were read so far."""
 
@@ -110,7 +114,7 @@ class UnitProcesses:
             "proof_key": proof.key.hex(),
         }
         budget = budget_of(plan, units, folder)
-        stored: dict[int, tuple[int, int]] = {}
+        counts: dict[int, Sequence[int]] = {}
         waiting = [{**job, "unit": unit, "careful": False, "budget": budget.allowed} for unit in units]
         receipts = dict[int, Receipt]()
         try:
@@ -124,8 +128,8 @@ class UnitProcesses:
                 child.spoke = True
                 if "progress" in words:
                     records, size = words["progress"]
-                    stored[child.unit] = records, words["stored"]
-                    budget.see(stored)
+                    counts[child.unit] = words["counts"]
+                    budget.see(counts)
                     on_progress(child.unit, records, size)
                 elif "receipt" in words:
                     receipts[child.unit] = receipt_from_json(words["receipt"])
@@ -176,7 +180,7 @@ class UnitProcesses:
         self._reading.remove(child)
         if child.used and not child.spoke:
             return [child.job]  # it died while it waited, and was not noticed before it was given this
-        if code == -signal.SIGABRT and not child.job["careful"]:
+        if code in _NO_ROOM and not child.job["careful"]:
             return [{**child.job, "careful": True}]
         self._reading.add(child)
         what = f"the process that read unit {child.unit} of plan {plan.plan_id[:16]}"
@@ -184,13 +188,13 @@ class UnitProcesses:
             slices = ", ".join(str(s) for s in plan.units[child.unit])
             raise Transient(
                 f"{what} was ended by signal {-code} although it read carefully: topic {plan.stream.topic} {slices}. "
-                "Give readers more memory and try again; or {past_unknown_place(plan.kind, plan.stream.name)}",
+                f"Give readers more memory and try again; or {past_unknown_place(plan.kind, plan.stream.name)}",
                 unit=child.unit,
                 signal=-code,
             )
         if code < 0:
             raise Transient(
-                f"{what} was killed by signal {-code}; is there enough memory (about 300 MiB a reader)? Try again",
+                f"{what} was killed by signal {-code}. Try again",
                 unit=child.unit,
                 signal=-code,
             )

@@ -111,6 +111,7 @@ def read_unit(
             ids=ids,
             on_batch=meter.add,
             on_stored=budget.add,
+            on_work=budget.pass_over,
         )
         before = budget.records, budget.stored
         try:

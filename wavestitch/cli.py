@@ -63,6 +63,7 @@ _EXIT_CODES: tuple[tuple[type[WavestitchError], int], ...] = (
     (StateUnknown, 75),
 )
 
+_OUT_OF_MEMORY = 75
 StreamName = Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")]
 Partitions = Annotated[str | None, typer.Option(help="Of these partitions only, e.g. 0,2; the others stay")]
 Until = Annotated[
@@ -84,6 +85,13 @@ def main() -> None:
         terminal.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
         terminal.err.print(error.message, highlight=False)
         raise SystemExit(next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), 1)) from None
+    except MemoryError:
+        terminal.err.print(
+            "There is not enough memory for this command. Nothing that it did is lost: free some and give it again; or "
+            "ask for less (--partitions, --until, --offsets), or lower limits.max_batch_records of the stream",
+            highlight=False,
+        )
+        raise SystemExit(_OUT_OF_MEMORY) from None
 
 
 app.command()(init)

@@ -15,6 +15,7 @@ from wavestitch.batch.request import Gate
 from wavestitch.batch.results import Finished, Read, Reassembled, Result, Validated
 from wavestitch.batch.steps import step_commit_offsets, step_publish, step_read, step_reassemble, step_validate
 from wavestitch.contracts.batch_stages import CommitOffsets, OfPlan, Publish, ReadUnits, Reassemble, Validate
+from wavestitch.contracts.errors import Transient
 
 R = TypeVar("R")
 NOTHING_READ = Read((), 0, 0, 0.0)
@@ -89,8 +90,16 @@ ACTS: dict[type[OfPlan], Act] = {
 
 
 def carry_out(stage: type[OfPlan], edges: Edges, so_far: Carried, how: How) -> Carried:
-    """One stage, and what it left beside what the others did."""
-    return replace(so_far, results=(*so_far.results, ACTS[stage](edges, so_far, how)))
+    """One stage, and what it left beside what the others did. Too little memory is an error of the tree, too."""
+    try:
+        return replace(so_far, results=(*so_far.results, ACTS[stage](edges, so_far, how)))
+    except MemoryError as error:
+        raise Transient(
+            f"{stage.name}: batch {so_far.plan_id[:16]} of stream {edges.name} found no room in memory. Give the "
+            "process more and run the step again, which finds what is done already; or lower limits.max_batch_records "
+            "and limits.max_batch_bytes of the stream and plan again, which leaves this batch behind",
+            plan_id=so_far.plan_id,
+        ) from error
 
 
 def carry_through(

@@ -127,7 +127,7 @@ class Expectation(_Strict):
     @model_validator(mode="after")
     def _one_of_the_list(self) -> Expectation:
         for key, sentence in expectation_problems(self.type, self.kwargs):
-            raise PydanticCustomError("expectation", "{sentence}", {"key": key, "sentence": sentence})
+            raise PydanticCustomError("expectation", "{says}", {"key": key, "says": sentence})
         return self
 
 

@@ -1,5 +1,6 @@
 """The records of a batch as a stream, whatever compressed them: memory is bounded by what one `take` asks for.
 
+Time is bounded by what a batch may inflate to, and what reading it takes is counted (`work`), for a reader's budget.
 Kafka's codecs are gzip, snappy (bare, or in blocks with a head as Java's clients write it), LZ4 frames and zstd.
 """
 
@@ -12,6 +13,10 @@ from wavestitch.contracts.errors import Terminal
 
 MOST_BLOCK_BYTES = 64 << 20
 """A block of snappy is inflated at once; one that announces more is not."""
+MOST_BATCH_BYTES = 1 << 30
+"""A batch is inflated up to here: what a reader's process may have of memory, so the client reads none above it."""
+_INFLATED_PER_BYTE = 64
+_NUMBER_BYTES = 4
 _STREAMED = {1: "gzip", 3: "lz4", 4: "zstd"}
 _NONE, _SNAPPY = 0, 2
 _XERIAL = b"\x82SNAPPY\x00"
@@ -32,6 +37,14 @@ class Inflated:
         self._block = memoryview(b"")
         self._at = 0
         self._before = 0
+        self._inflated = 0
+        self._numbers = 0
+
+    @property
+    def work(self) -> int:
+        """What it took so far, in bytes that are stored: storing one takes as long as inflating 64 or more, and finding
+        4 as long as reading a number. A record is stored for at least as much as reading it takes."""
+        return self._inflated // _INFLATED_PER_BYTE + self._numbers * _NUMBER_BYTES
 
     @property
     def passed(self) -> int:
@@ -59,6 +72,7 @@ class Inflated:
     def varint(self) -> int:
         """A number of 64 bits; what it has above them is dropped, as Java's and C's clients do."""
         value = shift = 0
+        self._numbers += 1
         while True:
             byte = self._some(1)[0]
             value |= (byte & 0x7F) << shift
@@ -75,6 +89,9 @@ class Inflated:
             found = next(self._blocks, None)
             if found is None:
                 raise Uninflatable("a batch ends in the middle of a record")
+            self._inflated += len(found)
+            if self._inflated > MOST_BATCH_BYTES:
+                raise Uninflatable(f"a batch inflates to more than {MOST_BATCH_BYTES} bytes; so many are read of one")
             self._before += self._at
             self._block, self._at = memoryview(found), 0
         end = min(self._at + most, len(self._block))

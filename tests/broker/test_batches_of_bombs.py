@@ -1,0 +1,114 @@
+"""A topic of records that blow up is read in batches that end: what inflating takes is counted, and teaches (I5)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumers.raw_message import MOST_ASIDE_BYTES
+from consumers.unit_reader import read_unit, read_units
+from tests.broker.raw_producing import batch_of, produce, record, zstd
+from tests.broker.reading_rig import Rig
+from tests.builders.recordings import cut, recordings
+from tests.conftest import TopicFactory
+from tests.deployment_rig import STREAM, DeploymentRig, make_deployment_rig
+from tests.faults.in_process import run_here
+from wavestitch.batch.run import RunOptions
+from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.receipt import Receipt
+from wavestitch.local.broker import Broker
+
+MIB = 1 << 20
+LIMIT = 12 * MIB
+INFLATED = MOST_ASIDE_BYTES + MIB
+"""Of one bomb: a key that is larger than a reader will look at."""
+WORK = INFLATED // 64
+"""What that counts, of the bytes of a batch."""
+BOMBS = 240
+
+
+@pytest.fixture
+def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path) -> DeploymentRig:
+    limits = f"64 KiB, max_batch_bytes: {LIMIT} B"
+    topic = topic_factory()
+    return make_deployment_rig(
+        tmp_path / "deployment",
+        bootstrap=broker.bootstrap,
+        topic=topic,
+        java_home=java_home,
+        max_waveform_bytes=limits,
+    )
+
+
+def stops(folder: Path) -> list[ReaderStop]:
+    return [READER_STOP.read(p.read_text()) for p in folder.rglob("reader-stopped-*.json")]
+
+
+def made_bomb() -> bytes:
+    bomb = batch_of(zstd(record(0, b"v", key=b"\1" * INFLATED)), 1)
+    assert len(bomb) < 2000
+    return bomb
+
+
+def read_carefully(*, units: Any, progress: Any, **given: Any) -> list[Receipt]:
+    """In this process, as readers do that the client has failed."""
+    return [read_unit(unit=unit, careful=True, **given) for unit in units]
+
+
+def test_hundreds_of_bombs_among_good_chunks_pass_in_batches_that_keep_their_bound(whole: DeploymentRig) -> None:
+    bomb = made_bomb()
+    sent = recordings(6, samples=40)
+    places = set[int]()
+    for one in sent:
+        whole.send(cut([one]))
+        places |= {produce(whole.deployment.kafka.bootstrap, whole.topic, bomb) for _ in range(BOMBS // len(sent))}
+    assert len(places) == BOMBS
+
+    batches: list[list[int]] = []
+    refused: list[str] = []
+    while True:
+        before = 0 if not batches else batches[-1][-1] + 1
+        try:
+            done = run_here(whole.deployment, STREAM, RunOptions(), read=read_carefully)
+        except Refused as stopped:
+            refused.append(stopped.message)
+            assert len(refused) <= 20, "the stream does not get on"
+            continue
+        if "nothing" in done:
+            break
+        head = whole.deployment.tables(STREAM).head()
+        assert head is not None
+        batches.append([*range(before, head.positions[0].next_offset)])
+
+    assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
+    held = whole.deployment.tables(STREAM).stored()[1].ensure().scan().to_arrow().to_pylist()
+    assert {r["offset"] for r in held if r["record_reason"] == "unreadable"} == places
+    assert len(batches) > 3, "all of it would have been one batch"
+    for covered in batches:
+        assert len(places.intersection(covered)) * WORK <= LIMIT
+    assert refused
+    for sentence in refused:
+        assert "inflating its" in sentence
+        assert "plan again: the next batch covers less by itself" in sentence
+    for seen in stops(whole.folder):
+        allowed = LIMIT * seen.offsets // seen.planned
+        assert allowed < seen.bytes <= allowed + 2 * WORK
+
+
+def test_units_of_bombs_that_are_read_together_share_the_whole_batchs_bound(
+    rig: Rig, topic_factory: TopicFactory
+) -> None:
+    topic, bomb, count = topic_factory(), made_bomb(), 12
+    for _ in range(count):
+        produce(rig.bootstrap, topic, bomb)
+    allowed = (count - 2) * WORK
+    declared = {"limits": {"max_batch_bytes": allowed, "max_waveform_bytes": 1000}}
+    plan = rig.plan(topic, [[(0, 0, count // 2)], [(0, count // 2, count)]], idle_deadline=120, **declared)
+    with pytest.raises(Refused, match=r"inflating its .* record batches was as much work as storing"):
+        read_units(plan=plan, kafka=rig.kafka, folder=rig.folder)
+    (seen,) = stops(rig.folder)
+    assert allowed < seen.bytes <= count * (WORK + 100)
+    assert seen.mean > WORK
