@@ -108,7 +108,7 @@ def test_a_child_that_is_killed_again_although_careful_is_a_transient_error_and_
         first = set(readers_of(tmp_path))
         os.kill(min(first), signal.SIGKILL)
         wait_for(lambda: bool(set(readers_of(tmp_path)) - first))
-        os.kill(*(set(readers_of(tmp_path)) - first), signal.SIGKILL)
+        os.kill((set(readers_of(tmp_path)) - first).pop(), signal.SIGKILL)
 
     killer = threading.Thread(target=kill_one)
     killer.start()

@@ -3,3 +3,7 @@
 Below: `access` (catalog and files, their errors), `commit` (what is written), `lookup` (what is read, and which file
 has which id), `held`, `history` (heads and batches), `maintenance`.
 """
+
+from wavestitch.tables.access.own_settings import only_own_settings
+
+only_own_settings()

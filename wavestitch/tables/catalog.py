@@ -26,6 +26,7 @@ from wavestitch.tables.access.own_code import listening, only_own_code, with_own
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.access.shared_history import share_history
 from wavestitch.tables.access.time_outs import DEFAULT_TIME_OUTS, TimeOuts, keeping
+from wavestitch.tables.commit.own_versions import keep_own_versions
 
 SQLITE_BUSY_SECONDS = 60
 _HOST = re.compile(r"[A-Za-z0-9._:%,-]*")
@@ -50,6 +51,7 @@ class CatalogSettings:
 def open_catalog(settings: CatalogSettings) -> Catalog:
     """The catalog, made if it is a SQLite file that does not exist yet."""
     share_history()
+    keep_own_versions()
     with reading(settings.name):
         kind = settings.properties.get(TYPE, "" if PY_CATALOG_IMPL in settings.properties else "sql")
         servers = None

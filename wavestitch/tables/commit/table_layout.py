@@ -33,6 +33,7 @@ from pyiceberg.types import (
 
 from wavestitch.contracts.rows import PUBLISHED_DOCS, published_schema
 from wavestitch.contracts.sample_kinds import SampleType
+from wavestitch.tables.commit.own_versions import OWN_VERSIONS
 
 HELD_FILE_BYTES = 64 << 20
 RAW_COLUMNS = ("raw_key", "raw_headers", "payload")
@@ -128,9 +129,7 @@ _ICEBERG: dict[Any, IcebergType] = {
 _PROPERTIES = {
     # For other programs; our own commits are never retried by the library, whatever stands here (`one_commit`).
     "commit.retry.num-retries": "0",
-    # The metadata file names every snapshot and is written anew by each commit; without these all versions pile up.
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "50",
+    **OWN_VERSIONS,
     # Each commit adds a manifest, and every lookup opens them all: 300 of them cost four times what 14 do.
     "commit.manifest-merge.enabled": "true",
     "commit.manifest.min-count-to-merge": "20",
