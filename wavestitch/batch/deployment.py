@@ -69,7 +69,10 @@ class Deployment:
         found = self.settings.tables
         properties = resolve_secrets(found.properties)
         time_outs = TimeOuts(found.connect_timeout, found.answer_timeout)
-        return CatalogSettings(found.catalog, resolve_secret(found.uri), found.warehouse, properties, time_outs)
+        uri = resolve_secret(found.uri)
+        # What a reference led to is not what stands in the settings.
+        referred = {v for k, v in properties.items() if v != found.properties[k]} | ({uri} - {found.uri})
+        return CatalogSettings(found.catalog, uri, found.warehouse, properties, time_outs, frozenset(referred))
 
     def proof(self, stream: Stream) -> ChunkProof:
         """What its chunks must carry, with the key."""

@@ -56,7 +56,7 @@ _HAS_A_COMMAND = re.compile(r"-XX:On[A-Za-z]*=")
 _PLAIN_OPTION = re.compile(r"-D[A-Za-z][A-Za-z0-9_.-]{0,63}|-(?!D)[A-Za-z0-9+:._/*,-]{1,200}")
 _PLAIN_VALUE = re.compile(r"-XX:[A-Za-z0-9]{1,80}=[A-Za-z0-9._/,+%-]{1,200}")
 _JVM_OPTIONS = re.compile(r"spark\.(driver|executor|yarn\.am)\.(extra|default)javaoptions")
-_SHOWN_PARAMETERS = frozenset(
+SHOWN_PARAMETERS = frozenset(
     {
         "user",
         "host",
@@ -188,7 +188,7 @@ def shown_address(value: str) -> str:
     if mark not in value:
         return head
     pairs = [
-        f"{name}={quote(found, safe='/:,.-_')}" if name.lower() in _SHOWN_PARAMETERS else f"{_named(name)}={MASK}"
+        f"{name}={quote(found, safe='/:,.-_')}" if name.lower() in SHOWN_PARAMETERS else f"{_named(name)}={MASK}"
         for name, found in parameters(value)
     ]
     return f"{head}{mark}{'&'.join(pairs)}"

@@ -26,6 +26,7 @@ from wavestitch.tables.access.own_code import listening, only_own_code, with_own
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.access.shared_history import share_history
 from wavestitch.tables.access.time_outs import DEFAULT_TIME_OUTS, TimeOuts, keeping
+from wavestitch.tables.access.unsaid import cause_of, leave_unsaid, without_secrets
 from wavestitch.tables.commit.own_versions import keep_own_versions
 
 SQLITE_BUSY_SECONDS = 60
@@ -46,12 +47,15 @@ class CatalogSettings:
     warehouse: str
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     time_outs: TimeOuts = DEFAULT_TIME_OUTS
+    referred: frozenset[str] = field(default=frozenset(), repr=False)
+    """Values of these that stood by reference in the settings: never said, whatever their key is."""
 
 
 def open_catalog(settings: CatalogSettings) -> Catalog:
     """The catalog, made if it is a SQLite file that does not exist yet."""
     share_history()
     keep_own_versions()
+    leave_unsaid(settings.uri, settings.properties, referred=settings.referred)
     with reading(settings.name):
         kind = settings.properties.get(TYPE, "" if PY_CATALOG_IMPL in settings.properties else "sql")
         servers = None
@@ -78,7 +82,9 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
                 # Two processes that open a new catalog at once both make its tables, and one is told they are there.
                 found = load_catalog(settings.name, **properties)
             except ValueError as error:
-                raise BadInput(f"catalog {settings.name}: {error}; see [tables] in the settings") from error
+                raise BadInput(
+                    f"catalog {settings.name}: {without_secrets(str(error))}; see [tables] in the settings"
+                ) from cause_of(error)
             return with_own_properties_alone(found, dropped)
 
 

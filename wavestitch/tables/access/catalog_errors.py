@@ -15,6 +15,7 @@ from pyiceberg import exceptions as iceberg
 from sqlalchemy import exc as sql
 
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Transient, WavestitchError
+from wavestitch.tables.access.unsaid import without_secrets
 
 _Meaning = Callable[[str, str], WavestitchError]
 
@@ -127,6 +128,6 @@ def meaning_of(error: Exception, *, name: str) -> WavestitchError | None:
 
 
 def brief(error: Exception) -> str:
-    """The first line: what follows can be a whole SQL statement with its values."""
-    lines = str(error).splitlines() or [""]
+    """The first line, without secrets: what follows can be a whole SQL statement with its values."""
+    lines = without_secrets(str(error)).splitlines() or [""]
     return f"{type(error).__name__}: {lines[0][:300]}"

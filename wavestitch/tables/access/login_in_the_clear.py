@@ -38,6 +38,17 @@ class Servers:
             known = frozenset(_server(found) for _, found in split if found.netloc)
         except ValueError:  # not with what it says: the address may hold a password
             raise BadInput(f"catalog {name}: its address is none; see [tables] in the settings") from None
+        for key, value in properties.items():
+            if (is_secret(key) or key.lower().startswith("header.")) and not value.isprintable():
+                raise BadInput(
+                    f"catalog {name}: property {ascii(key)[:120]} is not one line of printable characters, as a login "
+                    "or a header is; look at what it refers to"
+                )
+        strange = next((what for what, found in split if found.scheme.lower() not in ("", "http", "https")), None)
+        if strange is not None or not split[0][1].netloc:
+            raise BadInput(
+                f"catalog {name}: its {strange or 'uri'} is no address of a REST catalog; write it as https://HOST/PATH"
+            )
         logs_in = any(is_secret(key) for key in properties) or "@" in split[0][1].netloc
         for what, found in split:
             if logs_in and found.scheme.lower() == "http" and not _is_here(found.hostname or ""):

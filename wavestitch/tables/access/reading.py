@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError
 
 from wavestitch.tables.access.catalog_errors import meaning_of
+from wavestitch.tables.access.unsaid import cause_of
 
 _SQLITE_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -26,7 +27,7 @@ def reading(name: str) -> Iterator[None]:
         found = meaning_of(error, name=name)
         if found is None or found is error:
             raise
-        raise found from error
+        raise found from cause_of(error)
 
 
 def is_locked(error: Exception) -> bool:

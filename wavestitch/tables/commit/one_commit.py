@@ -21,6 +21,7 @@ from wavestitch.contracts.errors import BadInput, StateUnknown, Transient
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.catalog_errors import brief, meaning_of
 from wavestitch.tables.access.reading import is_locked
+from wavestitch.tables.access.unsaid import cause_of
 
 
 class OneCommit(Transaction):
@@ -48,15 +49,17 @@ class OneCommit(Transaction):
             table._do_commit(updates=self._updates, requirements=self._required + others)
         except CommitFailedException as error:
             if not self._landed(error):
-                raise CommitConflict(f"somebody else committed to table {name} first; nothing was written") from error
+                raise CommitConflict(
+                    f"somebody else committed to table {name} first; nothing was written"
+                ) from cause_of(error)
         except Exception as error:  # whatever a catalog's client throws: it may have been sent
             if is_locked(error):
                 raise Transient(
                     f"the catalog's file was locked while table {name} was committed to; try again"
-                ) from error
+                ) from cause_of(error)
             if not self._landed(error):
                 meaning = meaning_of(error, name=name)
-                raise (meaning if isinstance(meaning, BadInput) else _unknown(name, error)) from error
+                raise (meaning if isinstance(meaning, BadInput) else _unknown(name, error)) from cause_of(error)
         return table
 
     def _landed(self, told: Exception) -> bool:
@@ -68,7 +71,7 @@ class OneCommit(Transaction):
         try:
             now = table.catalog.load_table(table.name())
         except Exception as error:
-            raise _unknown(".".join(table.name()), told) from error
+            raise _unknown(".".join(table.name()), told) from cause_of(error)
         found = now.metadata.snapshot_by_id(ours.snapshot_id)
         if now.metadata.table_uuid != table.metadata.table_uuid or not _is(found, ours):
             return False
