@@ -34,7 +34,7 @@ def verify_table(
         watcher.begin("verify")
         found = verify_waveforms(table, progress=watcher.progress)
     if as_json:
-        terminal.out.print_json(json.dumps(asdict(found)))
+        terminal.out.print_data(asdict(found))
     else:
         terminal.out.print(
             f"{found.rows} waveforms of {found.bytes} bytes in {found.files} files: "

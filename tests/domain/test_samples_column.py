@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, ListType, NestedField, StringType
@@ -158,6 +159,44 @@ def test_verifying_names_each_row_that_is_not_what_was_sent(settings):
     }
 
 
+def without(name):
+    return lambda table: table.drop_columns([name])
+
+
+def instead(name, values, kind):
+    return lambda t: t.set_column(t.schema.get_field_index(name), pa.field(name, kind), pa.array(values, kind))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        without("digest"),
+        instead("samples", [None], pa.list_(pa.int32())),
+        instead("samples", [[1, None]], pa.list_(pa.int32())),
+        instead("samples", [["x"]], pa.list_(pa.string())),
+        instead("waveform_id", [None], pa.string()),
+        None,
+    ],
+    ids=["no-digest", "no-samples", "a-sample-missing", "samples-as-text", "no-id", "no-parquet"],
+)
+def test_a_file_that_somebody_exchanged_is_named_and_the_others_are_looked_at(settings, change):
+    tables = tables_of(settings)
+    publish(tables, "first", published_row("a"))
+    publish(tables, "second", published_row("b"))
+    (path,) = tables.data_folder().rglob("first*.parquet")
+    if change is None:
+        path.unlink()
+        path.write_bytes(b"PAR1 and no more")
+    else:
+        changed = change(pq.read_table(path))
+        path.unlink()
+        pq.write_table(changed, path)
+    found = verify_waveforms(tables.waveforms())
+    assert found.rows == 2
+    (row,) = found.altered
+    assert row.file.endswith(path.name)
+
+
 def test_the_command_says_how_much_was_proven_and_fails_by_name(tmp_path, monkeypatch, capsys):
     rig = Rig(tmp_path)
     rig.publish("a", "b")
@@ -172,13 +211,18 @@ def test_the_command_says_how_much_was_proven_and_fails_by_name(tmp_path, monkey
     assert run("--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["rows"], found["bytes"], found["altered"]) == (2, 32, [])
-    path = stage(rig.tables.data_folder(), "bad", [{**published_row("c"), "samples": [9] * 8}])
+    rows = [{**published_row(i), "samples": [9] * 8} for i in ("c", "d\u202e\x9b31m\u200b")]
+    path = stage(rig.tables.data_folder(), "bad", rows)
     head = rig.tables.head()
     rig.tables.commit(head, head.next(), [path])
     assert run() == 1
     said = capsys.readouterr()
-    assert "1 are not what was sent" in said.out
+    assert "2 are not what was sent" in said.out
     assert "'c'" in said.err
+    assert run("--json") == 1
+    said = capsys.readouterr().out
+    assert said.isascii()
+    assert '"d\\u202e\\u009b31m\\u200b"' in said
 
 
 class TestReaders:

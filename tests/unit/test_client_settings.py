@@ -129,7 +129,21 @@ def test_a_login_or_a_certificate_that_would_silently_not_be_used_is_refused(pro
         KafkaSettings("k:9092", {**given, key: "x"})
 
 
-@pytest.mark.parametrize("bootstrap", ["k:9092", "127.0.0.1:1,k:9092", "127.0.0.1.evil.example:1", "localhost.x:1"])
+@pytest.mark.parametrize(
+    "bootstrap",
+    [
+        *("k:9092", "127.0.0.1:1,k:9092", "127.0.0.1.evil.example:1", "localhost.x:1"),
+        *(
+            "127.999.1:9092",
+            "127.0.0.1.1:9092",
+            "127..:9092",
+            "127.1:9092",
+            "127.0.0.256:1",
+            "[::2]:1",
+            "127.0.0.1\u0660:1",
+        ),
+    ],
+)
 def test_a_password_never_crosses_a_network_in_the_clear(bootstrap: str) -> None:
     plain = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.password": "hush-1"}
     for mechanism in ("PLAIN", "SCRAM-SHA-512"):

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from typing import Any, Literal
 
 from wavestitch.contracts.errors import BadInput
@@ -53,7 +54,7 @@ _VALUES = {
 # Other names of allowed options: of two that disagree the client takes one, and what was checked may be the other.
 _ALIASES = {"sasl.mechanisms": "sasl.mechanism"}
 _BOOTSTRAP = re.compile(r"[^\s,]+:[0-9]{1,5}(,[^\s,]+:[0-9]{1,5})*")
-_LOOPBACK = re.compile(r"(127\.[0-9.]+|localhost|\[::1\]):[0-9]+")
+_ONE_PORT = re.compile(r"(?P<host>[^\s,]+):[0-9]{1,5}")
 
 _READER = {
     "enable.auto.commit": False,
@@ -183,7 +184,16 @@ def _check_protocol(bootstrap: str, options: Mapping[str, str]) -> None:
 
 def is_loopback(address: str) -> bool:
     """Whether `host:port` names this machine and cannot name another."""
-    return _LOOPBACK.fullmatch(address) is not None
+    found = _ONE_PORT.fullmatch(address)
+    if found is None:
+        return False
+    host = found["host"]
+    if host in ("localhost", "[::1]"):
+        return True
+    try:  # four numbers below 256: whatever else begins with 127 is a name, which any server of names may answer for
+        return IPv4Address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_option(key: str, value: object) -> None:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import xxhash
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.sample_types import FORMAT_DTYPES, list_values, sent_bytes
 from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
 
@@ -46,15 +48,23 @@ def verify_waveforms(table: Table, *, progress: Callable[[int, int], None] = lam
     rows = size = more = 0
     altered: list[AlteredRow] = []
     for task in tasks:
-        for batch in stream_file(table, task.file):
-            for waveform_id, sent, why in _proofs(batch):
-                rows, size = rows + 1, size + sent
-                if why and len(altered) < _MOST_NAMED:
-                    altered.append(AlteredRow(waveform_id, task.file.file_path, why))
-                elif why:
-                    more += 1
+        for waveform_id, sent, why in _proofs_of(table, task.file):
+            rows, size = rows + 1, size + sent
+            if why and len(altered) < _MOST_NAMED:
+                altered.append(AlteredRow(waveform_id, task.file.file_path, why))
+            elif why:
+                more += 1
             progress(rows, size)
     return Verified(len(tasks), rows, size, tuple(altered), more)
+
+
+def _proofs_of(table: Table, file: DataFile) -> Iterator[tuple[str, int, str]]:
+    """Of each row of a file; one that cannot be read as the table's is named itself, and the others are looked at."""
+    try:
+        for batch in stream_file(table, file):
+            yield from _proofs(batch)
+    except (Altered, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
+        yield "", 0, f"the file is none of this table's any more ({type(error).__name__}: {str(error)[:200]})"
 
 
 def _proofs(batch: pa.RecordBatch) -> Iterator[tuple[str, int, str]]:
@@ -62,6 +72,9 @@ def _proofs(batch: pa.RecordBatch) -> Iterator[tuple[str, int, str]]:
     about = batch.select(["waveform_id", "sample_format", "sample_count", "digest"]).to_pylist()
     for n, row in enumerate(about):
         samples = batch["samples"][n]
+        if not samples.is_valid or samples.values.null_count or None in row.values():
+            yield str(row["waveform_id"]), 0, "lacks a sample, or what says how it was sent"
+            continue
         count = len(list_values(samples))
         if row["sample_format"] not in FORMAT_DTYPES:
             yield row["waveform_id"], 0, f"sample_format is {row['sample_format']!r}, which nobody can have sent"
