@@ -21,6 +21,7 @@ from benchmarks.synthetic_rows import DAY, published_table, write_published
 from benchmarks.test_bed import Say, TestBed
 from wavestitch.contracts.rows import published_schema
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
+from wavestitch.contracts.whole_waveforms import StitchTable, deal_out
 from wavestitch.parquet.published_file import PublishedFile
 from wavestitch.parquet.sample_pages import SamplePages, SentSamples
 from wavestitch.producers.readers import read_recordings
@@ -102,7 +103,7 @@ def _binary(values: Any) -> tuple[float, float]:
 
 
 def _touched(bed: TestBed, say: Say) -> dict[str, Any]:
-    """A day of batches every five minutes, two files each, if they were dealt out by source."""
+    """A day of batches every five minutes, two tasks each, dealt out as a batch deals out what comes in turns."""
     stream = "touched"
     bed.declare(stream, stream)
     tables = bed.deployment().tables(stream)
@@ -110,22 +111,42 @@ def _touched(bed: TestBed, say: Say) -> dict[str, Any]:
     stored = tables.stored()[0]
     paths = []
     for batch in range(_BATCHES):
-        for half in range(2):
-            sources = [f"ward-{n:02}" for n in range(half * _SOURCES // 2, (half + 1) * _SOURCES // 2)]
-            ids = [f"{s}/{batch:05}" for s in sources]
-            rows = published_table(ids, start_us=batch * 300 * 10**6, step_us=1000, samples=[b"\1\0"] * len(ids))
+        waves = _in_turns(batch)
+        for n, task in enumerate(deal_out(waves, task_bytes=1 << 30, tasks_at_least=2)):
+            some = waves.chosen(task)
+            starts = {"start_us": batch * 300 * 10**6, "step_us": 1}
+            rows = published_table(some.ids.to_pylist(), **starts, samples=[b"\1\0"] * len(some))
             at = published_schema("int").names.index("source")
-            rows = rows.set_column(at, rows.schema.field("source"), pa.array(sources))
-            paths.append(write_published(folder / f"b{batch:05}-{half}.parquet", rows))
+            rows = rows.set_column(at, rows.schema.field("source"), some.sources.cast(pa.string()))
+            paths.append(write_published(folder / f"b{batch:05}-{n}.parquet", rows))
     stored.commit_files(stored.ensure(), paths)
     table = stored.ensure()
     asked = {
-        "one waveform": "waveform_id = 'ward-07/00100'",
+        "one waveform, by bounds alone,": "waveform_id = 'ward-07/00100'",
         "one source's hour": "source = 'ward-07' and start_time >= '2026-01-01T08:00:00+00:00' "
         "and start_time < '2026-01-01T09:00:00+00:00'",
     }
     opened = {what: len(list(table.scan(row_filter=text).plan_files())) for what, text in asked.items()}
+    tables.published(["ward-07/00100"])  # as each batch does it, and has an index then
+    opened["one waveform, by the index of ids,"] = len(tables.files_with(table, ["ward-07/00100"]) or [])
     say(f"of {len(paths)} files: {opened}")
     shutil.rmtree(folder, ignore_errors=True)
     bed.forget(stream)
     return {"files": len(paths), "opened": opened}
+
+
+def _in_turns(batch: int) -> StitchTable:
+    """A waveform of each source, as they lie in the log."""
+    sources = [f"ward-{n * 7 % _SOURCES:02}" for n in range(_SOURCES)]
+    start_ns = int(DAY.timestamp()) * 10**9 + batch * 300 * 10**9
+    ordinals = np.arange(_SOURCES)
+    return StitchTable(
+        ids=pa.array([f"{s}/{batch:05}" for s in sources]),
+        metas=pa.array([""] * _SOURCES),
+        digests=pa.array([""] * _SOURCES),
+        sources=pa.array(sources),
+        starts=np.full(_SOURCES, start_ns),
+        first=np.arange(_SOURCES + 1),
+        sizes=np.full(_SOURCES, 1 << 20),
+        pieces={"row": ordinals, "file": np.zeros(_SOURCES, np.int64)},
+    )

@@ -18,11 +18,13 @@ from tests.builders.table_rows import NOON, first_head, published_row, stage
 from tests.builders.waveforms import make_waveform
 from tests.conftest import ROOT
 from wavestitch import cli, cli_waveforms
-from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.quantities import time_ns
 from wavestitch.reading.drawing import draw
 from wavestitch.reading.sketch import sketch
 from wavestitch.settings import load_settings
+from wavestitch.tables.lookup.file_scans import files_to_read
+from wavestitch.tables.lookup.row_filter import is_in
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -96,6 +98,24 @@ def test_samples_cannot_be_changed_by_accident(ecg):
     (one,) = ecg.waveforms()
     with pytest.raises(ValueError, match="read-only"):
         one.samples[0] = 1
+
+
+def test_where_batches_keep_an_index_one_id_opens_one_file(ecg, settings):
+    # Each file has ids from one end of the alphabet to the other: bounds rule out none.
+    for n in range(3):
+        publish(ecg, row(f"a{n}", 0), row(f"m{n}", 10), row(f"z{n}", 20))
+    assert [w.id for w in ecg.waveforms(ids=["m1"])] == ["m1"]
+    assert ecg._tables.files_with(ecg._table(), ["m1"]) is None
+    assert len(files_to_read(ecg._tables.waveforms(), is_in("waveform_id", ["m1"]))) == 3
+    ecg._tables.published(["m1"])  # as each batch does it
+    (task,) = ecg._tables.files_with(ecg._table(), ["m1"])
+    for other in files_to_read(ecg._tables.waveforms()):
+        if other.file.file_path != task.file.file_path:
+            Path(other.file.file_path.removeprefix("file://")).unlink()
+    assert [w.id for w in ecg.waveforms(ids=["m1", "unknown"])] == ["m1"]
+    (settings.cache / "ids").chmod(0o777)  # somebody else's index is not believed: then all that can have it are opened
+    with pytest.raises(WavestitchError):
+        list(ecg.waveforms(ids=["m1"]))
 
 
 def test_what_is_no_number_is_a_gap(settings):

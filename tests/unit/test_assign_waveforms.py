@@ -87,6 +87,27 @@ def test_waveforms_that_lie_together_stay_together_in_order() -> None:
     assert [[a.waveform_id for a in t] for t in tasks] == [[f"w{n}" for n in range(k, k + 10)] for k in (0, 10, 20, 30)]
 
 
+def test_a_source_is_in_few_tasks_in_order_of_time_however_the_waveforms_lie_on_disk() -> None:
+    laid = [
+        recorded(f"w{n:02}", source=("é", "b", "a", "\U0001f600")[n % 4], start_ns=(39 - n) * 10**9, row=n)
+        for n in range(40)
+    ]
+    tasks = assign_waveforms(laid, task_bytes=1000, tasks_at_least=1)
+    found = [[(a.metadata.source, a.metadata.start_time_ns) for a in t] for t in tasks]
+    # As the bounds of a column compare them: by bytes of UTF-8.
+    laid_out = [one for task in found for one in task]
+    assert laid_out == sorted(laid_out, key=lambda x: (x[0].encode(), x[1]))
+    assert [{source for source, _ in t} for t in found] == [{"a"}, {"b"}, {"é"}, {"\U0001f600"}]
+
+
+def recorded(waveform_id: str, *, source: str, start_ns: int, row: int) -> Assembly:
+    chunk = make_chunk(count=1, meta=metadata(0), time_ms=start_ns // 10**6)
+    meta = json.dumps({**json.loads(chunk.meta or ""), "source": source, "start_time_ns": start_ns})
+    return assemble_waveform(
+        waveform_id, [chunk._replace(waveform_id=waveform_id, meta=meta, length=100, file=0, row=row)], Limits()
+    )
+
+
 def test_equal_waveforms_fill_all_workers_evenly() -> None:
     tasks = assign_waveforms([whole(f"w{n:03}", row=n) for n in range(100)], task_bytes=1 << 30, tasks_at_least=4)
     assert [len(t) for t in tasks] == [25] * 4

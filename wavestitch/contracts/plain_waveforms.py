@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
-from wavestitch.contracts.chunk_table import NONE, ChunkTable, Column, Rows, are_among
+from wavestitch.contracts.chunk_table import NONE, TEXT, ChunkTable, Column, Rows, are_among
 from wavestitch.contracts.fates import AllStitched, Evidence
 from wavestitch.contracts.held import HeldChunk, PublishedWaveform
 from wavestitch.contracts.plan import Plan
@@ -36,13 +36,14 @@ Chosen = npt.NDArray[np.bool_]
 @dataclass(frozen=True, eq=False)
 class PlainWaveforms:
     """Waveform `n` is the rows `rows[first[n]:first[n + 1]]` of the table, in order of sequence, and has the id number
-    `waveform[n]` of it. In order of these numbers. `start_ns`: since the epoch."""
+    `waveform[n]` of it. In order of these numbers. `start_ns`: since the epoch. `sources`: texts, as a dictionary."""
 
     table: ChunkTable
     waveform: Rows
     rows: Rows
     first: Rows
     start_ns: Rows
+    sources: pa.Array
 
     def __len__(self) -> int:
         return len(self.waveform)
@@ -74,12 +75,13 @@ class PlainWaveforms:
             rows=self.rows[np.repeat(kept, sizes)],
             first=_starts(sizes[kept]),
             start_ns=self.start_ns[kept],
+            sources=self.sources.filter(pa.array(kept)),
         )
 
 
 def no_plain(table: ChunkTable) -> PlainWaveforms:
     nothing = np.empty(0, np.int64)
-    return PlainWaveforms(table, nothing, nothing, np.zeros(1, np.int64), nothing)
+    return PlainWaveforms(table, nothing, nothing, np.zeros(1, np.int64), nothing, _texts([]))
 
 
 def find_plain(
@@ -112,7 +114,8 @@ def _in_order(table: ChunkTable, chosen: Chosen) -> PlainWaveforms:
     order = np.argsort(keys, kind="stable")
     rows, keys = rows[order], keys[order] >> 32
     begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    return PlainWaveforms(table, keys[begins], rows, np.append(begins, len(rows)), np.zeros(len(begins), np.int64))
+    nothing = np.zeros(len(begins), np.int64)
+    return PlainWaveforms(table, keys[begins], rows, np.append(begins, len(rows)), nothing, _texts([""]).take(nothing))
 
 
 def _whole(found: PlainWaveforms, plan: Plan) -> PlainWaveforms:
@@ -148,7 +151,7 @@ def _whole(found: PlainWaveforms, plan: Plan) -> PlainWaveforms:
     odd |= np.abs(about.start_ns) + np.maximum(samples - 1, 0) * 1e9 / about.rate_hz > _FAR_NS
     if plan.scope is not None:
         odd |= (about.start_ns < plan.scope.start_ns) | (about.start_ns >= plan.scope.end_ns)
-    return replace(found, start_ns=about.start_ns).without(odd)
+    return replace(found, start_ns=about.start_ns, sources=about.sources).without(odd)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,26 +163,37 @@ class _Facts:
     rate_hz: npt.NDArray[np.float64]
     sample_bytes: Rows
     sample_count: Rows
+    sources: pa.Array
 
     @classmethod
     def of(cls, metas: pa.Array, numbers: Column) -> _Facts:
         distinct, at = np.unique(numbers, return_inverse=True)
         texts = metas.take(pa.array(np.maximum(distinct, 0))).to_pylist() if len(metas) else []
         said = [_say(text) if n != NONE else _SILENT for n, text in zip(distinct.tolist(), texts, strict=False)]
-        columns = list(zip(*said, strict=True)) if said else [[False], [0], [1.0], [1], [NONE]]
-        kinds = (np.bool_, np.int64, np.float64, np.int64, np.int64)
-        return cls(*(np.array(values, kind)[at] for values, kind in zip(columns, kinds, strict=True)))
+        known, starts, rates, widths, counts, sources = zip(*(said or [_SILENT]), strict=True)
+        return cls(
+            known=np.array(known, np.bool_)[at],
+            start_ns=np.array(starts, np.int64)[at],
+            rate_hz=np.array(rates, np.float64)[at],
+            sample_bytes=np.array(widths, np.int64)[at],
+            sample_count=np.array(counts, np.int64)[at],
+            sources=_texts(sources).take(pa.array(at)),
+        )
 
 
-_SILENT = (False, 0, 1.0, 1, NONE)
+_SILENT = (False, 0, 1.0, 1, NONE, "")
 
 
-def _say(text: str) -> tuple[bool, int, float, int, int]:
+def _texts(found: Sequence[str]) -> pa.Array:
+    return pa.array(found, TEXT).dictionary_encode()
+
+
+def _say(text: str) -> tuple[bool, int, float, int, int, str]:
     found = parse_metadata(text)
     if not isinstance(found, Metadata):
         return _SILENT
     samples = NONE if found.sample_count is None else found.sample_count
-    return True, found.start_time_ns, found.sampling_rate_hz, found.sample_bytes, samples
+    return True, found.start_time_ns, found.sampling_rate_hz, found.sample_bytes, samples, found.source
 
 
 def _starts(sizes: Column) -> Rows:

@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
 from wavestitch.contracts.chunk_table import NONE, TEXT, ChunkTable, Column, Rows
@@ -63,18 +64,19 @@ class WholeWaveforms(Sequence[Assembly]):
 @dataclass(frozen=True, slots=True, eq=False)
 class StitchTable:
     """Waveform `n` is pieces `[first[n], first[n + 1])` of the columns in `pieces` (those of an assignment), in order
-    of sequence. `sizes`: payload bytes of each. `days`: UTC day of the first sample, since 1970."""
+    of sequence. `sizes`: payload bytes of each. `starts`: of the first sample, ns since 1970."""
 
     ids: pa.Array
     metas: pa.Array
     digests: pa.Array
-    days: Rows
+    sources: pa.Array
+    starts: Rows
     first: Rows
     sizes: Rows
     pieces: dict[str, Any]
 
     def __len__(self) -> int:
-        return len(self.days)
+        return len(self.starts)
 
     @classmethod
     def of(cls, whole: Sequence[Assembly]) -> StitchTable:
@@ -96,7 +98,8 @@ class StitchTable:
             ids=self.ids.take(taken),
             metas=self.metas.take(taken),
             digests=self.digests.take(taken),
-            days=self.days[waveforms],
+            sources=self.sources.take(taken),
+            starts=self.starts[waveforms],
             first=first,
             sizes=self.sizes[waveforms],
             pieces=pieces,
@@ -108,15 +111,27 @@ def deal_out(waves: StitchTable, *, task_bytes: int, tasks_at_least: int) -> lis
 
     A task's waveforms start on one UTC day. Tasks hold about equal bytes, about `task_bytes` at most (one larger
     waveform is a task of its own), and there are about `tasks_at_least` of them where there are as many waveforms.
-    Waveforms that lie together on disk stay together. The order of the argument does not matter.
+    Waveforms of one source stay together, in order of their start: so few files, and few groups of rows in them, can
+    have a source's hour. The order of the argument does not matter.
     """
     if not len(waves):
         return []
     begins = waves.first[:-1]
-    order = np.lexsort((waves.pieces["row"][begins], waves.pieces["file"][begins], waves.days))
+    days = waves.starts // _DAY_NS
+    on_disk = waves.pieces["row"][begins], waves.pieces["file"][begins]
+    order = np.lexsort((*on_disk, waves.starts, _ranks(waves.sources), days))
     target = max(1, min(task_bytes, -(-int(waves.sizes.sum()) // max(1, tasks_at_least))))
-    changes = np.flatnonzero(np.diff(waves.days[order])) + 1
+    changes = np.flatnonzero(np.diff(days[order])) + 1
     return [task for day in np.split(order, changes) for task in _cut(day, waves.sizes[day], target)]
+
+
+def _ranks(texts: pa.Array) -> Rows:
+    """Of each text its place among the distinct ones, by their bytes in UTF-8: as bounds of a column compare them."""
+    found = texts if isinstance(texts, pa.DictionaryArray) else texts.dictionary_encode()
+    places = np.empty(len(found.dictionary), np.int64)
+    places[pc.sort_indices(found.dictionary).to_numpy()] = np.arange(len(places))
+    ranks: Rows = places[found.indices.to_numpy()]
+    return ranks
 
 
 def _cut(waveforms: Rows, sizes: Rows, target: int) -> list[Rows]:
@@ -140,7 +155,8 @@ def _of_plain(plain: PlainWaveforms) -> StitchTable:
         ids=plain.ids,
         metas=_texts(table.metas, table.meta[rows[first[:-1]]]),
         digests=_texts(table.digests, np.maximum.reduceat(digests, first[:-1])),
-        days=plain.start_ns // _DAY_NS,
+        sources=plain.sources,
+        starts=plain.start_ns,
         first=first,
         sizes=np.add.reduceat(pieces["length"], first[:-1], dtype=np.int64),
         pieces=pieces,
@@ -169,7 +185,8 @@ def _of_assemblies(whole: Sequence[Assembly]) -> StitchTable:
         ids=pa.array([a.waveform_id for a in whole], TEXT),
         metas=pa.array([a.pieces[0].meta for a in whole], TEXT),
         digests=pa.array([a.digest for a in whole], TEXT),
-        days=np.array([a.metadata.start_time_ns // _DAY_NS for a in whole], np.int64),
+        sources=pa.array([a.metadata.source for a in whole], TEXT),
+        starts=np.array([a.metadata.start_time_ns for a in whole], np.int64),
         first=_starts([len(a.pieces) for a in whole]),
         sizes=np.array([a.byte_length for a in whole], np.int64),
         pieces=pieces,
@@ -184,7 +201,8 @@ def _joined(a: StitchTable, b: StitchTable) -> StitchTable:
         ids=both(a.ids, b.ids),
         metas=both(a.metas, b.metas),
         digests=both(a.digests, b.digests),
-        days=both(a.days, b.days),
+        sources=both(a.sources.cast(TEXT), b.sources.cast(TEXT)),
+        starts=both(a.starts, b.starts),
         first=np.concatenate([a.first, a.first[-1] + b.first[1:]]),
         sizes=both(a.sizes, b.sizes),
         pieces={name: both(a.pieces[name], b.pieces[name]) for name in a.pieces},

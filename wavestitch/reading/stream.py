@@ -142,7 +142,8 @@ class OpenStream:
         equal = {name: value for name, value in named.items() if value is not None}
         begin, behind = _time(start), _time(end)
         seen = self._table() if table is None else table
-        return read_batches(seen, ids=ids, equal=equal, start=begin, end=behind, without=without)
+        files = None if ids is None else self._tables.files_with(seen, ids)
+        return read_batches(seen, ids=ids, equal=equal, start=begin, end=behind, without=without, files=files)
 
     def _table(self) -> Table:
         table = self._tables.waveforms()

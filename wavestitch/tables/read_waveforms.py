@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.rows import PUBLISHED_DOCS, published_schema
@@ -62,14 +62,16 @@ def read_batches(
     end: datetime | None = None,
     reaching: datetime | None = None,
     without: Collection[str] = (),
+    files: Sequence[FileScanTask] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The same with all columns, a data file at a time, of the table as it was loaded. `equal`: what columns of text
-    must be. `reaching`: their last sample is no earlier. `without`: columns that are not read."""
+    must be. `reaching`: their last sample is no earlier. `without`: columns that are not read.
+    `files`: those that can have what is asked for, where that is known better than by their bounds."""
     schema = pa.schema([f for f in published_schema(sample_type_of(table)) if f.name not in without])
     more = [equals(name, value) for name, value in (equal or {}).items()]
     if reaching is not None:
         more.append(at_least("end_time", _zoned(reaching)))
-    for batch in read_rows(table, schema.names, all_of(_filter(ids, start, end), *more)):
+    for batch in read_rows(table, schema.names, all_of(_filter(ids, start, end), *more), files):
         if batch.num_rows:
             yield batch.select(schema.names).cast(schema)
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.errors import StateUnknown, Terminal
+from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
@@ -144,6 +145,15 @@ class StreamTables:
         if table is None:
             return {}
         return find_published(table, ids, index=self._id_index)
+
+    def files_with(self, table: Table, ids: Collection[str]) -> list[FileScanTask] | None:
+        """The files of published waveforms that may have these, by the index that batches keep on this host; None
+        where there is none, or it is not the reader's to use: then the files' bounds are all that is known."""
+        if self._id_index is None or not self._id_index.is_there(table):
+            return None
+        with suppress(BadInput, Transient):
+            return [found.task for found in self._id_index.tasks_of(table, ids)]
+        return None
 
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         table = self._waveforms.ensure()

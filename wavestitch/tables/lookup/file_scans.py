@@ -63,9 +63,10 @@ def read_rows(
     table: Table,
     columns: Sequence[str],
     row_filter: BooleanExpression = EVERY_ROW,
+    tasks: Sequence[FileScanTask] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The matching rows of the whole table."""
-    for task in files_to_read(table, row_filter):
+    """The matching rows of the whole table, or of these files."""
+    for task in files_to_read(table, row_filter) if tasks is None else tasks:
         yield from read_file(table, task, columns, row_filter)
 
 

@@ -76,6 +76,10 @@ class IdIndex:
             return [FileWithIds(t, by_path[t.file.file_path]) for t in tasks]
         return [FileWithIds(FileScanTask(n.data_file()), named[n]) for n in sorted(named)]
 
+    def is_there(self, table: Table, *, column: str = "waveform_id") -> bool:
+        """Whether this host has one already: making it reads the ids of the whole table."""
+        return self._store_of(table, _Kind(column))[0].exists()
+
     def prune(
         self, table: Table, *, apply: bool = True, column: str = "waveform_id", without: Collection[str] = ()
     ) -> int:
