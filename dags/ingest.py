@@ -19,7 +19,7 @@ from wavestitch.batch.request import earlier_plan, plan_request
 from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import for_markdown, harmless
-from wavestitch.contracts.stream import Stream, ingest_dag_id
+from wavestitch.contracts.stream import Stream, backfill_dag_id, ingest_dag_id
 from wavestitch.flows import gate_form
 from wavestitch.flows.batch_tasks import (
     ANY_POOL,
@@ -35,10 +35,10 @@ from wavestitch.flows.batch_tasks import (
     reassemble,
     validate,
 )
+from wavestitch.flows.broken_dag import make_broken_dag
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, load_stream, stream_names
 
-# Recordings can be old, and a backfill reaches no further back than this.
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
 PARAMS = {
@@ -48,14 +48,6 @@ PARAMS = {
         title="Offsets",
         description="Read these only: PARTITION:START-END, separated by commas, e.g. 0:100-200,1:0-50. END itself "
         "is not read. The stream's positions stay where they are.",
-        section="What to read (nothing: from the stream's positions on)",
-    ),
-    "interval": Param(
-        None,
-        type=["null", "string"],
-        title="Interval",
-        description="Publish the waveforms that start in START/END, e.g. 2026-01-30T00:00:00Z/2026-01-31T00:00:00Z. "
-        "The stream's positions stay where they are.",
         section="What to read (nothing: from the stream's positions on)",
     ),
     "partitions": Param(
@@ -102,10 +94,9 @@ def plan(stream: str) -> list[dict[str, Any]]:
     context = get_current_context()
     run, params = context["dag_run"], context["params"]
     gate_form.gate_of_run(context)
-    interval = (run.data_interval_start, run.data_interval_end) if run.data_interval_start else None
     run_type = str(getattr(run.run_type, "value", run.run_type))
     earlier = earlier_plan(run_type, params)
-    request = plan_request(run_type, interval, params)
+    request = plan_request(run_type, None, params)
     edges = edges_of(stream)
     planned = step_take_up(edges, earlier) if earlier else step_plan(edges, request)
     if isinstance(planned, NothingToDo):
@@ -150,6 +141,8 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         start_date=START,
         catchup=False,
         max_active_runs=1,
+        # Past intervals are read by a DAG of their own, beside this one.
+        allowed_run_types=["scheduled", "manual", "operator_triggered", "asset_triggered"],
         dagrun_timeout=timedelta(hours=12),
         tags=[OWNER, "ingest"],
         params=PARAMS,
@@ -169,31 +162,6 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
     return dag
 
 
-def make_broken_dag(name: str, sentence: str) -> DAG:
-    """In place of a stream's DAG: shows what is wrong with its file, and fails with that when it is triggered."""
-    with DAG(
-        ingest_dag_id(name),
-        description=f"Broken: {harmless(sentence)}",
-        doc_md=f"# Broken\n\n{for_markdown(sentence)}\n\nNothing of this stream is read until its file is put right; "
-        "`wavestitch check` tests it. The other streams go on.",
-        schedule=None,
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
-        dagrun_timeout=timedelta(minutes=5),
-        tags=[OWNER, "broken"],
-        default_args={"owner": OWNER, "retries": 0},
-    ) as dag:
-
-        @task(execution_timeout=timedelta(minutes=1))
-        def explain() -> None:
-            """Fails with the sentence that says what is wrong with the stream's file."""
-            raise BadInput(sentence)
-
-        explain()
-    return dag
-
-
 def describe_stream(stream: Stream) -> str:
     """What an operator wants to know before triggering, as Markdown."""
     limits = stream.limits
@@ -205,8 +173,8 @@ def describe_stream(stream: Stream) -> str:
 Topic `{stream.topic}`, consumer group `{stream.group}`, schedule `{stream.schedule or "none"}` (UTC).
 
 A run goes from the stream's positions to the end of the log: {" → ".join(["plan", *(s.name for s in BATCH)])}.
-**Trigger** it to do that now. Name *offsets* or an *interval* to read those instead, or **backfill** past
-intervals: both leave the positions alone. To read data again, rewind with the DAG `rewind`.
+**Trigger** it to do that now. Name *offsets* to read those instead: that leaves the positions alone, and so does the
+DAG `{backfill_dag_id(stream.name)}`, which reads past intervals. To read data again, rewind with the DAG `rewind`.
 Retry or clear a task to carry the same plan on; clear `plan` for a new one. Nothing is published twice.
 
 A batch has at most {limits.max_batch_records} records and {limits.max_batch_bytes >> 20} MiB, a waveform
@@ -236,10 +204,14 @@ def make_dags(settings: Settings) -> list[DAG]:
         try:
             dags.append(make_ingest_dag(load_stream(settings, name), spark_pool=settings.spark.pool))
         except BadInput as error:
-            dags.append(make_broken_dag(name, error.message))
+            dags.append(make_broken_dag(ingest_dag_id(name), error.message))
         except Exception as error:
             said = harmless(f"{type(error).__name__}: {error}", most=SHOWN)
-            dags.append(make_broken_dag(name, f"streams/{name}.yaml: its DAG cannot be made: {said}; correct the file"))
+            dags.append(
+                make_broken_dag(
+                    ingest_dag_id(name), f"streams/{name}.yaml: its DAG cannot be made: {said}; correct the file"
+                )
+            )
     return dags
 
 

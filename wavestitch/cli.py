@@ -139,8 +139,8 @@ def check(as_json: AsJson = False) -> None:
             stream = deployment.stream(name)
             streams.append(stream)
             found = check_expectations(stream.expectations)
-            if stream.schedule is not None and (problem := schedule_problem(stream.schedule)):
-                found.append(problem)
+            crons = {"schedule": stream.schedule, "backfill_intervals": stream.backfill_intervals}
+            found += filter(None, (schedule_problem(cron, key=key) for key, cron in crons.items() if cron))
             problems += [f"streams/{name}.yaml: {p}" for p in found]
         except BadInput as error:
             problems.append(error.message)

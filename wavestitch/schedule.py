@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
-def schedule_problem(expression: str, *, now: datetime | None = None) -> str | None:
-    """A sentence saying what is wrong with a cron expression; None where it can be used."""
+def schedule_problem(expression: str, *, key: str = "schedule", now: datetime | None = None) -> str | None:
+    """A sentence saying what is wrong with the cron expression of a stream's key; None where it can be used."""
     from croniter import croniter  # type: ignore[import-untyped]  # noqa: PLC0415 - only where there is a schedule
 
     try:
@@ -17,5 +17,5 @@ def schedule_problem(expression: str, *, now: datetime | None = None) -> str | N
         ticks.get_next(datetime)
         ticks.get_prev(datetime)
     except (ValueError, KeyError) as error:
-        return f"'schedule' is not valid: {expression!r} never comes or is no cron expression ({error})"
+        return f"{key!r} is not valid: {expression!r} never comes or is no cron expression ({error})"
     return None

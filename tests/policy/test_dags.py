@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ prepare_airflow()
 
 HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "pyiceberg", "pandas", "pyarrow")
 GOOD = "topic: t\ngroup: g\n"
+FLOWS = ("ingest", "backfill")
+OF_ALL = ("rewind", "maintain")
 
 
 @pytest.fixture
@@ -48,9 +51,12 @@ def dags(dags_of: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     return dags_of(ROOT / "streams")
 
 
-def test_each_declared_stream_has_a_dag_and_there_is_one_to_rewind_and_one_to_maintain(dags: dict[str, Any]) -> None:
+def test_each_declared_stream_has_a_dag_for_each_flow_and_there_is_one_to_rewind_and_one_to_maintain(
+    dags: dict[str, Any],
+) -> None:
     streams = sorted(p.stem for p in (ROOT / "streams").glob("*.yaml"))
-    assert sorted(dags) == sorted([*(f"ingest_{s}" for s in streams), "rewind", "maintain"])
+    own = [f"{what}_{s}" for what in FLOWS for s in streams]
+    assert sorted(dags) == sorted([*own, *OF_ALL])
 
 
 def test_every_dag_says_what_it_is_for_and_ends(dags: dict[str, Any]) -> None:
@@ -132,7 +138,50 @@ def test_whatever_starts_a_spark_waits_for_the_pool_of_the_settings(
     monkeypatch.setenv("WAVESTITCH_SPARK__POOL", "spark")
     found = dags_of({"a.yaml": GOOD})
     pools = {f"{d}.{t.task_id}": t.pool for d, dag in found.items() for t in dag.tasks}
-    assert {name for name, pool in pools.items() if pool == "spark"} == {"ingest_a.reassemble", "maintain.a"}
+    assert {name for name, pool in pools.items() if pool == "spark"} == {
+        "ingest_a.reassemble",
+        "backfill_a.batch.reassemble",
+        "backfill_a.across_cuts.reassemble",
+        "maintain.a",
+    }
+
+
+def test_backfills_of_a_stream_never_run_two_sparks_and_each_has_one_batch_on_disk(dags: dict[str, Any]) -> None:
+    """However many runs Airflow's dialogue starts at once."""
+    dag = dags["backfill_ecg"]
+    sparks = [t for t in dag.tasks if t.task_id.endswith("reassemble")]
+    assert [t.max_active_tis_per_dag for t in sparks] == [1, 1]
+    assert dag.max_active_tasks == 1, "the next batch must not be read while one waits for its Spark"
+    assert {str(t.weight_rule) for t in dag.tasks} == {"upstream"}, "the batch that has come farthest goes on first"
+
+
+def test_every_stream_has_intervals_to_backfill_and_none_of_them_runs_by_itself(
+    dags_of: Callable[..., dict[str, Any]],
+) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization  # noqa: PLC0415
+
+    hourly = GOOD + 'backfill_intervals: "0 * * * *"\n'
+    found = dags_of({"a.yaml": GOOD + 'schedule: "15 * * * *"\n', "b.yaml": GOOD, "c.yaml": hourly})
+    first, last = datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, 3, 30, tzinfo=UTC)
+    spans = {}
+    for name in "abc":
+        dag = DagSerialization.from_dict(DagSerialization.to_dict(found[f"backfill_{name}"]))
+        assert dag.timetable.periodic
+        assert dag.next_dagrun_info(last_automated_run_info=None) is None
+        infos = [i.data_interval for i in dag.iter_dagrun_infos_between(first, last)]
+        spans[name] = [(i.start.strftime("%d %H:%M"), i.end.strftime("%d %H:%M")) for i in infos]
+    assert spans["a"][0] == ("01 00:15", "01 01:15")
+    assert spans["b"] == [("01 00:00", "02 00:00")]
+    assert [len(spans[name]) for name in "ac"] == [4, 4]
+    assert "backfill" not in found["ingest_a"].allowed_run_types
+    assert "scheduled" not in found["backfill_a"].allowed_run_types
+
+
+def test_intervals_that_never_come_are_shown_where_they_are_wanted(dags_of: Callable[..., dict[str, Any]]) -> None:
+    found = dags_of({"a.yaml": GOOD + 'backfill_intervals: "0 0 31 2 *"\n'})
+    assert "'backfill_intervals' is not valid" in found["backfill_a"].description
+    assert "broken" in found["backfill_a"].tags
+    assert "broken" not in found["ingest_a"].tags
 
 
 def test_a_schedule_is_a_cron_expression_in_utc_over_data_intervals(dags_of: Callable[..., dict[str, Any]]) -> None:
@@ -159,7 +208,8 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
     dags_of: Callable[..., dict[str, Any]], text: str, reason: str
 ) -> None:
     found = dags_of({"good.yaml": GOOD, "bad.yaml": text})
-    assert sorted(found) == ["ingest_bad", "ingest_good", "maintain", "rewind"]
+    # Days are intervals for a stream whose schedule alone is wrong; it has a schedule that they would follow, though.
+    assert found.keys() - {"backfill_bad"} == {"ingest_bad", *(f"{what}_good" for what in FLOWS), *OF_ALL}
     broken = found["ingest_bad"]
     assert reason in broken.description
     assert reason in broken.doc_md
@@ -172,7 +222,7 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 
 def test_a_file_whose_name_is_no_stream_or_no_dag_is_broken_too(dags_of: Callable[..., dict[str, Any]]) -> None:
     found = dags_of({"My Stream.yaml": GOOD, "My_Stream.yaml": GOOD, "ok.yaml": GOOD})
-    assert len(found) == 5
+    assert len(found) == 6
     assert sum("broken" in d.tags for d in found.values()) == 2
 
 
@@ -201,7 +251,8 @@ def test_whatever_a_file_holds_or_is_called_takes_no_other_dag_away(
     path = folder / os.fsdecode(name)
     path.symlink_to(text) if isinstance(text, Path) else path.write_text(text)
     found = dags_of(folder)
-    (broken,) = found.keys() - {"ingest_good", "ingest_ecg_ward_856", "maintain", "rewind"}
+    own = {f"{what}_{good}" for what in FLOWS for good in ("good", "ecg_ward_856")}
+    (broken,) = found.keys() - own - {*OF_ALL}
     assert "broken" in found[broken].tags
     assert reason in found[broken].description
     assert not any("broken" in found[n].tags for n in ("ingest_good", "ingest_ecg_ward_856"))
@@ -246,7 +297,7 @@ def test_parsing_loads_nothing_heavy(tmp_path: Path) -> None:
     config = write_settings(tmp_path, streams=ROOT / "streams")
     code = f"""
 import runpy, sys
-for name in ("ingest", "maintain", "rewind"):
+for name in ("backfill", "ingest", "maintain", "rewind"):
     runpy.run_path(f"{ROOT}/dags/{{name}}.py")
 print(sorted(set(sys.modules) & set({HEAVY!r})))
 """

@@ -164,6 +164,8 @@ class Stream(_Strict):
     """Margin on both sides when a backfill looks for its interval by record time."""
     schedule: str | None = None
     """Cron, in UTC; the data interval of a scheduled run is the time between two ticks. None: only when triggered."""
+    backfill_intervals: str | None = None
+    """Cron, in UTC: a backfill's intervals lie between two ticks. None: those of the schedule, or days."""
     description: str = ""
     samples: SampleType = "int"
     """The type of the table's column `samples`. A waveform that does not fit it exactly is held."""
@@ -196,7 +198,7 @@ class Stream(_Strict):
             raise ValueError(f"{_show(value)}; allowed are letters, digits, '.', '_' and '-', at most 249")
         return value
 
-    @field_validator("schedule")
+    @field_validator("schedule", "backfill_intervals")
     @classmethod
     def _five_fields(cls, value: str | None) -> str | None:
         if value is not None and len(value.split()) != 5:
@@ -249,6 +251,11 @@ def shared_groups(streams: Iterable[Stream]) -> list[str]:
         for group, names in sorted(by_group.items())
         if len(names) > 1
     ]
+
+
+def backfill_dag_id(name: str) -> str:
+    """The DAG that reads past intervals of a declared stream."""
+    return f"backfill_{name}"
 
 
 def ingest_dag_id(name: str) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
+from wavestitch.flows.backfill_intervals import BackfillIntervals
 from wavestitch.ui.lazy_app import LazyApp, make_pages
 
 
 class WavestitchPlugin(AirflowPlugin):
     name = "wavestitch"
+    timetables = [BackfillIntervals]  # noqa: RUF012
     fastapi_apps = [{"app": LazyApp(make_pages), "url_prefix": "/wavestitch", "name": "wavestitch"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
         {
