@@ -40,6 +40,31 @@ def test_what_takes_too_long_ends_with_how_far_it_came(no_time: None) -> None:
         texts_matching(texts(), ["a"], every=True, negated=False)
 
 
+def test_however_cheap_texts_are_that_come_first_those_behind_are_judged_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    matched = computed_columns._matched
+
+    def counting(part: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+        asked.append(len(part))
+        return matched(part, pattern)
+
+    monkeypatch.setattr(computed_columns, "_matched", counting)
+    texts_matching(pa.chunked_array([["a"] * 20_000]), ["b"], every=True, negated=False)
+    assert sum(asked) == 20_000
+    assert max(asked) == computed_columns._MOST_SLICE
+
+
+def test_the_patterns_of_all_expectations_have_an_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computed_columns, "ALL_PATTERNS_SECONDS", 0.0)
+    rows = table(*(row(n) for n in range(3)))
+    several = [expect("column_values_to_match_regex", column="source", regex=r) for r in ("a", "b", "c")]
+    verdict = validate(rows, *several)
+    assert len(verdict.closed) == 3
+    assert all("all patterns of a batch have 0 s together" in said for said in verdict.closed)
+
+
 def test_such_an_expectation_cannot_be_judged_and_closes_the_gate_and_its_neighbours_are(no_time: None) -> None:
     rows = table(*(row(n) for n in range(3)), row(3, sample_count=7))
     slow = expect("column_values_to_match_regex", column="source", regex="((a|b|.)?){999}z")

@@ -7,6 +7,7 @@ with its length alone, whatever a producer sends; how fast it grows the pattern 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,7 +20,11 @@ from wavestitch.contracts.expectation_values import Kind, kind_of, typed_value
 
 PATTERN_SECONDS = 30.0
 """For all patterns of one expectation, over all rows of a batch."""
+ALL_PATTERNS_SECONDS = 600.0
+"""For the patterns of all expectations of a batch."""
 _FIRST_SLICE = 64
+_MOST_SLICE = 256
+"""However quick the ones before were: a producer may send the cheap texts first."""
 _QUICK_SECONDS = 0.1
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": pc.equal,
@@ -48,12 +53,12 @@ def rows_where(rows: pa.Table, condition: Mapping[str, Any]) -> pa.ChunkedArray 
 
 
 def texts_matching(
-    texts: pa.ChunkedArray, patterns: Sequence[str], *, every: bool, negated: bool
+    texts: pa.ChunkedArray, patterns: Sequence[str], *, every: bool, negated: bool, until: float = math.inf
 ) -> pa.ChunkedArray | pa.Array:
     """One truth value a text: whether it has the pattern, one of several or `every` one; null where it is null. Raises
-    `Terminal` where that takes longer than `PATTERN_SECONDS`."""
+    `Terminal` where that takes longer than `PATTERN_SECONDS`, or until `until` on the monotonic clock."""
     join = pc.and_ if every else pc.or_
-    until = time.monotonic() + PATTERN_SECONDS
+    until = min(until, time.monotonic() + PATTERN_SECONDS)
     found = _has(texts, patterns[0], until=until)
     for pattern in patterns[1:]:
         found = join(found, _has(texts, pattern, until=until))
@@ -61,20 +66,21 @@ def texts_matching(
 
 
 def _has(texts: pa.ChunkedArray, pattern: str, *, until: float) -> pa.ChunkedArray:
-    """In slices, each twice as large as the one before as long as that was quick: a matching that is begun cannot be
-    ended."""
+    """In slices, each twice as large as the one before as long as that was quick, up to `_MOST_SLICE`: a matching that
+    is begun cannot be ended."""
     parts, start, size = [_matched(texts.slice(0, 0), pattern)], 0, _FIRST_SLICE
     while start < len(texts):
         began = time.monotonic()
         if began > until:
             why = (
                 f"pattern {pattern!r} was not done with {len(texts)} values after {PATTERN_SECONDS:.0f} s, {start} of "
-                "them were judged; counted repeats of counted repeats cost that much: write it with fewer"
+                f"them were judged (all patterns of a batch have {ALL_PATTERNS_SECONDS:.0f} s together); counted "
+                "repeats of counted repeats cost that much: write it with fewer"
             )
             raise Terminal(why, why=why)
         parts.append(_matched(texts.slice(start, size), pattern))
         start += size
-        size *= 2 if time.monotonic() - began < _QUICK_SECONDS else 1
+        size = min(_MOST_SLICE, size * (2 if time.monotonic() - began < _QUICK_SECONDS else 1))
     return pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.bool_())
 
 

@@ -9,6 +9,7 @@ Expectations is imported only when there is something to validate.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from wavestitch.contracts.expectation import SHAPES
 from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stream import Expectation
 from wavestitch.contracts.verdict import Verdict
+from wavestitch.validation import computed_columns
 from wavestitch.validation.outcome import ID, Outcome, read_outcome, unjudged
 
 if TYPE_CHECKING:
@@ -141,29 +143,35 @@ def made_up_batches() -> list[pa.Table]:
 
 
 def _evaluate(
-    rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None
+    rows: pa.Table,
+    expectations: Sequence[Expectation],
+    *,
+    run_name: str,
+    docs_folder: Path | None,
+    until: float | None = None,
 ) -> list[Outcome]:
     """The outcomes in the order of `expectations`. Where Great Expectations fails on them together, each is asked
-    alone: what one of them does is not taken for the others'."""
+    alone: what one of them does is not taken for the others'. `until`: for all patterns, on the monotonic clock."""
+    until = time.monotonic() + computed_columns.ALL_PATTERNS_SECONDS if until is None else until
     try:
-        return _evaluate_suite(rows, expectations, run_name=run_name, docs_folder=docs_folder)
+        return _evaluate_suite(rows, expectations, run_name=run_name, docs_folder=docs_folder, until=until)
     except BadInput:
         raise
     except Terminal as error:
         if len(expectations) == 1:
             return [unjudged(expectations[0], str(error.facts.get("why", error.message)))]
-    alone = [_evaluate(rows, [e], run_name=run_name, docs_folder=None) for e in expectations]
+    alone = [_evaluate(rows, [e], run_name=run_name, docs_folder=None, until=until) for e in expectations]
     return [outcome for found in alone for outcome in found]
 
 
 def _evaluate_suite(
-    rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None
+    rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None, until: float
 ) -> list[Outcome]:
     from wavestitch.validation.checkpoint import crash_of, run_checkpoint  # noqa: PLC0415 - takes seconds, see above
     from wavestitch.validation.suite import INDEX, build_suite  # noqa: PLC0415
 
     rows = _without_nan(rows)
-    suite = build_suite(expectations, rows)
+    suite = build_suite(expectations, rows, until=until)
     frame = _frame(rows, suite.columns)
     results = run_checkpoint(frame, suite.objects, run_name=run_name, docs_folder=docs_folder)
     by_place = {r.expectation_config.meta[INDEX]: r for r in results}

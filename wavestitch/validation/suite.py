@@ -8,6 +8,7 @@ module imports Great Expectations, which takes seconds: import it where it is us
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,8 +51,8 @@ class Suite:
     stands_for: Mapping[str, str]
 
 
-def build_suite(expectations: Sequence[Expectation], rows: pa.Table) -> Suite:
-    """Raises `BadInput` for what is not in the list, however it came here."""
+def build_suite(expectations: Sequence[Expectation], rows: pa.Table, *, until: float = math.inf) -> Suite:
+    """Raises `BadInput` for what is not in the list, however it came here. `until`: see `texts_matching`."""
     objects, columns, stands_for = [], {}, {}
     for place, expectation in enumerate(expectations):
         for key, sentence in expectation_problems(expectation.type, expectation.kwargs):
@@ -63,17 +64,17 @@ def build_suite(expectations: Sequence[Expectation], rows: pa.Table) -> Suite:
             kwargs["row_condition"] = Column(name) == True  # noqa: E712 - builds a condition, of our own words only
         if "regex" in kwargs or "regex_list" in kwargs:
             name = f"matches_{place}"
-            columns[name], stands_for[name] = _matches(rows, kind, kwargs), kwargs["column"]
+            columns[name], stands_for[name] = _matches(rows, kind, kwargs, until), kwargs["column"]
             kept: dict[str, Any] = {k: kwargs[k] for k in ("mostly", "row_condition") if k in kwargs}
             kind, kwargs = _IN_SET, {"column": name, "value_set": [True], **kept}
         objects.append(_build(kind, kwargs, severity=expectation.severity, place=place))
     return Suite(tuple(objects), columns, stands_for)
 
 
-def _matches(rows: pa.Table, kind: str, kwargs: Mapping[str, Any]) -> Any:
+def _matches(rows: pa.Table, kind: str, kwargs: Mapping[str, Any], until: float) -> Any:
     patterns = kwargs.get("regex_list") or [kwargs["regex"]]
     every, negated = kwargs.get("match_on") == "all", "_not_match_" in kind
-    return texts_matching(rows[kwargs["column"]], patterns, every=every, negated=negated)
+    return texts_matching(rows[kwargs["column"]], patterns, every=every, negated=negated, until=until)
 
 
 def _build(name: str, kwargs: dict[str, Any], *, severity: str, place: int) -> Any:
