@@ -7,13 +7,19 @@ import stat
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.domain.maintenance_rig import Rig
 from wavestitch.contracts.errors import BadInput
+from wavestitch.local import java
+from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.maintain.leftovers import job_folder
 from wavestitch.modes import make_folder, make_own_folder, masked, open_new, opener
+from wavestitch.tables.lookup.id_index import IdIndex
+from wavestitch.tables.stream_tables import StreamTables
 
 MAKE = """
 import os, sys
@@ -156,3 +162,62 @@ def test_a_cache_that_everybody_may_write_is_refused(tmp_path: Path, part: str) 
     (tmp_path / "cache" / part).chmod(0o775)
     with job_folder(tmp_path / "cache"):
         pass
+
+
+def of_somebody_else(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given away where we may, else we are somebody else."""
+    if os.geteuid() == 0:
+        os.chown(path, 12_345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+
+
+def take_jars(cache: Path) -> None:
+    cached_jars(KAFKA, cache_dir=cache, java_home=cache / "no-java", say=print)
+
+
+def take_java(cache: Path) -> None:
+    java._packaged_home(cache, {})
+
+
+def take_ids(cache: Path) -> None:
+    rig = Rig(cache.parent / "rig")
+    rig.publish("w1")
+    index = IdIndex(cache / "ids")
+    StreamTables(rig.deployment.catalog_settings(), "ecg", id_index=index).published(["w1"])
+
+
+@pytest.mark.parametrize("how", ["open", "given-away"])
+@pytest.mark.parametrize("take", [take_jars, take_java, take_ids])
+def test_whatever_is_run_or_believed_out_of_a_cache_is_taken_from_no_such_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: Callable[[Path], None], how: str
+) -> None:
+    cache = make_own_folder(tmp_path / "cache")
+    if how == "open":
+        cache.chmod(0o777)
+    else:
+        of_somebody_else(cache, monkeypatch)
+    with pytest.raises(BadInput, match=r"may be written by everybody|belongs to user"):
+        take(cache)
+    assert [p for p in cache.rglob("*") if p.is_file()] == []
+
+
+@pytest.mark.parametrize(("part", "take"), [("jars", take_jars), ("ids", take_ids)])
+def test_nor_out_of_a_folder_in_it_that_everybody_may_write(
+    tmp_path: Path, part: str, take: Callable[[Path], None]
+) -> None:
+    make_own_folder(tmp_path / "cache", part).chmod(0o777)
+    with pytest.raises(BadInput, match="may be written by everybody"):
+        take(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("mask", [0, 0o077])
+def test_what_is_made_in_a_cache_is_its_owner_s_whatever_the_mask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        take_java(tmp_path / "cache")
+        take_ids(tmp_path / "cache")
+    finally:
+        os.umask(before)
+    made = {stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "cache", *(tmp_path / "cache").iterdir())}
+    assert made == {0o700}

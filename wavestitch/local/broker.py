@@ -27,6 +27,7 @@ from wavestitch.contracts.errors import BadInput, Terminal, Transient
 from wavestitch.folder_lock import folder_lock
 from wavestitch.local.loopback_port import LOOPBACK, free_ports, is_free
 from wavestitch.local.process import Daemon, running_daemon, start_daemon, stop_daemon, wait_until, write_whole
+from wavestitch.modes import OWN_FOLDER, make_folder
 
 _PORT_ATTEMPTS = 5
 _READY_SECONDS = 60.0
@@ -235,7 +236,7 @@ def _format_once(
     if marker.exists():
         return marker.read_text().strip()
     shutil.rmtree(folder / "data", ignore_errors=True)
-    (folder / "data").mkdir(parents=True)
+    make_folder(folder / "data", OWN_FOLDER)
     cluster_id = wanted or new_cluster_id()
     clients, controller = free_ports(2)
     settings = settings_of(ports=_Ports(clients, controller))

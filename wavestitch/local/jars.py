@@ -22,7 +22,7 @@ from xml.sax.saxutils import quoteattr
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
 from wavestitch.folder_lock import folder_lock
-from wavestitch.modes import refuse_open_cache
+from wavestitch.modes import OWN_FOLDER, make_folder, refuse_open_cache
 
 PIN_FILE = Path(__file__).with_name("jars.sha256")
 
@@ -177,8 +177,7 @@ def _fetch_checked(
     jar_set: JarSet, *, pins: dict[str, str], folder: Path, java_home: Path, say: Callable[[str], None]
 ) -> None:
     with tempfile.TemporaryDirectory(prefix=f".{jar_set.name}-", dir=folder.parent) as scratch:
-        fetched = Path(scratch) / "jars"
-        fetched.mkdir()
+        fetched = make_folder(Path(scratch) / "jars", OWN_FOLDER)
         fetch_jars(jar_set, into=fetched, java_home=java_home, say=say)
         check_jars(fetched, pins=pins)
         fetched.rename(folder)

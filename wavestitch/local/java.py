@@ -20,7 +20,7 @@ from pathlib import Path
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput
 from wavestitch.local.java_trust import java_trust_store, trusted_authorities
-from wavestitch.modes import make_own_folder, refuse_open_cache
+from wavestitch.modes import OWN_FOLDER, make_folder, make_own_folder, refuse_open_cache
 
 SUPPORTED_VERSIONS = ("17", "21")
 
@@ -96,7 +96,7 @@ def _make_home(runtime: Path, home: Path, trusted: list[bytes]) -> None:
         )
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=".java-") as scratch:
         made = Path(scratch) / "home"
-        (made / "bin").mkdir(parents=True)
+        make_folder(made / "bin", OWN_FOLDER)
         for part in runtime.iterdir():
             if part.name != "bin":
                 (made / part.name).symlink_to(part)
@@ -106,8 +106,9 @@ def _make_home(runtime: Path, home: Path, trusted: list[bytes]) -> None:
         wrapper = made / "bin" / "java"
         if trusted:
             (made / _TRUST_STORE).write_bytes(java_trust_store(trusted))
+            (made / _TRUST_STORE).chmod(0o600)
         wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(runtime / "bin" / "java")), trust=trust))
-        wrapper.chmod(0o755)
+        wrapper.chmod(0o700)
         try:
             made.rename(home)
         except OSError:
