@@ -1,4 +1,4 @@
-"""`wavestitch init`: settings and a first stream, by asking. Reads and writes files of one folder, and nothing else.
+"""`wavestitch init`: settings and a first stream, by asking. Writes files of one folder, and nothing else.
 
 What is there is never replaced. All that is to be written is read as it will be later before the first file is made,
 and the settings come last: a folder in which this was cut off has none, and the same command goes on.
@@ -17,6 +17,7 @@ import yaml
 from wavestitch import terminal
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.stream import parse_stream
+from wavestitch.local.java import find_java
 from wavestitch.modes import make_folder
 from wavestitch.settings import parse_settings
 from wavestitch.write_once import write_first
@@ -65,14 +66,16 @@ def _say(line: str) -> None:
 def written(said: Answers, *, folder: Path) -> list[Path]:
     """Write it. Raises `BadInput` for what settings and streams cannot say, `Refused` for what is there already."""
     config, declared = folder / CONFIG, folder / "streams" / f"{said.stream}.yaml"
-    settings, stream = settings_text(said, folder=folder), stream_text(said)
-    _refuse_nonsense(said, stream=stream, settings=settings, config=config)
+    stream = stream_text(said)
+    _refuse_nonsense(said, stream=stream, settings=settings_text(said, folder=folder, java_home=folder), config=config)
     if config.exists():
         raise Refused(
             f"{config} is there already and is not replaced: edit it (docs/settings.md), or name another folder; "
             f"a further stream is a file beside {declared.parent / 'NAME.yaml'} (docs/streams.md)"
         )
     make_folder(declared.parent)
+    # The one that is here, or else the one that came with the package, which is made ready in the cache.
+    settings = settings_text(said, folder=folder, java_home=find_java(folder / said.data / "cache"))
     found = []
     for path, text in ((declared, stream), (config, settings)):
         if not write_first(path, text) and path.read_text(encoding="utf-8") != text:
@@ -90,12 +93,13 @@ def _refuse_nonsense(said: Answers, *, stream: str, settings: str, config: Path)
         raise BadInput(problem)
 
 
-def settings_text(said: Answers, *, folder: Path) -> str:
+def settings_text(said: Answers, *, folder: Path, java_home: Path) -> str:
     """The settings; paths are whole ones, so that command line and Airflow mean the same files."""
     data = (folder / said.data).resolve()
     lines = [
         "# Where things are: docs/settings.md names every entry.",
         f"landing = {_quoted(data / 'landing')}",
+        f"cache = {_quoted(data / 'cache')}",
         f"docs = {_quoted(data / 'docs')}",
         f"streams = {_quoted(folder / 'streams')}",
         "",
@@ -108,6 +112,7 @@ def settings_text(said: Answers, *, folder: Path) -> str:
         "",
         "[spark]",
         'master = "local[2]"',
+        f"java_home = {_quoted(java_home)}",
     ]
     return "\n".join(lines) + "\n"
 

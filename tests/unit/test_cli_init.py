@@ -26,6 +26,8 @@ def test_what_is_asked_is_what_the_files_say(tmp_path: Path) -> None:
     settings = load_settings({"WAVESTITCH_CONFIG": str(tmp_path / "wavestitch.toml")})
     assert settings.kafka.bootstrap == "broker:9092"
     assert settings.landing == tmp_path / "kept" / "landing"
+    assert settings.spark.java_home is not None
+    assert (settings.spark.java_home / "bin" / "java").exists()
     assert settings.tables.warehouse == f"file://{tmp_path}/kept/warehouse"
     stream = load_stream(settings, "ecg")
     assert (stream.topic, stream.group, stream.schedule) == ("ecg-waveforms", "wavestitch-ecg", "0 3 * * *")
@@ -98,4 +100,6 @@ def test_strange_words_stay_words(tmp_path: Path) -> None:
         assert path.exists()
     settings = load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")})
     assert settings.landing == folder / "data" / "landing"
-    assert 'bootstrap = "x\\n[kafka.options]"' in settings_text(changed(bootstrap="x\n[kafka.options]"), folder=folder)
+    assert 'bootstrap = "x\\n[kafka.options]"' in settings_text(
+        changed(bootstrap="x\n[kafka.options]"), folder=folder, java_home=folder
+    )
