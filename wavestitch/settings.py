@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from wavestitch import stream_files
@@ -21,6 +21,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.redaction import is_secret, secret_inside, shown_address, shown_section
 from wavestitch.contracts.stream import MIB, ByteSize, Span, Stream
+from wavestitch.contracts.warehouse import plain_warehouse
 from wavestitch.secret_reference import is_reference, look_up
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
@@ -55,6 +56,11 @@ class Tables(_Section):
     answer_timeout: Span = Seconds(60)
     """For each wait on a connection that stands."""
     properties: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("warehouse")
+    @classmethod
+    def _spelled_plainly(cls, warehouse: str) -> str:
+        return plain_warehouse(warehouse)
 
 
 class Spark(_Section):

@@ -12,8 +12,11 @@ from pyiceberg.table.update import SetLocationUpdate
 from tests.builders.table_rows import first_head, published_row, stage
 from tests.domain.maintenance_rig import DAY_MS, Rig, went
 from tests.domain.rest_catalog import rest_catalog
+from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import BadInput, Terminal
 from wavestitch.contracts.quantities import epoch_ms
+from wavestitch.settings import load_settings
+from wavestitch.tables.access.file_marks import Marks
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit import own_place
 from wavestitch.tables.commit.own_place import OwnPlace, local_path
@@ -76,6 +79,101 @@ def test_a_table_that_says_it_is_elsewhere_costs_nobody_a_file(table: str, where
     streams.rig.publish("w2")
     assert streams.rig.ids() == ["w1", "w2"]
     assert streams.theirs <= streams.files_of_others()
+
+
+def warehouse_is(rig: Rig, where: str) -> None:
+    """From now on the settings say this, below the rig's folder."""
+    config = rig.folder / "wavestitch.toml"
+    lines = [line for line in config.read_text().splitlines() if not line.startswith("warehouse")]
+    config.write_text("\n".join([*lines, f'warehouse = "{where.format(rig.folder)}"\n']))
+    rig.deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(config)}))
+    rig.tables = rig.deployment.tables("ecg")
+
+
+def spelled(rig: Rig, location: str) -> None:
+    """The table's own place, as somebody has spelled it since."""
+    with open_catalog(rig.deployment.catalog_settings()).load_table("ecg.waveforms").transaction() as change:
+        change._apply((SetLocationUpdate(location=location.format(rig.folder)),), ())
+
+
+SPELLINGS = {
+    "a link, later its folder": ("file://{}/link", "file://{}/real", ""),
+    "a folder, later a link to it": ("file://{}/real", "file://{}/link", ""),
+    "two slashes, and a dot": ("file://{}/real//w/./", "file://{}/real//w/./", ""),
+    "as Java writes it": ("file:{}/real", "file://{}/real", ""),
+    "two slashes in the table": ("file://{}/real", "file://{}/real", "file://{}/real//ecg/waveforms"),
+    "up and down in the table": ("file://{}/real", "file://{}/real", "file://{}/real/ecg/../ecg/waveforms/"),
+    "a link in the table": ("file://{}/real", "file://{}/real", "file:{}/link/ecg/waveforms"),
+}
+
+
+def spell(rig: Rig, case: str) -> None:
+    (rig.folder / "real").mkdir()
+    (rig.folder / "link").symlink_to("real")
+    first, then, location = SPELLINGS[case]
+    warehouse_is(rig, first)
+    rig.publish("w1")
+    if location:
+        spelled(rig, location)
+    rig.publish("w2")
+    warehouse_is(rig, then)
+    rig.publish("w3")
+
+
+@pytest.mark.parametrize("case", SPELLINGS)
+def test_another_spelling_of_the_same_place_costs_no_file(case: str, tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    spell(rig, case)
+    assert rig.tables.remarks() == []
+    orphan = next(tmp_path.glob("real/**/waveforms/data")) / "nobodys.parquet"
+    orphan.write_bytes(b"x")
+    assert went(rig.maintain("orphans"), "orphans") == 1
+    assert not orphan.exists()
+    assert rig.ids() == ["w1", "w2", "w3"]
+
+
+def test_where_files_are_not_recognised_the_belt_keeps_them_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The seeded bug: names are compared as texts, on both sides."""
+    rig = Rig(tmp_path)
+    spell(rig, "a link, later its folder")
+    monkeypatch.setattr(Marks, "of_names", lambda _self, names: set(map(local_path, names)))
+    monkeypatch.setattr(Marks, "listed", lambda *_: frozenset())
+    files = rig.files("real/**/*")
+    with pytest.raises(Terminal, match=r"ecg\.waveforms needs \d+ files that are not found in .*/metadata, e\.g\."):
+        rig.maintain("orphans")
+    assert rig.files("real/**/*") == files
+    monkeypatch.undo()
+    rig.maintain("orphans")
+    assert rig.ids() == ["w1", "w2", "w3"]
+
+
+def test_where_a_live_file_is_missing_no_other_goes(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.publish("w1")
+    found = rig.tables.waveforms()
+    assert found is not None
+    live = Path(local_path(next(iter(found.scan().plan_files())).file.file_path))
+    live.rename(tmp_path / "aside")
+    other = live.with_name("nobodys.parquet")
+    other.write_bytes(b"x")
+    with pytest.raises(Terminal, match=rf"needs 1 files that are not found in .*, e\.g\. '{live}'"):
+        rig.maintain("orphans")
+    assert other.exists()
+    (tmp_path / "aside").rename(live)
+    assert went(rig.maintain("orphans"), "orphans") == 1
+
+
+@pytest.mark.parametrize("name", ["file://localhost{}", "file://srv{}", "file:{}", "file:///..{}"])
+def test_a_name_that_readers_take_for_different_files_is_recognised_as_each(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "localhost/w").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert str(tmp_path / "x") in Marks().of_names([name.format(tmp_path / "x")])
+    assert str(tmp_path / "localhost/w/x") in Marks().of_names(["file://localhost/w/x"])
+    assert local_path("file://srv/w/x") == "file://srv/w/x"
 
 
 def test_the_other_stream_loses_its_files_where_the_table_is_believed(

@@ -8,7 +8,7 @@ import pytest
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.secret_reference import MOST_SECRET_BYTES
-from wavestitch.settings import load_settings, load_stream, resolve_secret
+from wavestitch.settings import load_settings, load_stream, parse_settings, resolve_secret
 
 TEXT = """
 landing = "/l"
@@ -172,3 +172,38 @@ def test_a_stream_that_is_not_there_is_named_with_those_that_are(config: Path, t
     assert load_stream(settings, "ecg").topic == "t"
     with pytest.raises(BadInput, match="known are: ecg"):
         load_stream(settings, "../ecg")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("file:///srv//w", "file:///srv/w"),
+        ("file:///srv/./w/", "file:///srv/w"),
+        ("file:/srv/w", "file:///srv/w"),
+        ("file:////srv/w", "file:///srv/w"),
+        ("FILE:///srv/w", "file:///srv/w"),
+        ("file:///srv/a b%41\u00e9", "file:///srv/a b%41\u00e9"),
+        ("s3://bucket//w", "s3://bucket//w"),
+    ],
+)
+def test_a_warehouse_is_written_plainly(said: str, meant: str) -> None:
+    assert parse_settings(TEXT.replace("file:///w", said), where="a test").tables.warehouse == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "file://srv/w",
+        "file://localhost/srv/w",
+        "file:srv/w",
+        "file:",
+        "file:///",
+        "file:///srv/../w",
+        "file:///srv/w#x",
+        "file:///srv/w?x",
+        "file:///srv/\u202ew",
+    ],
+)
+def test_a_warehouse_that_not_all_take_for_the_same_folder_is_refused(said: str) -> None:
+    with pytest.raises(BadInput, match=r"tables\.warehouse: warehouse .* as in file:///srv/wavestitch/warehouse; see"):
+        parse_settings(TEXT.replace("file:///w", said), where="a test")

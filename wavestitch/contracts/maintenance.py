@@ -71,11 +71,19 @@ class TableState:
 
 
 class StoredFile(NamedTuple):
-    """A file in a table's folder."""
+    """A file in a table's folder. `marks`: by what it is recognised beside its path, of a checksum what the file that
+    it belongs to is recognised by, too."""
 
     path: str
     bytes: int
     modified_ms: EpochMs
+    marks: frozenset[str] = frozenset()
+
+    @property
+    def covers(self) -> str:
+        """Of a checksum file `.NAME.crc`: the file it belongs to. Otherwise itself."""
+        folder, _, name = self.path.rpartition("/")
+        return f"{folder}/{name[1:-4]}" if name.startswith(".") and name.endswith(".crc") else self.path
 
 
 class HeldPlace(NamedTuple):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from wavestitch.batch.history import repair_history
 from wavestitch.batch.landing_facts import closed_gates
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.held import PublishedWaveform
-from wavestitch.contracts.maintenance import ActionReport, BatchState, HeldPlace
+from wavestitch.contracts.maintenance import ActionReport, BatchState, HeldPlace, StoredFile
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import Head, parse_tag
 from wavestitch.contracts.quantities import before, milliseconds
@@ -33,10 +33,13 @@ from wavestitch.maintain.what_goes import (
     SnapshotLimits,
     folders_to_clear,
     held_to_delete,
+    is_named,
     long_unreferenced,
     snapshots_to_expire,
+    unlisted,
     unreferenced,
 )
+from wavestitch.tables.access.file_marks import Marks
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.held.held_removal import held_places, junk_files
 from wavestitch.tables.held.held_staging import overtaken_snapshots
@@ -44,8 +47,8 @@ from wavestitch.tables.lookup.published_lookup import find_published
 from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 from wavestitch.tables.maintenance.table_state import (
     describe_table,
+    files_named,
     main_snapshots,
-    named_files,
     stored_files,
 )
 
@@ -193,19 +196,24 @@ def remove_orphans(run: MaintenanceRun) -> ActionReport:
     batches = look_at_batches(run)
     busy = [f.plan_id for f, state in batches.found if state is not BatchState.COMMITTED]
     age = milliseconds(run.limits.orphan_age)
-    tables = [t for stored in run.tables.stored() if (t := stored.load_to_change()) is not None]
+    marks, named = Marks(), set[str]()
+    for stored in run.tables.stored():
+        if (table := stored.load_to_change()) is not None:
+            names = files_named(table)
+            named |= marks.of_names(names.every)
+            _refuse_unlisted(stored, names.live, listed.get(stored.name, []), marks)
     found = unreferenced(
         [f for files in listed.values() for f in files],
-        named=set[str]().union(*map(named_files, tables)),
+        named=named,
         under_way=busy,
         modified_before=before(run.now, age),
     )
     seen = read_first_seen(run.landing, run.stream)
     going, waiting = long_unreferenced(found, first_seen=seen, now=run.now, age=age)
     # Last, and only where something would go: every manifest of every table of the catalog is read.
-    others = run.tables.named_by_others() if going else set()
-    theirs = [f for f in going if f.path in others]
-    going = [f for f in going if f.path not in others]
+    others = marks.of_names(run.tables.named_by_others()) if going else set()
+    theirs = [f for f in going if is_named(f, others)]
+    going = [f for f in going if not is_named(f, others)]
     if run.apply:
         for file in going:
             Path(file.path).unlink(missing_ok=True)
@@ -221,6 +229,24 @@ def remove_orphans(run: MaintenanceRun) -> ActionReport:
         tuple(kept),
         {"waiting": len(waiting), "waiting_bytes": sum(f.bytes for f in found if f.path in waiting)},
     )
+
+
+def _refuse_unlisted(stored: StoredTable, live: Collection[str], listed: list[StoredFile], marks: Marks) -> None:
+    """The belt beneath every comparison: raises `Altered` where the table needs a file that is not in its folders. Then
+    either it is gone, or it is not recognised, and the next that is not would be taken for nobody's."""
+    by_name = {name: marks.of_names([name]) for name in live}
+    if not unlisted(by_name, listed):
+        return
+    # What was committed since the folders were listed is there now.
+    folders = stored.place.folders()
+    missing = unlisted(by_name, stored_files(folders))
+    if missing:
+        raise Altered(
+            f"table {stored.name} needs {len(missing)} files that are not found in {folders[0]} and {folders[1]}, e.g. "
+            f"{ascii(missing[0])[:200]}: no file of stream {stored.name.partition('.')[0]} is removed. If they are "
+            "gone, restore them; if the table names them by another place, set `warehouse` of [tables] to that one",
+            table=stored.name,
+        )
 
 
 def prune_index(run: MaintenanceRun) -> ActionReport:

@@ -136,25 +136,29 @@ def unreferenced(
 ) -> list[StoredFile]:
     """The files that no snapshot names and no batch in the landing has staged, old enough not to be in the making.
 
-    `under_way`: ids of plans whose folder is still there and that are not committed. What has an ending that no part of
-    ours writes is somebody else's, and stays.
+    `named`: paths and other marks. `under_way`: ids of plans whose folder is still there and that are not committed.
+    What has an ending that no part of ours writes is somebody else's, and stays.
     """
     prefixes = {plan_id[:STAGED_PREFIX] for plan_id in under_way}
     found = []
     for f in files:
         name = PurePath(f.path).name
-        covers = _covered(f.path)
         if not name.endswith(REMOVABLE) or f.modified_ms > modified_before:
             continue
-        if f.path not in named and covers not in named and name.lstrip(".")[:STAGED_PREFIX] not in prefixes:
+        if not is_named(f, named) and name.lstrip(".")[:STAGED_PREFIX] not in prefixes:
             found.append(f)
     return found
 
 
-def _covered(path: str) -> str:
-    """For a checksum file `.NAME.crc`: the file it belongs to."""
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/{name[1:-4]}" if name.startswith(".") and name.endswith(".crc") else path
+def is_named(file: StoredFile, named: Collection[str]) -> bool:
+    """Whether any name or mark of it, or of the file that it is a checksum of, is among these."""
+    return any(mark in named for mark in (file.path, file.covers, *file.marks))
+
+
+def unlisted(live: Mapping[str, Collection[str]], files: Iterable[StoredFile]) -> list[str]:
+    """Names of live files that are not among `files`. `live`: the marks of each, by its name."""
+    listed = {mark for f in files for mark in (f.path, *f.marks)}
+    return sorted(name for name, marks in live.items() if listed.isdisjoint(marks))
 
 
 def long_unreferenced(

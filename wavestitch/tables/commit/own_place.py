@@ -8,20 +8,16 @@ it and no file of it is removed. Changes nothing in the catalog.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyiceberg.table import Table
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.warehouse import plain_warehouse
+from wavestitch.tables.access.file_marks import local_path
 
-_LOCAL = re.compile(r"^file:/*")
-
-
-def local_path(location: str) -> str:
-    """`file:///a/b` and `file:/a/b` (as Java writes it) are the same file."""
-    return _LOCAL.sub("/", location)
+__all__ = ["OwnPlace", "local_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +29,11 @@ class OwnPlace:
 
     @classmethod
     def of(cls, warehouse: str, namespace: str, table: str) -> OwnPlace:
+        """Raises `BadInput` for a warehouse that is not spelled as one."""
+        try:
+            warehouse = plain_warehouse(warehouse)
+        except ValueError as error:
+            raise BadInput(f"[tables] {error}") from None
         return cls(f"{namespace}.{table}", f"{warehouse.rstrip('/')}/{namespace}/{table}")
 
     def folder(self) -> Path:

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
@@ -18,8 +19,8 @@ from pyiceberg.table.snapshots import Snapshot
 from wavestitch.contracts.maintenance import DataFileFacts, SnapshotFacts, StoredFile, TableState
 from wavestitch.contracts.position import head_from_properties
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
+from wavestitch.tables.access.file_marks import Marks, local_path
 from wavestitch.tables.access.reading import reading
-from wavestitch.tables.commit.own_place import local_path
 
 _EPOCH = date(1970, 1, 1)
 
@@ -53,33 +54,52 @@ def main_snapshots(table: Table) -> list[Snapshot]:
     return found
 
 
+class Named(NamedTuple):
+    """Files that a table's metadata leads to. `live`: those of them that the table as it is now needs."""
+
+    every: set[str]
+    live: set[str]
+
+
 def named_files(table: Table) -> set[str]:
     """Local paths of all files that the table's metadata leads to."""
+    return files_named(table).every
+
+
+def files_named(table: Table) -> Named:
+    """Local paths of all files that the table's metadata leads to, and of those that its newest snapshot does."""
     metadata = table.metadata
     found = {table.metadata_location, *(e.metadata_file for e in metadata.metadata_log)}
     found |= {s.statistics_path for s in [*metadata.statistics, *metadata.partition_statistics]}
-    manifests: set[str] = set()
+    live = {table.metadata_location}
+    by_manifest: dict[str, set[str]] = {}
     with reading(".".join(table.name())):
         for snapshot in metadata.snapshots:
-            found.add(snapshot.manifest_list)
+            led_to = {snapshot.manifest_list}
             for manifest in snapshot.manifests(table.io):
-                if manifest.manifest_path not in manifests:
-                    manifests.add(manifest.manifest_path)
+                path = manifest.manifest_path
+                if path not in by_manifest:
                     entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
-                    found |= {e.data_file.file_path for e in entries}
-    return {local_path(f) for f in found | manifests}
+                    by_manifest[path] = {path, *(e.data_file.file_path for e in entries)}
+                led_to |= by_manifest[path]
+            found |= led_to
+            if snapshot.snapshot_id == metadata.current_snapshot_id:
+                live |= led_to
+    return Named({local_path(f) for f in found}, {local_path(f) for f in live})
 
 
 def stored_files(folders: Iterable[Path]) -> list[StoredFile]:
     """All files below these folders, and none that a link leads to; one that goes while we look is left out."""
     found = []
+    marks = Marks()
     for path in sorted(p for folder in folders for p in folder.rglob("*")):
         try:
             about = path.lstat()
         except FileNotFoundError:
             continue
         if stat.S_ISREG(about.st_mode):
-            found.append(StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns)))
+            file = StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns), marks.listed(str(path), about))
+            found.append(file if file.covers == file.path else file._replace(marks=file.marks | marks.of(file.covers)))
     return found
 
 
