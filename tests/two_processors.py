@@ -26,7 +26,9 @@ _ONE_BY_ONE = frozenset(
 """Files of long tests that share nothing."""
 
 _TOGETHER = {
-    # A whole Airflow each: two at a time take longer to come up than they are given.
+    # A whole Airflow: two at a time take longer to come up than they are given. The first ones share theirs.
+    "tests/stack/test_airflow_gate.py": "airflow",
+    "tests/stack/test_airflow_rewind.py": "airflow",
     "tests/stack/test_airflow_stack.py": "airflow",
     "tests/stack/test_demo.py": "airflow",
     "tests/security/test_a_dag_run.py": "airflow",
@@ -35,7 +37,7 @@ _TOGETHER = {
     "tests/hostile/test_parser.py": "measured",
     "tests/hostile/test_yaml.py": "measured",
 }
-"""File to the group of files that run one after the other."""
+"""File to the group of files that run one after the other, in this order."""
 
 _LONG_FIRST = (
     "airflow",
@@ -71,9 +73,12 @@ def unit_of(nodeid: str) -> str:
 def long_first(items: list[pytest.Item]) -> None:
     """Sort the tests as they are to be dealt out."""
 
-    def place(item: pytest.Item) -> int:
+    in_order = {file: i for i, file in enumerate(_TOGETHER)}
+
+    def place(item: pytest.Item) -> tuple[int, int]:
         unit = unit_of(item.nodeid)
-        return next((i for i, start in enumerate(_LONG_FIRST) if unit.startswith(start)), len(_LONG_FIRST))
+        first = next((i for i, start in enumerate(_LONG_FIRST) if unit.startswith(start)), len(_LONG_FIRST))
+        return first, in_order.get(item.nodeid.partition("::")[0], -1)
 
     items.sort(key=place)
 

@@ -10,12 +10,14 @@ import pytest
 
 from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
 from tests.stack.dag_lab import STREAM, Lab, answers
+from tests.stack.live_airflow import LiveAirflow, Shared, start_live
 from wavestitch.batch.deployment import Deployment
 from wavestitch.local.broker import Broker
 from wavestitch.local.process import wait_until
 from wavestitch.settings import load_settings
 
 prepare_airflow()
+_shared = Shared()
 
 
 @pytest.fixture
@@ -29,6 +31,31 @@ def lab(tmp_path: Path, broker: Broker, topic_factory: Any, java_home: Path, mon
     lab = Lab(Deployment(load_settings()), broker)
     assert wait_until(lambda: answers(lab), seconds=60), "the broker does not answer for groups"
     return lab
+
+
+@pytest.fixture
+def live(
+    broker: Broker,
+    java_home: Path,
+    topic_factory: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> LiveAirflow:
+    """A whole Airflow with the project's DAGs and plugins; each test declares streams of its own in it."""
+    if _shared.live is None:
+        _shared.live = start_live(
+            tmp_path_factory.mktemp("live"),
+            broker,
+            java_home=java_home,
+            topics=topic_factory,
+        )
+    return _shared.live
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """An Airflow that nobody asks takes a fifth of a processor: it ends with the last test in a row that uses it."""
+    if "live" not in getattr(nextitem, "fixturenames", ()):
+        _shared.stop()
 
 
 @pytest.fixture(scope="session")

@@ -3,52 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.stack.live_airflow import LiveAirflow
 from wavestitch.contracts.errors import BadInput
 from wavestitch.local.airflow_api import TaskState
-from wavestitch.local.airflow_stack import Airflow, running_airflow, start_airflow, stop_airflow
+from wavestitch.local.airflow_stack import running_airflow, stop_airflow
 from wavestitch.local.process import session_members
 
 LOOPBACK_HEX = {"0100007F"}
-DAG = """
-import os
-from airflow.sdk import DAG, Param, task
-
-with DAG("trivial", schedule=None, params={"name": Param("nobody", type="string")}):
-
-    @task
-    def greet(params=None):
-        return {"hello": params["name"], "from": os.environ["GIVEN_TO_TASKS"]}
-
-    @task
-    def measure(greeting):
-        return len(greeting["hello"])
-
-    measure(greet())
-"""
-
-
-@pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
-    root = tmp_path_factory.mktemp("airflow")
-    for name in ("dags", "plugins"):
-        (root / name).mkdir()
-    (root / "dags" / "trivial.py").write_text(DAG)
-    (root / "dags" / "broken.py").write_text("import airflow.sdk  # a DAG file\nraise RuntimeError('on purpose')\n")
-    try:
-        yield start_airflow(
-            folder=root / "home",
-            project_root=root,
-            env={"GIVEN_TO_TASKS": "the starter"},
-            say=lambda text: print(text, file=sys.stderr),
-        )
-    finally:
-        stop_airflow(root / "home")
 
 
 def listening_addresses(pids: list[int]) -> set[str]:
@@ -68,9 +33,9 @@ def listening_addresses(pids: list[int]) -> set[str]:
     return {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
 
 
-def test_a_triggered_dag_runs_and_its_course_and_results_can_be_read(airflow: Airflow) -> None:
+def test_a_triggered_dag_runs_and_its_course_and_results_can_be_read(live: LiveAirflow) -> None:
     changes: list[list[TaskState]] = []
-    with airflow.login() as api:
+    with live.airflow.login() as api:
         api.wait_for_dag("trivial")
         run_id = api.trigger("trivial", {"name": "wave"})
         assert api.wait("trivial", run_id, changes.append, seconds=180) == "success"
@@ -83,27 +48,26 @@ def test_a_triggered_dag_runs_and_its_course_and_results_can_be_read(airflow: Ai
             api.trigger("trivial", {"name": 5})
 
 
-def test_a_viewer_may_look_and_not_trigger(airflow: Airflow) -> None:
-    with airflow.login("viewer") as api:
+def test_a_viewer_may_look_and_not_trigger(live: LiveAirflow) -> None:
+    with live.airflow.login("viewer") as api:
         api.wait_for_dag("trivial")
         with pytest.raises(BadInput, match="403"):
             api.trigger("trivial")
-    assert airflow.password_file.stat().st_mode & 0o077 == 0
+    assert live.airflow.password_file.stat().st_mode & 0o077 == 0
 
 
-def test_every_part_listens_on_this_machine_only(airflow: Airflow) -> None:
-    assert listening_addresses(session_members(airflow.pid)) == LOOPBACK_HEX
+def test_every_part_listens_on_this_machine_only(live: LiveAirflow) -> None:
+    assert listening_addresses(session_members(live.airflow.pid)) == LOOPBACK_HEX
 
 
-def test_stopping_leaves_no_process_and_a_new_start_keeps_address_and_history(airflow: Airflow) -> None:
-    home = airflow.password_file.parent
-    assert stop_airflow(home) is True
+def test_stopping_leaves_no_process_and_a_new_start_keeps_address_and_history(live: LiveAirflow) -> None:
+    airflow = live.airflow
+    assert stop_airflow(live.home) is True
     assert session_members(airflow.pid) == []
-    assert running_airflow(home) is None
-    dags = home.parent
-    again = start_airflow(folder=home, project_root=dags, env={"GIVEN_TO_TASKS": ""}, say=print)
+    assert running_airflow(live.home) is None
+    again = live.start()
     assert again.url == airflow.url
     with again.login() as api:
         assert api.request("GET", "/api/v2/dags/trivial/dagRuns")["total_entries"] >= 1
-    assert stop_airflow(home) is True
+    assert stop_airflow(live.home) is True
     assert session_members(again.pid) == []

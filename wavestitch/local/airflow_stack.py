@@ -228,12 +228,23 @@ def _missing_parts(url: str, *, since: datetime) -> list[str]:
     if not health:
         return ["API server"]
     missing = [] if health.get("metadatabase", {}).get("status") == "healthy" else ["database"]
+    if not _takes_tasks(url):
+        missing.append("task API")
     for name in ("scheduler", "dag_processor", "triggerer"):
         part = health.get(name) or {}
         beat = part.get(f"latest_{name}_heartbeat")
         if part.get("status") != "healthy" or beat is None or datetime.fromisoformat(beat) < since:
             missing.append(name.replace("_", " "))
     return missing
+
+
+def _takes_tasks(url: str) -> bool:
+    """Whether it answers as it does to tasks. The first such call makes that API, and nothing else is answered
+    meanwhile: on a busy machine for longer than a task tries to reach it."""
+    try:
+        return httpx.get(f"{url}/execution/health", timeout=5, trust_env=False).is_success
+    except httpx.TransportError:
+        return False
 
 
 def _accepts_us(airflow: Airflow) -> bool:

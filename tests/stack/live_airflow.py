@@ -1,0 +1,237 @@
+"""The whole Airflow that tests share, on the session's broker: streams are declared in it, people act by its REST API.
+
+Its Spark connection leads to `tests.stack.stitcher`; the real Spark is for the tests that carry a DAG out in their own
+process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.stack.airflow_home import ROOT, write_settings
+from wavestitch.batch.deployment import Deployment
+from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.stream import Stream
+from wavestitch.local.airflow_stack import Airflow, running_airflow, start_airflow, stop_airflow
+from wavestitch.local.broker import Broker
+from wavestitch.local.process import wait_until
+from wavestitch.producers.chunking import ChunkRecord, cut_recording
+from wavestitch.producers.recording import make_recording
+from wavestitch.producers.sender import send_chunks
+from wavestitch.settings import load_settings
+
+SECONDS = 300
+FLOWS = ("ingest", "rewind")
+"""The DAGs that each stream has."""
+STITCHER = "spark3-submit"
+"""A name that Airflow lets a Spark connection have for its binary."""
+OTHER_DAGS = {
+    "trivial.py": """
+import os
+from airflow.sdk import DAG, Param, task
+
+with DAG("trivial", schedule=None, params={"name": Param("nobody", type="string")}):
+
+    @task
+    def greet(params=None):
+        return {"hello": params["name"], "from": os.environ["GIVEN_TO_TASKS"]}
+
+    @task
+    def measure(greeting):
+        return len(greeting["hello"])
+
+    measure(greet())
+""",
+    "broken.py": "import airflow.sdk  # a DAG file\nraise RuntimeError('on purpose')\n",
+}
+
+
+@dataclass(frozen=True)
+class LiveStream:
+    """A stream of one test."""
+
+    name: str
+    deployment: Deployment
+    stream: Stream
+
+    def send(self, *waveforms: Sequence[ChunkRecord]) -> None:
+        flat = [c for waveform in waveforms for c in waveform]
+        send_chunks(flat, topic=self.stream.topic, settings=self.deployment.kafka)
+
+    def delete_records(self, ends: dict[int, int]) -> None:
+        admin = AdminClient({"bootstrap.servers": self.deployment.kafka.bootstrap})
+        wanted = [TopicPartition(self.stream.topic, p, offset) for p, offset in ends.items()]
+        for answer in admin.delete_records(wanted).values():
+            answer.result(30)
+
+    def ends(self) -> dict[int, int]:
+        topic = self.deployment.log.topic(self.stream.topic)
+        found = self.deployment.log.ends(topic.name, topic.partitions)
+        return {p: end.stable_end for p, end in found.items()}
+
+    def positions(self) -> dict[int, int]:
+        head = self.deployment.tables(self.name).head()
+        assert head is not None
+        return {p: at.next_offset for p, at in head.positions.items()}
+
+    def note(self) -> str:
+        head = self.deployment.tables(self.name).head()
+        assert head is not None
+        return head.note
+
+    def newest_folder(self) -> str:
+        """The id of the plan that was kept last."""
+        plans = self.deployment.settings.landing.glob(f"{self.name}/*/plan.json")
+        return max(plans, key=lambda path: path.stat().st_mtime_ns).parent.name
+
+    def published(self) -> list[str]:
+        table = self.deployment.tables(self.name).waveforms()
+        if table is None:
+            return []
+        return sorted(table.scan(selected_fields=("waveform_id",)).to_arrow().column(0).to_pylist())
+
+
+@dataclass
+class LiveAirflow:
+    """All of it lies in `folder`, but for its database; `environment` is what it is started with."""
+
+    folder: Path
+    config: Path
+    topics: Callable[..., str]
+    environment: dict[str, str]
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "airflow"
+
+    @property
+    def airflow(self) -> Airflow:
+        found = running_airflow(self.home)
+        assert found is not None, "it does not run"
+        return found
+
+    def start(self) -> Airflow:
+        return start_airflow(
+            folder=self.home, project_root=ROOT, dags_folder=self.folder / "dags", env=self.environment, say=print
+        )
+
+    def page(self, user: str, url: str) -> str:
+        """What this user sees there."""
+        said = {"username": user, "password": self.airflow.password(user)}
+        with self.airflow.login(user) as api:
+            token = api.request("POST", "/auth/token", json=said)["access_token"]
+        answer = httpx.get(url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=30)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    def declare(self, name: str, declared: dict[str, Any], *, partitions: int = 1) -> LiveStream:
+        """A stream with a topic of its own, once Airflow knows its DAGs."""
+        topic = self.topics(partitions=partitions, prefix=name)
+        (self.folder / "streams" / f"{name}.yaml").write_text(
+            json.dumps({"topic": topic, "group": f"{topic}-g", **declared})
+        )
+        deployment = Deployment(load_settings({**os.environ, "WAVESTITCH_CONFIG": str(self.config)}))
+        with self.airflow.login() as api:
+            for flow in FLOWS:
+                api.wait_for_dag(f"{flow}_{name}", seconds=90)
+        return LiveStream(name, deployment, deployment.stream(name))
+
+    def backfill(self, user: str, asked: dict[str, Any]) -> None:
+        """Make one. On SQLite Airflow answers 503 where others write at that moment: then it has made nothing."""
+
+        def made() -> bool:
+            with self.airflow.login(user) as api:
+                try:
+                    api.request("POST", "/api/v2/backfills", json=asked)
+                except Transient:
+                    return False
+                except BadInput as error:  # 409: a try of which no answer came has made it
+                    return error.facts.get("status") == 409
+            return True
+
+        assert wait_until(made, seconds=SECONDS)
+
+    def wait_all(self, dag_id: str, count: int) -> list[dict[str, Any]]:
+        """Until so many runs of a DAG are finished."""
+        found: list[dict[str, Any]] = []
+        with self.airflow.login() as api:
+
+            def ended() -> bool:
+                nonlocal found
+                with suppress(Transient):  # a busy machine: the server answers later
+                    answer = api.request("GET", f"/api/v2/dags/{dag_id}/dagRuns", params={"order_by": "logical_date"})
+                    found = list(answer["dag_runs"])
+                return len(found) >= count and all(run["state"] in ("success", "failed") for run in found)
+
+            assert wait_until(ended, seconds=SECONDS), [(run["dag_run_id"], run["state"]) for run in found]
+        return found
+
+
+def start_live(folder: Path, broker: Broker, *, java_home: Path, topics: Callable[..., str]) -> LiveAirflow:
+    for name in ("streams", "dags", "airflow/bin"):
+        (folder / name).mkdir(parents=True)
+    for path in (ROOT / "dags").glob("*.py"):
+        (folder / "dags" / path.name).symlink_to(path)
+    for name, text in OTHER_DAGS.items():
+        (folder / "dags" / name).write_text(text)
+    write_stitcher(folder / "airflow" / "bin" / STITCHER)
+    config = write_settings(folder, streams=folder / "streams", bootstrap=broker.bootstrap, java_home=java_home)
+    spark = {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": STITCHER}}
+    environment = {
+        "WAVESTITCH_CONFIG": str(config),
+        "JAVA_HOME": str(java_home),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
+        "GIVEN_TO_TASKS": "the starter",
+    }
+    live = LiveAirflow(folder, config, topics, environment)
+    live.start()
+    return live
+
+
+def write_stitcher(path: Path) -> None:
+    """In the place of spark-submit: the Spark app's tasks one after another, in a process that is up in a second."""
+    python, root = shlex.quote(sys.executable), shlex.quote(str(ROOT))
+    path.write_text(f'#!/bin/sh\ncd {root} && exec {python} -m tests.stack.stitcher "$@"\n')
+    path.chmod(0o755)
+
+
+def recorded(waveform_id: str, *, start_ns: int, chunks: int = 2) -> list[ChunkRecord]:
+    """A recording of that many chunks."""
+    recording = make_recording(
+        waveform_id=waveform_id,
+        source="bench",
+        channel="II",
+        start_time_ns=start_ns,
+        sampling_rate_hz=100,
+        sample_format="i16le",
+        units="mV",
+        adc_gain=200,
+        baseline=0,
+        samples=struct.pack(f"<{100 * chunks}h", *((i * 37 + len(waveform_id)) % 999 for i in range(100 * chunks))),
+    )
+    return cut_recording(recording, 200)
+
+
+@dataclass
+class Shared:
+    """The one that runs, while tests that use it follow each other."""
+
+    live: LiveAirflow | None = None
+
+    def stop(self) -> None:
+        if self.live is not None:
+            stop_airflow(self.live.home)
+        self.live = None
