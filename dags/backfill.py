@@ -19,7 +19,6 @@ from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.stream import Stream, backfill_dag_id
-from wavestitch.flows import gate_form
 from wavestitch.flows.backfill_intervals import BackfillIntervals
 from wavestitch.flows.batch_tasks import (
     ANY_POOL,
@@ -34,6 +33,7 @@ from wavestitch.flows.batch_tasks import (
     validate,
 )
 from wavestitch.flows.broken_dag import make_broken_dag
+from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, load_stream, stream_names
 
@@ -48,7 +48,7 @@ PARAMS = {
         "2026-01-30T00:00:00Z/2026-01-31T00:00:00Z. A backfill takes it from its dialogue.",
         section="Which waveforms",
     ),
-    **gate_form.PARAMS,
+    **gate_params(asks=False),
 }
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def plan(stream: str) -> list[str]:
 
     context = get_current_context()
     run, params = context["dag_run"], context["params"]
-    gate_form.gate_of_run(context)
+    gate_of_run(context)
     interval = (run.data_interval_start, run.data_interval_end) if run.data_interval_start else None
     request = plan_request(
         str(getattr(run.run_type, "value", run.run_type)), interval, {"interval": params["interval"]}

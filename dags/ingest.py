@@ -19,8 +19,7 @@ from wavestitch.batch.request import earlier_plan, plan_request
 from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import for_markdown, harmless
-from wavestitch.contracts.stream import Stream, backfill_dag_id, ingest_dag_id
-from wavestitch.flows import gate_form
+from wavestitch.contracts.stream import Stream, backfill_dag_id, ingest_dag_id, rewind_dag_id
 from wavestitch.flows.batch_tasks import (
     ANY_POOL,
     OWNER,
@@ -33,9 +32,10 @@ from wavestitch.flows.batch_tasks import (
     publish,
     read,
     reassemble,
-    validate,
 )
 from wavestitch.flows.broken_dag import make_broken_dag
+from wavestitch.flows.gate_form import gate_of_run, gate_params
+from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, load_stream, stream_names
 
@@ -72,7 +72,7 @@ PARAMS = {
         description="Carry this plan through again (32 hex digits): the same inputs, the same outcome.",
         section="What to read (nothing: from the stream's positions on)",
     ),
-    **gate_form.PARAMS,
+    **gate_params(asks=True),
 }
 
 CATCH_UP_DOC = "**Triggers the next run** where the batch's limits left records behind; skipped otherwise."
@@ -93,7 +93,7 @@ def plan(stream: str) -> list[dict[str, Any]]:
 
     context = get_current_context()
     run, params = context["dag_run"], context["params"]
-    gate_form.gate_of_run(context)
+    gate_of_run(context)
     run_type = str(getattr(run.run_type, "value", run.run_type))
     earlier = earlier_plan(run_type, params)
     request = plan_request(run_type, None, params)
@@ -143,7 +143,7 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         max_active_runs=1,
         # Past intervals are read by a DAG of their own, beside this one.
         allowed_run_types=["scheduled", "manual", "operator_triggered", "asset_triggered"],
-        dagrun_timeout=timedelta(hours=12),
+        dagrun_timeout=timedelta(hours=12) + timedelta(seconds=stream.gate_timeout),
         tags=[OWNER, "ingest"],
         params=PARAMS,
         default_args=of_a_batch(retry_delay),
@@ -152,7 +152,9 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         plan_id = planned["plan_id"]
         reads = read.partial(stream=stream.name, plan_id=plan_id).expand(work=planned)
         reassembled = reassemble.override(pool=spark_pool)(stream.name, plan_id, reads)
-        validated = validate(stream.name, plan_id, reassembled)
+        looked = validate_or_ask(stream.name, plan_id, reassembled)
+        validated = answered(stream.name, plan_id, reassembled, looked)
+        looked >> ask_about(stream) >> validated
         published = result(publish.override())(stream.name, plan_id, reassembled, validated)
         # The next run of this DAG at once, without waiting for its schedule: a lag is worked off batch by batch.
         catch_up = TriggerDagRunOperator(
@@ -174,7 +176,7 @@ Topic `{stream.topic}`, consumer group `{stream.group}`, schedule `{stream.sched
 
 A run goes from the stream's positions to the end of the log: {" → ".join(["plan", *(s.name for s in BATCH)])}.
 **Trigger** it to do that now. Name *offsets* to read those instead: that leaves the positions alone, and so does the
-DAG `{backfill_dag_id(stream.name)}`, which reads past intervals. To read data again, rewind with the DAG `rewind`.
+DAG `{backfill_dag_id(stream.name)}`, which reads past intervals. To read data again: `{rewind_dag_id(stream.name)}`.
 Retry or clear a task to carry the same plan on; clear `plan` for a new one. Nothing is published twice.
 
 A batch has at most {limits.max_batch_records} records and {limits.max_batch_bytes >> 20} MiB, a waveform

@@ -1,6 +1,6 @@
-"""The DAG `rewind`: moves a stream's positions on purpose. A dry run unless its form says otherwise, never scheduled.
+"""One DAG a stream to move its positions on purpose: `rewind_NAME`. Previewed, approved of by somebody, then done.
 
-Decides nothing: `wavestitch.batch.rewind` does. Its task is never tried again by itself: somebody is looking.
+Decides nothing: `wavestitch.batch.rewind_preview` does. No task is tried again by itself: somebody is looking.
 """
 # mypy: disable-error-code="untyped-decorator"
 
@@ -10,140 +10,165 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param, get_current_context, result, task
 
-from wavestitch.batch.request import rewind_target
-from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
+from wavestitch.batch.rewind_target import TARGETS
 from wavestitch.contracts.batch_stages import REWIND
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.plain_text import MAX_SAID, said_by_person
-from wavestitch.contracts.stages import explain
-from wavestitch.contracts.stream import is_stream_name
-from wavestitch.settings import load_settings, stream_names
+from wavestitch.contracts.stream import Stream, ingest_dag_id, rewind_dag_id
+from wavestitch.flows.batch_tasks import OWNER
+from wavestitch.flows.each_stream import dags_of_streams
+from wavestitch.settings import load_settings
 
-_STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in REWIND)
-DOC = f"""# Rewind
+WAITS = timedelta(days=1)
 
-Moves the positions of a stream, so that the next run reads again what was read before, or leaves out what must not be
-read. Going back loses nothing: what is published is recognised and not published again. Undo it with *to*: `previous`.
-
-Trigger it once as it is: the result of the task shows what would move. Then again with **apply**. A run that is under
-way at that moment ends *fenced*: it can neither publish nor move the positions back.
-
-Going forward skips data that nobody reads any more: only with **accept skip**, and the stream's table keeps the ranges.
-
-What it does, in this order:
-
-{_STAGES}
-"""
+PARAMS = {
+    "to": Param(
+        type="string",
+        minLength=1,
+        title="To",
+        description=f"{TARGETS[:1].upper()}{TARGETS[1:]}. The offset named is the next one that is read.",
+        section="Where to",
+    ),
+    "partitions": Param(
+        None,
+        type=["null", "string"],
+        title="Partitions",
+        description="Of these partitions only, e.g. 0,2; the others stay where they are.",
+        section="Where to",
+    ),
+    "why": Param(
+        type="string",
+        minLength=1,
+        maxLength=MAX_SAID,
+        title="Why",
+        description="Shown to whoever approves of it, and recorded with the rewind beside both names.",
+        section="Where to",
+    ),
+}
+ACCEPTED = {
+    "accept_skip": Param(
+        False,
+        type="boolean",
+        title="Accept skip",
+        description="The offsets that are listed as skipped are never read.",
+    ),
+    "accept_missing": Param(
+        False,
+        type="boolean",
+        title="Accept missing",
+        description="The rows that are listed as missing are gone for good.",
+    ),
+}
+ASK_DOC = (
+    "**Waits for somebody** to approve of what `preview` shows, or to reject it; it stands under *Required Actions*. "
+    "Where nobody answers for a day, it is rejected."
+)
 
 log = logging.getLogger(__name__)
 
 
-@result
 @task(execution_timeout=timedelta(minutes=15))
-def rewind() -> dict[str, Any]:
-    """**Shows what would move**, per partition, and moves it where `apply` was chosen. Never tried again by itself."""
-    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415 - loads the clients of Kafka and the tables
+def preview(stream: str) -> str:
+    """**Shows what would move**, per partition, and keeps that: it is what will be done. Moves nothing.
+
+    Its XComs: `return_value`, the preview's id; `shown`, the text that is put before whoever approves.
+    """
+    from wavestitch.batch.rewind_preview import preview_rewind  # noqa: PLC0415 - loads the clients of Kafka and Iceberg
+    from wavestitch.flows.batch_tasks import edges_of  # noqa: PLC0415
+    from wavestitch.flows.rewind_markdown import describe_preview  # noqa: PLC0415
 
     context = get_current_context()
     params = context["params"]
     why = said_by_person(params["why"], "the reason (why)")
-    if params["apply"] and not why:
-        raise BadInput("apply needs a reason (why): it is recorded with the rewind")
-    deployment = Deployment()
-    stream, tables = deployment.stream(params["stream"]), deployment.tables(params["stream"])
-    who = context["dag_run"].triggering_user_name or "Airflow"
-    found = plan_rewind(
-        stream,
-        rewind_target(params["to"], params["partitions"]),
-        log=deployment.log,
-        tables=tables,
-        who=who,
-        why=why,
-    )
-    for told in explain(found.stages):
-        log.info("%s: %s", told.stage, told.does)
-    if params["apply"]:
-        accepted = {name: params[name] for name in ("accept_skip", "accept_missing")}
-        apply_rewind(stream, found, **accepted, log=deployment.log, tables=tables)
-    for remark in (*(f"missing: {m.said}" for m in found.missing), *found.remarks):
-        log.info(remark)
-    if found.settles:
-        log.info("settles: %s", found.settles)
-    log.info("applied" if params["apply"] else "a dry run: nothing was moved")
+    if not why:
+        raise BadInput("a rewind needs a reason (why): it is recorded with it")
+    who = context["dag_run"].triggering_user_name or ""
+    found = preview_rewind(edges_of(stream), params["to"], params["partitions"], who=who, why=why)
+    shown = describe_preview(found)
+    for line in shown.splitlines():
+        log.info("%s", harmless(line))
+    context["ti"].xcom_push(key="shown", value=shown)
+    return found.preview_id
+
+
+@result
+@task(execution_timeout=timedelta(minutes=15))
+def apply(stream: str, preview_id: str) -> dict[str, Any]:
+    """**Moves the positions** exactly as previewed, if the preview still holds. Never tried again by itself."""
+    from wavestitch.batch.rewind_preview import apply_preview  # noqa: PLC0415
+    from wavestitch.flows.batch_tasks import edges_of  # noqa: PLC0415
+
+    answer = get_current_context()["ti"].xcom_pull(task_ids="approve")
+    edges = edges_of(stream)
+    found = edges.preview(preview_id)
+    by = str((answer["responded_by_user"] or {}).get("name") or "")
+    accepted = {name: bool((answer["params_input"] or {}).get(name)) for name in ACCEPTED}
+    head = apply_preview(edges, found, by=by, **accepted)
+    log.info("head %s, generation %s: the next batch reads from there", head.sequence, head.generation)
     return {
-        "applied": params["apply"],
-        "generation": found.head.generation,
-        "moves": {str(p): list(move) for p, move in found.moves.items()},
-        "skipped": [list(r) for r in found.skipped],
-        "stages": [f"{told.stage}: {told.does}" for told in explain(found.stages)],
-        "missing": [m.what for m in found.missing],
+        "head": head.sequence,
+        "generation": head.generation,
+        "positions": {str(p): at.next_offset for p, at in sorted(head.positions.items())},
+        "undo": f"undo:{head.sequence}",
+        "asked_by": found.asked_by,
+        "approved_by": by,
     }
 
 
-with DAG(
-    "rewind",
-    description="Move a stream's positions on purpose, to read again or to skip",
-    doc_md=DOC,
-    schedule=None,
-    start_date=datetime(1970, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    dagrun_timeout=timedelta(hours=1),
-    tags=["wavestitch", "rewind"],
-    default_args={"owner": "wavestitch", "retries": 0},
-    params={
-        "stream": Param(
-            type="string",
-            enum=[n for n in stream_names(load_settings()) if is_stream_name(n)] or ["(no stream is declared)"],
-            title="Stream",
-            description="Whose positions are moved.",
-            section="Where to",
-        ),
-        "to": Param(
-            type="string",
-            minLength=1,
-            title="To",
-            description=f"{TARGETS[:1].upper()}{TARGETS[1:]}. The offset named is the next one that is read.",
-            section="Where to",
-        ),
-        "partitions": Param(
-            None,
-            type=["null", "string"],
-            title="Partitions",
-            description="Of these partitions only, e.g. 0,2; the others stay where they are.",
-            section="Where to",
-        ),
-        "apply": Param(
-            False,
-            type="boolean",
-            title="Apply",
-            description="Move the positions. Off: a dry run that only shows what would move.",
-            section="Do it",
-        ),
-        "accept_skip": Param(
-            False,
-            type="boolean",
-            title="Accept skip",
-            description="Accept that the skipped offsets, which the dry run lists, are never read.",
-            section="Do it",
-        ),
-        "accept_missing": Param(
-            False,
-            type="boolean",
-            title="Accept missing",
-            description="Accept that the rows that somebody took out of the tables, which the dry run lists, are gone.",
-            section="Do it",
-        ),
-        "why": Param(
-            None,
-            type=["null", "string"],
-            maxLength=MAX_SAID,
-            title="Why",
-            description="Recorded with the rewind, beside your name. Needed with apply.",
-            section="Do it",
-        ),
-    },
-) as dag:
-    rewind()
+def make_rewind_dag(stream: Stream) -> DAG:
+    """The DAG of one stream."""
+    with DAG(
+        rewind_dag_id(stream.name),
+        description=f"Move the positions of {stream.name} on purpose, to read again or to skip",
+        doc_md=describe_rewind(stream),
+        schedule=None,
+        start_date=datetime(1970, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        dagrun_timeout=WAITS + timedelta(hours=2),
+        tags=[OWNER, "rewind"],
+        params=PARAMS,
+        default_args={"owner": OWNER, "retries": 0},
+    ) as dag:
+        previewed = preview(stream.name)
+        approve = ApprovalOperator(
+            task_id="approve",
+            doc_md=ASK_DOC,
+            subject=f"Rewind {stream.name}?",
+            body="{{ ti.xcom_pull(task_ids='preview', key='shown') }}",
+            params=ACCEPTED,
+            defaults=ApprovalOperator.REJECT,
+            response_timeout=WAITS,
+            execution_timeout=timedelta(minutes=5),
+        )
+        previewed >> approve >> apply(stream.name, previewed)
+    return dag
+
+
+def describe_rewind(stream: Stream) -> str:
+    """What an operator wants to know before a rewind, as Markdown."""
+    stages = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in REWIND)
+    other = ", by somebody else than who asked for it" if stream.rewind_approval == "other" else ""
+    return f"""# Rewind {stream.name}
+
+Moves the positions of the stream, so that the next run of `{ingest_dag_id(stream.name)}` reads again what was read
+before, or leaves out what must not be read. Going back loses nothing: what is published is recognised.
+
+1. **Trigger** it with *to* and *why*. `preview` shows what would move, and writes it down.
+2. **Approve** or reject it under *Required Actions*{other}. Unanswered for a day it is rejected.
+3. `apply` does exactly what was previewed. An ingest in between does not matter; another rewind voids the preview.
+
+**Undo**: trigger it again with *to* `undo:HEAD`, as the result of `apply` names it; also after later ingests.
+Going forward skips data that nobody reads any more: only with *accept skip*, and the table keeps the ranges.
+
+What is done, in this order:
+
+{stages}
+"""
+
+
+globals().update(dags_of_streams(load_settings(), make_rewind_dag))

@@ -22,15 +22,15 @@ from wavestitch.batch.backfill import run_backfill, step_plan_backfill
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.history import find_committed, whole_history
-from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request, rewind_target
-from wavestitch.batch.rewind import TARGETS, apply_rewind, plan_rewind
+from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request
 from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, planned_to_json, run_batch
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
 from wavestitch.cli_export import export
 from wavestitch.cli_held import held
 from wavestitch.cli_init import init
-from wavestitch.cli_undo import rewind_to_json, undo
+from wavestitch.cli_rewind import rewind
+from wavestitch.cli_undo import undo
 from wavestitch.cli_waveforms import plot, verify_table, waveforms
 from wavestitch.contracts.errors import (
     BadInput,
@@ -277,46 +277,7 @@ app.command()(verify_table)
 app.command()(undo)
 
 
-@app.command()
-def rewind(
-    stream: StreamName,
-    to: Annotated[str, typer.Option("--to", help=TARGETS)],
-    partitions: Partitions = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a dry run")] = False,
-    accept_skip: Annotated[bool, typer.Option(help="Accept by name that the shown offsets are never read")] = False,
-    accept_missing: Annotated[
-        bool, typer.Option(help="Accept by name that the shown rows, which somebody took out of the tables, are gone")
-    ] = False,
-    held_snapshot: Annotated[
-        int | None, typer.Option("--held", help="rebuilt, start-over: this snapshot of the held table has what is held")
-    ] = None,
-    why: Annotated[str, typer.Option(help="Recorded with the rewind")] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Move the stream's positions on purpose. A dry run by default; undo it with `--to previous`."""
-    import getpass  # noqa: PLC0415
-
-    deployment = Deployment()
-    definition, tables = deployment.stream(stream), deployment.tables(stream)
-    found = plan_rewind(
-        definition,
-        rewind_target(to, partitions),
-        log=deployment.log,
-        tables=tables,
-        who=getpass.getuser(),
-        why=why,
-        held=held_snapshot,
-    )
-    if apply:
-        apply_rewind(
-            definition,
-            found,
-            accept_skip=accept_skip,
-            accept_missing=accept_missing,
-            log=deployment.log,
-            tables=tables,
-        )
-    _show(rewind_to_json(found, applied=apply), as_json, lambda: console.show_rewind(found, applied=apply))
+app.command()(rewind)
 
 
 @app.command()

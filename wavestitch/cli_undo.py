@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,8 +13,9 @@ from wavestitch import console, console_held
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import HeldPreview, carry_out
-from wavestitch.batch.rewind import Rewind, apply_rewind
+from wavestitch.batch.rewind import apply_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
+from wavestitch.cli_rewind import rewind_to_json
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stages import explain
 
@@ -68,19 +68,6 @@ def _head_meant(edges: DeploymentEdges, plan_id: str | None, of: int | None, *, 
             "the newest now)"
         )
     return None if newest is None else newest.sequence
-
-
-def rewind_to_json(found: Rewind, *, applied: bool) -> Mapping[str, Any]:
-    """A rewind, for scripts."""
-    return {
-        "applied": applied,
-        "moves": {str(p): list(move) for p, move in found.moves.items()},
-        "skipped": [list(r) for r in found.skipped],
-        "settles": found.settles,
-        "remarks": list(found.remarks),
-        "missing": [m.said for m in found.missing],
-        "stages": [asdict(told) for told in explain(found.stages)],
-    }
 
 
 def _show_decision(edges: DeploymentEdges, found: HeldPreview, *, of: int | None, apply: bool, as_json: bool) -> None:

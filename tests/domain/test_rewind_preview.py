@@ -190,3 +190,16 @@ def test_a_shift_ends_where_the_log_does() -> None:
     assert preview(bench, "shift:-100").targets == {0: 2}
     assert preview(bench, "shift:100").targets == {0: 5}
     assert preview(bench, "0:shift:-1").targets == {0: 4}
+
+
+def test_where_the_stream_wants_another_person_the_one_who_asked_does_not_approve() -> None:
+    bench = bench_with(2)
+    ingest(bench)
+    found = preview(bench, "earliest")
+    strict = edges(bench, make_stream(rewind_approval="other"))
+    before = bench.tables.head()
+    for same in ("ann", ""):
+        with pytest.raises(Refused, match="rewind_approval: other"):
+            apply_preview(strict, found, by=same)
+    assert bench.tables.head() == before
+    assert apply_preview(strict, found, by="bob").generation == found.generation + 1

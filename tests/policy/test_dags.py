@@ -22,8 +22,7 @@ prepare_airflow()
 
 HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "pyiceberg", "pandas", "pyarrow")
 GOOD = "topic: t\ngroup: g\n"
-FLOWS = ("ingest", "backfill")
-OF_ALL = ("rewind", "maintain")
+FLOWS = ("ingest", "backfill", "rewind")
 
 
 @pytest.fixture
@@ -51,12 +50,9 @@ def dags(dags_of: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     return dags_of(ROOT / "streams")
 
 
-def test_each_declared_stream_has_a_dag_for_each_flow_and_there_is_one_to_rewind_and_one_to_maintain(
-    dags: dict[str, Any],
-) -> None:
+def test_each_declared_stream_has_a_dag_for_each_flow_and_there_is_one_to_maintain(dags: dict[str, Any]) -> None:
     streams = sorted(p.stem for p in (ROOT / "streams").glob("*.yaml"))
-    own = [f"{what}_{s}" for what in FLOWS for s in streams]
-    assert sorted(dags) == sorted([*own, *OF_ALL])
+    assert sorted(dags) == sorted([*(f"{flow}_{s}" for flow in FLOWS for s in streams), "maintain"])
 
 
 def test_every_dag_says_what_it_is_for_and_ends(dags: dict[str, Any]) -> None:
@@ -93,13 +89,17 @@ def test_every_form_field_explains_itself(dags: dict[str, Any]) -> None:
                 assert "null" in param.schema["type"] or param.value, f"blocks the form while it is empty. {fix}"
 
 
-def test_only_a_person_moves_offsets_and_only_by_saying_so(dags: dict[str, Any]) -> None:
-    rewind = dags["rewind"]
-    assert not rewind.timetable.can_be_scheduled, "DAG rewind: it must not have a schedule"
-    assert rewind.params["apply"] is False, "DAG rewind, param apply: must be a dry run by default"
-    for name in ("accept_skip", "accept_missing"):
-        assert rewind.params[name] is False, f"DAG rewind, param {name}: must be off by default"
-    assert all(t.retries == 0 for t in rewind.tasks), "DAG rewind: it must not be tried again by itself"
+def test_positions_move_only_where_a_person_asked_for_it_and_a_person_approved_of_it(dags: dict[str, Any]) -> None:
+    for name in sorted(n for n in dags if n.startswith("rewind_")):
+        dag = dags[name]
+        assert not dag.timetable.can_be_scheduled, f"DAG {name}: it must not have a schedule"
+        assert all(t.retries == 0 for t in dag.tasks), f"DAG {name}: it must not be tried again by itself"
+        approve = dag.get_task("approve")
+        assert dag.get_task("apply").upstream_task_ids == {"approve", "preview"}
+        assert approve.defaults == ["Reject"], f"DAG {name}: nobody's answer must be no"
+        assert approve.response_timeout < dag.dagrun_timeout, f"DAG {name}: the run must outlive the question"
+        for accepted in ("accept_skip", "accept_missing"):
+            assert approve.params[accepted] is False, f"DAG {name}, {accepted}: must be off by default"
 
 
 def test_maintenance_has_a_task_a_stream_one_at_a_time_and_is_a_dry_run_by_hand(dags: dict[str, Any]) -> None:
@@ -114,7 +114,11 @@ def test_maintenance_has_a_task_a_stream_one_at_a_time_and_is_a_dry_run_by_hand(
 def test_the_tasks_of_a_stream_are_the_stages_of_a_batch_in_order(dags: dict[str, Any]) -> None:
     dag = dags["ingest_ecg"]
     stages = [stage.name.replace(" ", "_") for stage in BATCH]
+    after = stages.index("validate") + 1
+    stages[after:after] = ["ask", "answered"]
     assert [t.task_id for t in dag.topological_sort()] == ["plan", *stages, "catch_up"]
+    assert dag.get_task("ask").response_timeout < dag.dagrun_timeout, "the run must outlive the question"
+    assert dag.get_task("ask").defaults == ["Stop"], "nobody's answer publishes nothing"
     assert dag.get_task("read").is_mapped
     assert dag.get_task("read").map_index_template == "{{ slices }}"
 
@@ -208,8 +212,8 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
     dags_of: Callable[..., dict[str, Any]], text: str, reason: str
 ) -> None:
     found = dags_of({"good.yaml": GOOD, "bad.yaml": text})
-    # Days are intervals for a stream whose schedule alone is wrong; it has a schedule that they would follow, though.
-    assert found.keys() - {"backfill_bad"} == {"ingest_bad", *(f"{what}_good" for what in FLOWS), *OF_ALL}
+    # One whose schedule alone is wrong can be rewound all the same.
+    assert found.keys() - {"backfill_bad", "rewind_bad"} == {"maintain", "ingest_bad", *(f"{f}_good" for f in FLOWS)}
     broken = found["ingest_bad"]
     assert reason in broken.description
     assert reason in broken.doc_md
@@ -251,8 +255,8 @@ def test_whatever_a_file_holds_or_is_called_takes_no_other_dag_away(
     path = folder / os.fsdecode(name)
     path.symlink_to(text) if isinstance(text, Path) else path.write_text(text)
     found = dags_of(folder)
-    own = {f"{what}_{good}" for what in FLOWS for good in ("good", "ecg_ward_856")}
-    (broken,) = found.keys() - own - {*OF_ALL}
+    own = {f"{flow}_{good}" for flow in FLOWS for good in ("good", "ecg_ward_856")}
+    (broken,) = found.keys() - own - {"maintain"}
     assert "broken" in found[broken].tags
     assert reason in found[broken].description
     assert not any("broken" in found[n].tags for n in ("ingest_good", "ingest_ecg_ward_856"))
@@ -279,8 +283,8 @@ def test_a_stream_may_have_the_name_of_anything_in_the_dag_s_file(dags_of: Calla
     assert "ingest_dag_id" in dags_of({"dag_id.yaml": GOOD, "good.yaml": GOOD})
 
 
-def test_without_any_stream_there_are_only_the_rewind_and_maintenance(dags_of: Callable[..., dict[str, Any]]) -> None:
-    assert sorted(dags_of({})) == ["maintain", "rewind"]
+def test_without_any_stream_there_is_only_maintenance(dags_of: Callable[..., dict[str, Any]]) -> None:
+    assert sorted(dags_of({})) == ["maintain"]
 
 
 def test_every_dag_can_be_stored_and_is_the_same_each_time_it_is_parsed(

@@ -34,7 +34,7 @@ from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
 
 SECONDS = 300
-FLOWS = ("ingest", "rewind")
+FLOWS = ("ingest", "backfill", "rewind")
 """The DAGs that each stream has."""
 STITCHER = "spark3-submit"
 """A name that Airflow lets a Spark connection have for its binary."""

@@ -23,7 +23,8 @@ from wavestitch.batch.steps import step_reassemble
 from wavestitch.contracts.errors import Transient
 from wavestitch.local.process import wait_until
 
-STEPS = ["plan", "read", "reassemble", "validate", "publish", "commit_offsets"]
+STEPS = ["plan", "read", "reassemble", "validate", "answered", "publish", "commit_offsets"]
+UNASKED = {"ask": "skipped"}
 XCOM_LIMIT = 4096
 
 
@@ -34,7 +35,7 @@ def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
 
     first = lab.run()
     assert first.state == "success", first
-    assert first.states() == dict.fromkeys(STEPS, "success") | {"catch_up": "skipped"}
+    assert first.states() == dict.fromkeys(STEPS, "success") | UNASKED | {"catch_up": "skipped"}
     assert all("partition" in name for name in first.names)
     assert lab.published() == ["w1", "w2"]
     assert sum(lab.positions().values()) == lab.sent
@@ -58,7 +59,7 @@ def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
 
     idle = lab.run()
     assert idle.state == "success"
-    assert idle.states() == {"plan": "success"} | dict.fromkeys([*STEPS[1:], "catch_up"], "skipped")
+    assert idle.states() == {"plan": "success"} | UNASKED | dict.fromkeys([*STEPS[1:], "catch_up"], "skipped")
     assert "stands at the end" in str(idle.xcoms["plan.nothing"])
     tab = server.get(f"/wavestitch/run/ingest_ecg?run_id={quote(idle.run_id)}", headers=viewer).text
     assert "stands at the end" in tab
@@ -84,7 +85,7 @@ def test_a_run_that_its_limits_cut_short_triggers_the_next(lab: Lab) -> None:
 
     # What was triggered goes on to the end, and triggers nothing.
     last = lab.run()
-    assert last.states() == dict.fromkeys(STEPS, "success") | {"catch_up": "skipped"}
+    assert last.states() == dict.fromkeys(STEPS, "success") | UNASKED | {"catch_up": "skipped"}
     assert lab.published() == ["w1", "w2"]
     assert lab.queued() == 1
 
@@ -188,7 +189,7 @@ def test_a_transient_error_is_tried_again_and_the_batch_goes_through(lab: Lab) -
 
 def test_a_closed_gate_stops_the_run_until_somebody_parks_the_plan_with_a_reason(lab: Lab) -> None:
     lab.send(*(waveform(n) for n in range(5)))
-    stopped = lab.run()
+    stopped = lab.run({"gate": "stop"})
     assert stopped.state == "failed"
     assert stopped.tasks["validate"] == ("failed", 1)
     assert lab.group() == {0: 0, 1: 0}

@@ -1,7 +1,7 @@
 """A rewind in three acts: previewed, decided about by somebody, and done as it was previewed.
 
 The preview is written once; what is applied are its very offsets, in its very generation. Decides what makes it void:
-another rewind, and a skip that nobody was shown. A batch that commits in between does not.
+another rewind, and a skip that nobody was shown. A batch that commits in between does not. Decides who may approve.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def preview_rewind(edges: Edges, to: str, partitions: str | None, *, who: str, w
         stream=stream.name,
         to=to.strip(),
         partitions=(partitions or "").strip(),
-        asked_by=name_of_person(who),
+        asked_by=name_of_person(who) if who else "",
         why=why,
         made_ms=edges.clock_ms(),
         generation=found.base.generation if found.base is not None else NONE_YET,
@@ -68,7 +68,8 @@ def preview_rewind(edges: Edges, to: str, partitions: str | None, *, who: str, w
 def apply_preview(
     edges: Edges, preview: RewindPreview, *, by: str, accept_skip: bool = False, accept_missing: bool = False
 ) -> Head:
-    """Do what was previewed. `by`: who approved of it. Raises `Refused` where it is void."""
+    """Do what was previewed. `by`: who approved of it. Raises `Refused` where it is void, or that one may not."""
+    check_approver(edges, preview, by)
     who = preview.asked_by if by == preview.asked_by else f"{preview.asked_by}, approved by {name_of_person(by)}"
     for _ in range(_TRIES):
         found = _again(edges, preview, who=who)
@@ -78,6 +79,19 @@ def apply_preview(
         except CommitConflict:
             continue
     raise Transient(f"stream {edges.name}: the head changed {_TRIES} times while the rewind was committed; try again")
+
+
+def check_approver(edges: Edges, preview: RewindPreview, by: str) -> None:
+    """Raises `Refused` where the stream wants another one than who asked, and it is the same, or nobody knows who."""
+    if edges.stream.rewind_approval == "anyone":
+        return
+    if by and preview.asked_by and name_of_person(by) != preview.asked_by:
+        return
+    asker, approver = preview.asked_by or "nobody knows whom", name_of_person(by) if by else "nobody knows whom"
+    raise Refused(
+        f"stream {edges.name}: this rewind was asked for by {asker} and approved by {approver}; the stream says "
+        "rewind_approval: other. Nothing was moved; have somebody else approve of a new preview"
+    )
 
 
 def _again(edges: Edges, preview: RewindPreview, *, who: str) -> Rewind:

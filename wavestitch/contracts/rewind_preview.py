@@ -13,6 +13,9 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import EpochMs, Generation, Milliseconds
 from wavestitch.contracts.versioned import Versioned
 
+HEADS = ("partition", "now", "to", "log", "again", "back", "MiB", "retention takes it in", "chunks published")
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionPreview:
@@ -33,6 +36,21 @@ class PartitionPreview:
     bytes: int | None
     expires_ms: Milliseconds | None
     published: int
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """As people read it, under `HEADS`."""
+        return (
+            str(self.partition),
+            "-" if self.current is None else str(self.current),
+            str(self.target),
+            f"{self.log_start} to {self.log_end}",
+            str(self.again),
+            _span(self.back_ms) if self.again else "",
+            "not known" if self.bytes is None else f"{self.bytes / (1 << 20):.1f}",
+            _span(self.expires_ms) if self.again else "",
+            str(self.published),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +81,34 @@ class RewindPreview:
     seconds: float | None
 
     @property
+    def reads_again(self) -> str:
+        """What it takes and finds, in a sentence."""
+        moves = sum(row.current != row.target for row in self.rows)
+        again = sum(row.again for row in self.rows)
+        said = f"{moves} of {len(self.rows)} partitions move; {again} offsets are read again"
+        if self.batches:
+            said += f", in {self.batches} {'batch' if self.batches == 1 else 'batches'}"
+        if self.batches and self.seconds is not None:
+            said += f", about {length(self.seconds)} as past batches went"
+        return f"{said}. What is published is recognised, and not published again (about {self.waveforms} waveforms)."
+
+    @property
     def preview_id(self) -> str:
         return hashlib.sha256(PREVIEWS.line(self).encode()).hexdigest()[:32]
 
 
 PREVIEWS = Versioned(RewindPreview, "the preview of a rewind", "preview it again")
+
+
+def length(seconds: float) -> str:
+    """In the largest unit of which there is one, for people."""
+    for size, name in _UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.1f} {name}"
+    return "less than 1 s"
+
+
+def _span(ms: int | None) -> str:
+    if ms is None:
+        return "not known"
+    return "any moment" if ms <= 0 else length(ms / 1000)

@@ -153,6 +153,12 @@ class Stream(_Strict):
     on_closed_gate: Literal["stop", "park"] = "stop"
     """What a batch does where a critical expectation about the whole of it fails: stop the stream until somebody has
     decided about it, or hold all of it and go on."""
+    gate_timeout: Span = Seconds(12 * 3600)
+    """How long Airflow waits for somebody to say what becomes of a batch at a closed gate."""
+    gate_default: Literal["stop", "park"] = "stop"
+    """What becomes of it where nobody says so in that time."""
+    rewind_approval: Literal["anyone", "other"] = "anyone"
+    """Who may approve of a rewind that was previewed: anyone with the right to, or somebody else than who asked."""
     allowed_lateness: Span = Seconds(3600)
     """How long (in record time) an incomplete waveform waits for its missing chunks."""
     idle: Span = Seconds(600)
@@ -256,6 +262,11 @@ def shared_groups(streams: Iterable[Stream]) -> list[str]:
 def backfill_dag_id(name: str) -> str:
     """The DAG that reads past intervals of a declared stream."""
     return f"backfill_{name}"
+
+
+def rewind_dag_id(name: str) -> str:
+    """The DAG that moves the positions of a declared stream."""
+    return f"rewind_{name}"
 
 
 def ingest_dag_id(name: str) -> str:

@@ -1,0 +1,31 @@
+"""A DAG for each stream that is declared, of a kind that the ingest's DAG stands beside.
+
+Whatever is wrong with a stream's file is shown by `dags/ingest.py`, in place of its DAG; here it costs that stream's
+DAG and no other one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from airflow.sdk import DAG
+
+from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.stream import Stream
+from wavestitch.settings import Settings, load_stream, stream_names
+
+log = logging.getLogger(__name__)
+
+
+def dags_of_streams(settings: Settings, make: Callable[[Stream], DAG]) -> dict[str, DAG]:
+    """By keys that no name of a module has: a stream chooses its own."""
+    made = {}
+    for name in stream_names(settings):
+        try:
+            dag = make(load_stream(settings, name))
+        except Exception:
+            log.warning("the DAG of %s cannot be made", harmless(name), exc_info=True)
+        else:
+            made[f"DAG {dag.dag_id}"] = dag
+    return made

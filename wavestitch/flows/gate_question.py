@@ -1,0 +1,154 @@
+"""A closed gate, put to a person in Airflow: accept, park or stop, each with a reason. Asked only where it is closed.
+
+Decides nothing: the answer goes to the same step that closed the gate. Nobody's answer, after the stream's time-out, is
+the one that the stream names.
+"""
+# mypy: disable-error-code="misc,untyped-decorator"
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Param, TriggerRule, get_current_context, task
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowSkipException
+
+from wavestitch.contracts.errors import GateClosed
+from wavestitch.contracts.harmless import for_markdown
+from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
+from wavestitch.contracts.stream import Stream
+from wavestitch.flows.batch_tasks import carried_out, edges_of, log_line
+from wavestitch.flows.gate_form import asks, gate_of_run
+
+ACCEPT, PARK, STOP = "Accept", "Park", "Stop"
+ANSWERS = {ACCEPT: "accept", PARK: "park", STOP: "stop"}
+VALIDATE, CLOSED, QUESTION = "validate", "closed", "question"
+"""The task that looks at the gate, and its XComs where that is closed: the error's sentence, and the question."""
+NOBODY = "nobody answered in time"
+ASK_DOC = (
+    "**Asks somebody what becomes of a batch at a closed gate**, under *Required Actions*; skipped where it is open. "
+    "Accept: publish it nevertheless. Park: hold all of it, and let the stream go on. Stop: the run fails, and no "
+    "ingest goes past the batch until somebody decides."
+)
+
+
+@task(task_id=VALIDATE, execution_timeout=timedelta(hours=1))
+def validate_or_ask(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str, Any]:
+    """**Looks at the gate**: the stream's Great Expectations suite over one row a waveform. Data Docs show the outcome.
+
+    Where it closes, `ask` puts that to somebody, unless the run's form says what becomes of it.
+    """
+    from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
+
+    context = get_current_context()
+    gate, why = gate_of_run(context)
+    made = result_from_json(reassembled, Reassembled)
+    try:
+        return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
+    except GateClosed as closed:
+        if not asks(context):
+            raise
+        question = describe_question(
+            closed.message, docs_url=docs_url(stream, plan_id), default=default_of(edges_of(stream).stream)
+        )
+        for line in question.splitlines():
+            log_line(line)
+        context["ti"].xcom_push(key=QUESTION, value=question)
+        context["ti"].xcom_push(key=CLOSED, value=closed.message)
+        return {}
+
+
+class GateQuestion(HITLOperator):
+    """Waits for the answer of somebody; skips itself where there is nothing to ask, asks again where no reason came."""
+
+    def execute(self, context: Any) -> Any:
+        if not context["ti"].xcom_pull(task_ids=VALIDATE, key=CLOSED):
+            raise AirflowSkipException("the gate is open")
+        return super().execute(context)
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+        given = super().execute_complete(context, event)
+        if needs_reason(given):
+            self.log.warning("accepting and parking need a reason (why); it is asked again")
+            return self.execute(context)
+        return given
+
+
+def ask_about(stream: Stream) -> GateQuestion:
+    """The task that asks, of one stream."""
+    return GateQuestion(
+        task_id="ask",
+        doc_md=ASK_DOC,
+        subject=f"{stream.name}: the gate is closed. Publish the batch, hold it, or stop?",
+        body=f"{{{{ ti.xcom_pull(task_ids='{VALIDATE}', key='{QUESTION}') }}}}",
+        options=list(ANSWERS),
+        defaults=default_of(stream),
+        # With a default: Airflow checks the fields as the task starts, before there is anybody to fill them in.
+        params={
+            "why": Param(
+                None,
+                type=["null", "string"],
+                maxLength=MAX_SAID,
+                title="Why",
+                description="Recorded with the batch, beside your name. Needed with Accept and Park.",
+            )
+        },
+        response_timeout=timedelta(seconds=stream.gate_timeout),
+        execution_timeout=timedelta(minutes=5),
+    )
+
+
+@task(execution_timeout=timedelta(hours=1), trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
+def answered(stream: str, plan_id: str, reassembled: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
+    """**Carries the answer out**: by the step that looked at the gate. Nothing to do where it was open."""
+    from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
+
+    if validated:
+        return validated
+    ti = get_current_context()["ti"]
+    gate, why = answer_of(ti.xcom_pull(task_ids="ask"))
+    if gate == "stop":
+        raise GateClosed(f"{ti.xcom_pull(task_ids=VALIDATE, key=CLOSED)}. The answer was to stop: {why}")
+    made = result_from_json(reassembled, Reassembled)
+    return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
+
+
+def default_of(stream: Stream) -> str:
+    """The answer where nobody gives one."""
+    return STOP if stream.gate_default == "stop" else PARK
+
+
+def docs_url(stream: str, plan_id: str) -> str:
+    """The page of what the gate found, where this Airflow is reached, behind a path of its own, too."""
+    return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/wavestitch/docs/{stream}/{plan_id}/index.html"
+
+
+def describe_question(sentence: str, *, docs_url: str, default: str) -> str:
+    """What is asked, as Markdown."""
+    return (
+        f"{for_markdown(sentence)}\n\n[What the gate found (Data Docs)]({docs_url})\n\n"
+        "- **Accept**: publish the batch nevertheless.\n"
+        "- **Park**: hold all of it; the stream goes on, and a redrive takes it up later.\n"
+        "- **Stop**: the run fails, and no ingest goes past the batch until somebody decides.\n\n"
+        f"Without an answer: **{default}**."
+    )
+
+
+def needs_reason(given: Any) -> bool:
+    """Whether somebody chose what is done with a reason only, and gave none."""
+    who, why = _said(given)
+    return bool(who) and not why and given["chosen_options"][0] != STOP
+
+
+def answer_of(given: Any) -> tuple[str, str]:
+    """What somebody chose, and why and who it was, as it is recorded."""
+    who, why = _said(given)
+    return ANSWERS[given["chosen_options"][0]], f"{why} ({name_of_person(who)})".strip() if who else NOBODY
+
+
+def _said(given: Any) -> tuple[str, str]:
+    """Who answered (nobody where the time ran out), and the reason."""
+    who = str((given["responded_by_user"] or {}).get("name") or "")
+    return who, str((given["params_input"] or {}).get("why") or "").strip()
