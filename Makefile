@@ -26,7 +26,7 @@ down: runtime ## Stop what `make up` started; data stay
 test: dev ## Run all tests (they start real Kafka brokers), WORKERS=2 at a time
 	$(PYTHON) -m pytest -n $(or $(WORKERS),2) --no-loadscope-reorder
 
-check: dev ## Lint, formatting, types, the direction of imports, and the shell scripts
+check: dev ## Lint, formatting, types, the direction of imports, scripts, and what is known to be dangerous
 	.venv/bin/ruff check .
 	.venv/bin/ruff check --preview --select RUF027 .
 	.venv/bin/ruff format --check .
@@ -34,6 +34,7 @@ check: dev ## Lint, formatting, types, the direction of imports, and the shell s
 	.venv/bin/lint-imports
 	.venv/bin/shellcheck -x scripts/*.sh .ci/run $(shell grep -lE '^\#!/bin/sh' docker/bin/*)
 	.venv/bin/hadolint docker/Dockerfile
+	.venv/bin/bandit -q -ll -s B506,B610,B704 -r wavestitch consumers spark_apps dags plugins scripts
 
 test-docker: dev ## Build the image, run every service of docker/compose.yaml in it and the demo on them; as root, needs buildah
 	$(PYTHON) -m tests.docker
