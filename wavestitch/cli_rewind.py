@@ -15,7 +15,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, apply_rewind, plan_rewind
-from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
+from wavestitch.batch.rewind_preview import apply_preview, preview_rewind, with_gates
 from wavestitch.batch.rewind_target import TARGETS
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.position import Head
@@ -62,6 +62,7 @@ def rewind(
         why=why,
         held=held_snapshot,
     )
+    found = with_gates(edges, found, why=why, apply=apply)
     if apply:
         apply_rewind(
             edges.stream,

@@ -14,6 +14,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import HeldPreview, carry_out
 from wavestitch.batch.rewind import apply_rewind
+from wavestitch.batch.rewind_preview import with_gates
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.cli_rewind import rewind_to_json
 from wavestitch.contracts.errors import BadInput
@@ -45,6 +46,7 @@ def undo(
     if isinstance(found, HeldPreview):
         _show_decision(edges, found, of=meant, apply=apply, as_json=as_json)
         return
+    found = with_gates(edges, found, why=why, apply=apply)
     if apply:
         apply_rewind(edges.stream, found, accept_skip=accept_skip, log=edges.log, tables=edges.tables)
     if as_json:

@@ -13,11 +13,14 @@ from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
+from wavestitch.batch.closed_gate import given_up_by_a_rewind
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.landing_facts import GATE_CLOSED, READER_STOPPED, closed_gates, gates_of, reader_stops
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
+from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
 from wavestitch.batch.steps import step_plan, step_publish, step_read, step_reassemble, step_validate
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.batch.work_folder import WorkFolder
@@ -92,10 +95,47 @@ def test_abandoned_its_offsets_are_read_by_the_next(bench: Bench) -> None:
 
 
 def test_fenced_by_a_rewind_it_no_longer_stands_in_the_way(bench: Bench) -> None:
-    found = plan_rewind(STREAM, Target("earliest"), log=bench.log, tables=bench.tables, who="a test", why="to see")
-    apply_rewind(STREAM, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    rewind(bench, Target("latest"))
+    send(bench, "since")
     ingest(bench)
-    assert len(published(bench)) == 11
+    assert published(bench) == {"since"}
+
+
+def rewind(bench: Bench, to: Target) -> Rewind:
+    found = plan_rewind(STREAM, to, log=bench.log, tables=bench.tables, who="a test", why="to see")
+    apply_rewind(STREAM, found, accept_skip=True, log=bench.log, tables=bench.tables)
+    return found
+
+
+@pytest.mark.parametrize("to", ["head", "earliest", "0:head,1:0", "before:PLAN"])
+def test_a_rewind_that_moves_nothing_is_refused_and_nothing_falls_by_it(bench: Bench, to: str) -> None:
+    """It would be a generation of its own, which fences every batch under way."""
+    partitions = None
+    if to == "before:PLAN":
+        carry_through(bench, plan_of(bench), Carrying(spoiled={"bad"}, gate="accept"))
+        to, partitions = f"before:{plan_of(bench).plan_id[:12]}", "1"
+    before = bench.tables.heads()[0]
+    with pytest.raises(Refused, match=r"nothing would move.*fences every batch under way.*wavestitch abandon"):
+        rewind(bench, rewind_target(to, partitions))
+    assert bench.tables.heads()[0] == before
+
+
+def test_to_stay_is_an_answer_to_a_group_that_somebody_has_reset(bench: Bench) -> None:
+    bench.log.reset_group(0, 3)
+    assert rewind(bench, Target("head")).moves == {0: (0, 0), 1: (0, 0)}
+
+
+def test_a_rewind_that_gives_up_a_closed_gate_says_so_and_asks_why(bench: Bench) -> None:
+    edges = FakeEdges(bench, STREAM, START_MS, SPOILED)
+    stopped = plan_of(bench).plan_id[:16]
+    shown = preview_rewind(edges, "0:latest", None, who="ada", why="")
+    assert any(f"batch {stopped}, which stands at a closed gate" in said for said in shown.remarks)
+    with pytest.raises(Refused, match=f"batch {stopped}.*is given up by this.*Say that with --why"):
+        apply_preview(edges, shown, by="ada", accept_skip=True)
+    said = preview_rewind(edges, "0:latest", None, who="ada", why="the sensor was off")
+    apply_preview(edges, said, by="ada", accept_skip=True)
+    assert "the sensor was off" in bench.tables.heads()[0].note
+    assert given_up_by_a_rewind(edges, bench.tables.head()) == ()
 
 
 def test_that_its_base_was_expired_does_not_open_it(bench: Bench) -> None:
@@ -145,6 +185,35 @@ def test_where_nobody_can_say_what_it_stopped_nothing_is_published_past_it(bench
     beside = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(1, 0, 5),))
     with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
         run_batch(bench, STREAM, beside, clock_ms=START_MS, how=SPOILED)
+
+
+def test_that_its_own_gate_closed_once_lets_no_batch_past_another_ones() -> None:
+    """What could not be judged in time is judged when the same plan is carried again, by nobody's word."""
+    bench = Bench(FakeLog("waves", 1))
+    for name in ("bad", "good-1", "good-2"):
+        send(bench, name)
+    with pytest.raises(GateClosed):
+        run_batch(bench, STREAM, PlanRequest(until={0: 1}), clock_ms=START_MS, how=SPOILED)
+    named = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 0, 3),))
+    unsure = Carrying(spoiled={"bad"}, unsure=True)
+    with pytest.raises(GateClosed, match="could not be judged in time") as closed:
+        run_batch(bench, STREAM, named, clock_ms=START_MS, how=unsure)
+    own = bench.plans[closed.value.facts["plan_id"]]
+    with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
+        carry_through(bench, own, SPOILED)
+    assert published(bench) == set()
+    carry_through(bench, own, Carrying(spoiled={"bad"}, gate="accept"))
+    assert len(published(bench)) == 3, "somebody has accepted this very plan"
+    assert bench.tables.history[-1].note == "gate: accept; accept"
+
+
+def test_a_batch_that_could_not_be_judged_goes_on_where_it_can_be() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "good")
+    with pytest.raises(GateClosed, match="could not be judged in time"):
+        run_batch(bench, STREAM, PlanRequest(), clock_ms=START_MS, how=Carrying(unsure=True))
+    carry_through(bench, plan_of(bench), SPOILED)
+    assert published(bench) == {"good"}
 
 
 def test_beside_it_a_batch_of_other_offsets_goes_on(bench: Bench) -> None:

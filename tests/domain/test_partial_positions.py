@@ -171,7 +171,11 @@ def test_a_partial_rewind_never_changes_a_partition_that_is_not_named(
         bench.log.reset_group(p, to)
     before, group = dict(bench.tables.snapshots[-1].positions), dict(bench.log.group)
     target = rewind_target(",".join(f"{p}:{to}" for p, to in named.items()))
-    rewind(bench, target, accept_skip=True)
+    try:
+        rewind(bench, target, accept_skip=True)
+    except Refused:  # nothing would move
+        assert (bench.tables.snapshots[-1].positions, bench.log.group) == (before, group)
+        return
     after = bench.tables.snapshots[-1]
     for p in before.keys() - named.keys():
         assert after.positions[p] == before[p], "the head of a partition that was not named"

@@ -82,12 +82,14 @@ class Bench(Edge):
 @dataclass(frozen=True)
 class Carrying:
     """How a plan is carried through: `failing` names the waveforms whose rows the gate refuses; it closes where
-    `spoiled` ones are at least half of what would be published. `gate`: what an operator says to that."""
+    `spoiled` ones are at least half of what would be published, and where an expectation is `unsure`: it could not be
+    judged in time. `gate`: what an operator says to that."""
 
     failing: Collection[str] = frozenset()
     park: bool = False
     spoiled: Collection[str] = frozenset()
     gate: Gate = "stop"
+    unsure: bool = False
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,11 @@ class FakeEdges:
         good = [i for i, s in stitching.outcomes.items() if s.reason is None]
         failed = {i: ("the gate says no",) for i in good if i in self.how.failing}
         spoiled = [i for i in good if i in self.how.spoiled]
-        closed = ("half of it is spoiled",) if spoiled and 2 * len(spoiled) >= len(good) else ()
+        half = spoiled and 2 * len(spoiled) >= len(good)
+        found = {"half of it is spoiled": half, "it could not be judged in time": good and self.how.unsure}
+        closed = tuple(said for said, so in found.items() if so)
+        if self.how.park or self.how.gate != "stop":
+            self.bench.tell("answered", plan_id=plan.plan_id)
         return Verdict(failed=failed, closed=closed, reported=(), rows=len(good), expectations=1)
 
     def findings(self, plan_id: str) -> str:

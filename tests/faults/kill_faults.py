@@ -132,10 +132,13 @@ def rewound(bench: Bench, seed: int) -> Counts:
     stream, tables = deployment.stream(STREAM), deployment.tables(STREAM)
     before = tables.head()
     assert before is not None
-    back = {p: scene.rng.randint(0, at.next_offset) for p, at in before.positions.items()}
-    target = scene.rng.choice((Target("earliest"), Target(offsets=back)))
-    planned = plan_rewind(stream, target, log=deployment.log, tables=tables, who="a test", why="in case")
-    head = apply_rewind(stream, planned, accept_skip=False, log=deployment.log, tables=tables)
+    back = {p: scene.rng.randint(0, max(0, at.next_offset - 1)) for p, at in before.positions.items()}
+    targets = [scene.rng.choice((Target("earliest"), Target(offsets=back)))]
+    if not any(at.next_offset for at in before.positions.values()):
+        targets = [Target("latest"), Target("earliest")]  # one that moves nothing is refused
+    for target in targets:
+        planned = plan_rewind(stream, target, log=deployment.log, tables=tables, who="a test", why="in case")
+        head = apply_rewind(stream, planned, accept_skip=True, log=deployment.log, tables=tables)
     stale = plans_of(scene.folder)[-1]
     committed = stale in {h.plan_id for h in tables.heads()}
     ended = end_of_batch(scene.folder, stale)

@@ -74,7 +74,7 @@ _STEPS: tuple[tuple[type[Any], Any], ...] = (
     (results.Planned, results.describe_plan(make_plan())),
     (results.Read, results.Read(("a",), 1, 2, 3.0)),
     (results.Reassembled, results.Reassembled(None, ("a",), 1, 2.0)),
-    (results.Validated, results.Validated("v", False, "n", 0, ("r",), 1.0)),
+    (results.Validated, results.Validated("v", False, True, "n", 0, ("r",), 1.0)),
     (results.Published, results.Published("p", 1, {"a": 1}, {}, {}, True)),
     (results.OffsetsCommitted, results.OffsetsCommitted("done", 0)),
 )

@@ -58,8 +58,9 @@ class Deciding(Accidents):
     def carrying(self, **how: Any) -> Carrying:
         return Carrying(self.failing, spoiled=self.spoiled, **how)
 
-    def batch(self, stream: Stream, request: PlanRequest, park: bool = False) -> Any:
-        return run_batch(self.bench, stream, request, clock_ms=self.clock_ms, how=self.carrying(park=park))
+    def batch(self, stream: Stream, request: PlanRequest, park: bool = False, unsure: bool = False) -> Any:
+        how = self.carrying(park=park, unsure=unsure)
+        return run_batch(self.bench, stream, request, clock_ms=self.clock_ms, how=how)
 
     # what is held
 

@@ -253,6 +253,13 @@ class GateClosed:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """Somebody accepts or parks this plan, at its gate."""
+
+    plan_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Abandoned:
     """Somebody gave this plan up."""
 
@@ -349,6 +356,7 @@ Event = (
     | CatalogSetBack
     | GateClosed
     | Abandoned
+    | Answered
     | Projected
     | Rewound
     | Undone

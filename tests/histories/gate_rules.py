@@ -10,16 +10,17 @@ from collections import defaultdict
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Abandoned, CatalogSetBack, Committed, Event, GateClosed, Published
+from tests.histories.events import Abandoned, Answered, CatalogSetBack, Committed, Event, GateClosed, Published
 
 
 class GateRules(Rule):
-    """`closed`: plans whose gate has closed; somebody has an answer to it where one goes on. `stopped`: the waveforms.
+    """`closed`: plans whose gate has closed; `answered`: that somebody accepted or parked. `stopped`: the waveforms.
     `standing`: plans that bar others, and since which event. `rows`: published with the head that comes next."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.closed: set[str] = set()
+        self.answered: set[str] = set()
         self.stopped: dict[str, set[str]] = defaultdict(set)
         self.standing: dict[str, int] = {}
         self.rows: list[Published] = []
@@ -31,6 +32,8 @@ class GateRules(Rule):
                 self.stopped[event.plan_id] |= set(event.ids)
                 if self._can_still_commit(event.plan_id):
                     self.standing[event.plan_id] = self.case.at
+            case Answered():
+                self.answered.add(event.plan_id)
             case Abandoned():
                 self.closed.discard(event.plan_id)
                 self.standing.pop(event.plan_id, None)
@@ -56,7 +59,7 @@ class GateRules(Rule):
         return plan.kind == "held" or (plan.kind == "ingest" and plan.positions == self.ledger.heads[-1].positions)
 
     def _past_a_gate(self, head: Committed) -> None:
-        if not head.plan_id or head.plan_id in self.closed or head.kind in MOVED_ON_PURPOSE:
+        if not head.plan_id or head.plan_id in self.closed & self.answered or head.kind in MOVED_ON_PURPOSE:
             return
         looked = self.case.looked.get((head.run, "gates"), -1)
         prepared = self.case.prepared.get(head.run, -1)

@@ -56,6 +56,7 @@ class Play(Undoing):
             (1, self.half_decided),
             (1, self.diluted_decision),
             (1, self.diluted_backfill),
+            (1, self.unsure_gate),
             (1, self.back_behind_a_cut),
             (2, self.sent_again_though_held),
             (5, self.accident),

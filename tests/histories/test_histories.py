@@ -37,7 +37,7 @@ ACTS = (
     *("held: redrive", "held: accept", "held: pick", "held: discard", "held: restore", "held again"),
     *("everything decided", "sent again though held"),
     *("undo", "undo of positions", "undo of a decision", "half decided", "back behind a cut"),
-    *("diluted decision", "diluted backfill", "small junk limit"),
+    *("diluted decision", "diluted backfill", "unsure gate", "small junk limit"),
 )
 ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Transient", "StateUnknown", "GateClosed")
 

@@ -18,6 +18,7 @@ from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
+from wavestitch.contracts.errors import GateClosed
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
@@ -139,6 +140,28 @@ class Undoing(Deciding):
                 self.send(one, p)
         named = (OffsetRange(p, max(at.log_start, at.end - 20), at.end),)
         self.launch("manual", partial(self.batch, self.stream, PlanRequest(PlanKind.MANUAL, ranges=named)))
+
+    def unsure_gate(self) -> None:
+        """A batch of named offsets could not be judged in time. What an ingest is stopped with since is in it, too, and
+        somebody carries it again, who has decided nothing."""
+        if self.busy or self.stream.on_closed_gate != "stop":
+            return
+        p, at = self.a_partition()
+        waves = [self.new_waveform(1)[0] for _ in range(6)]
+        bad = [one for one in waves if self.id_of(one) in self.spoiled - self.failing]
+        for one in bad[:1]:
+            self.send(one, p)
+        until = at.end
+        for one in waves:
+            if one not in bad:
+                self.send(one, p)
+        named = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(p, max(at.log_start, at.end - 20), at.end),))
+        stopped = self.launch("manual", partial(self.batch, self.stream, named, unsure=True), far=True)
+        if isinstance(stopped.error, GateClosed):
+            self.ops["unsure gate"] += 1
+            self.launch("ingest", partial(self.batch, self.stream, PlanRequest(until={p: until})), far=True)
+            plan = self.bench.plans[stopped.error.facts["plan_id"]]
+            self.launch("manual again", partial(self.carry, plan, self.carrying()), far=True)
 
     def back_behind_a_cut(self) -> None:
         """An election cuts the log off below the head; it is written anew beyond that, and somebody goes back to in

@@ -13,6 +13,7 @@ from tests.fakes.fake_tables import FakeTables, PublishedRow, StoredHeld
 from tests.fakes.faults import under_way
 from tests.histories.events import (
     Abandoned,
+    Answered,
     CatalogSetBack,
     Committed,
     Forgotten,
@@ -158,6 +159,9 @@ class Witness:
 
     def _gate_closed(self, plan_id: str, ids: list[str]) -> None:
         self.history.append(GateClosed(plan_id, tuple(ids)))
+
+    def _answered(self, plan_id: str) -> None:
+        self.history.append(Answered(plan_id))
 
     def _abandoned(self, plan_id: str) -> None:
         self.history.append(Abandoned(plan_id))

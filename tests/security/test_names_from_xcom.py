@@ -80,7 +80,7 @@ def test_a_report_is_named_by_a_closed_pattern(under: Under, name: str) -> None:
 def test_receipts_and_verdicts_are_too(under: Under, name: str) -> None:
     with pytest.raises(BadInput, match="is not the name of a receipt that a step leaves"):
         step_reassemble(under.edges, under.plan_id, Read((name,), 0, 0, 0.0))
-    checked = Validated(name.replace("verdict", "report"), False, "", 0, (), 0.0)
+    checked = Validated(name.replace("verdict", "report"), False, False, "", 0, (), 0.0)
     with pytest.raises(BadInput, match="is not the name of a verdict that a step leaves"):
         step_publish(under.edges, under.plan_id, under.made, checked)
 

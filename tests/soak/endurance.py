@@ -147,7 +147,7 @@ class Endurance:
         deployment = self.whole.deployment
         stream, tables = deployment.stream(STREAM), deployment.tables(STREAM)
         head = tables.head()
-        if head is None:
+        if head is None or not any(at.next_offset for at in head.positions.values()):
             return
         back = {p: max(0, at.next_offset - self.rng.randint(1, 300)) for p, at in head.positions.items()}
 

@@ -2,9 +2,10 @@
 
 Nor does any other batch (a backfill, one of named offsets, an operator's decision) publish what was stopped, wherever
 it has it from; what else it has goes on. An operator's decision whose rows closed the gate stops ingests, too. A batch
-stands there until it is committed (accepted, or parked), abandoned, or fenced because the stream stands
-elsewhere now (a rewind). That its base has left the table's history settles nothing: then it cannot be published any
-more, and goes on standing there until it is abandoned. Decides that, and nothing about the gate itself.
+stands there until it is committed (accepted, or parked), abandoned, or fenced because the stream stands elsewhere now
+(a rewind, which says why where it gives one up). That its base has left the table's history settles nothing: then it
+cannot be published any more, and goes on standing there until it is abandoned. Decides that, and nothing about the gate
+itself.
 """
 
 from __future__ import annotations
@@ -38,16 +39,18 @@ def refuse_past_closed_gate(
     edges: Edges,
     *,
     own: str = "",
+    answered: bool = False,
     publishes: Collection[str] | None = None,
 ) -> None:
-    """Raises `Refused` where another batch stands at a closed gate. `own`: the plan that asks; one whose gate closed
-    too was accepted or parked by somebody, and goes on. `publishes`: waveform ids, asked for a batch that moves no
-    positions; only one that stopped some of them bars it."""
+    """Raises `Refused` where another batch stands at a closed gate. `own`: the plan that asks. Where its gate closed,
+    too, and it was `answered` (somebody accepted or parked this very plan), it goes on. That its gate closed once is no
+    answer: what could not be judged in time may be judged, by nobody's word. `publishes`: waveform ids, asked for a
+    batch that moves no positions; only one that stopped some of them bars it."""
     closed = edges.closed_gates()
-    if not closed or own in {p.plan_id for p in closed}:
+    if not closed or (answered and own in {p.plan_id for p in closed}):
         return
     heads = edges.tables.heads()
-    standing = _standing(closed, heads, history_of(edges))
+    standing = _standing([p for p in closed if p.plan_id != own], heads, history_of(edges))
     if publishes is not None:
         standing = [p for p in standing if _stopped_some(edges, p, publishes)]
     if not standing:
@@ -63,6 +66,24 @@ def refuse_past_closed_gate(
         f"--plan {plan.plan_id} --why …`, {_afterwards(plan)}",
         plan_id=plan.plan_id,
     )
+
+
+def given_up_by_a_rewind(edges: Edges, base: Head | None) -> tuple[str, ...]:
+    """The batches at a closed gate that any rewind fences, as sentences: what they stopped is read again, beside what
+    has come since, or is not read at all. `base`: the head that it moves from."""
+    standing = _standing(edges.closed_gates(), [base], history_of(edges)) if base is not None else []
+    return tuple(
+        f"batch {plan.plan_id[:16]}, which stands at a closed gate (look at {edges.findings(plan.plan_id)}), is given "
+        f"up by this, {_afterwards(plan)}"
+        for plan in standing
+    )
+
+
+def refuse_giving_up_unsaid(edges: Edges, base: Head | None, why: str) -> None:
+    """Raises `Refused` where a rewind would let a closed gate fall and nobody says why, as `abandon` asks, too."""
+    given_up = given_up_by_a_rewind(edges, base)
+    if given_up and not why.strip():
+        raise Refused(f"stream {edges.name}: {'; '.join(given_up)}. Say that with --why: it is recorded")
 
 
 def _stopped_some(edges: Edges, plan: Plan, publishes: Collection[str]) -> bool:

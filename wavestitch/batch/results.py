@@ -68,10 +68,12 @@ class Reassembled:
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """`verdict`: the file that has it. `park`: hold the whole batch. `note`: what an operator decided, and why."""
+    """`verdict`: the file that has it. `park`: hold the whole batch. `answered`: an operator accepted or parked it.
+    `note`: what was decided, and why."""
 
     verdict: str
     park: bool
+    answered: bool
     note: str
     failed: int
     reported: tuple[str, ...]

@@ -21,7 +21,7 @@ from wavestitch.contracts.errors import Altered, BadInput, Refused, WavestitchEr
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours
 from wavestitch.contracts.protocol import moved_position, still_skipped
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
@@ -95,6 +95,8 @@ def plan_rewind(
     missing = left.missing if left is not None else ()
     left_out = left.left_out if left is not None else ()
     after = _head_after(sight, target, moves, skipped, with_missing(note, missing, left_out), left)
+    if not settles and not target.afresh:
+        _refuse_nothing(sight, target, moves, after)
     remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed, wanted)
     return Rewind(head, after, moves, skipped, group, settles, remarks=remarks, missing=missing)
 
@@ -281,6 +283,23 @@ def _head_after(
         skipped=kept + skipped if same_topic and target.word != "new-topic" else skipped,
         note=note,
     )
+
+
+def _refuse_nothing(sight: Sight, target: Target, moves: Mapping[int, tuple[int | None, int]], after: Head) -> None:
+    """A head that changes nothing but the generation would fence every batch under way, and let closed gates fall, for
+    nothing. To stay is an answer only to the group, where somebody has reset it."""
+    head = sight.head
+    if head is None or after.skipped != head.skipped:
+        return
+    was, now = ({p: (at.next_offset, at.leader_epoch) for p, at in h.positions.items()} for h in (head, after))
+    reset = any((shown := sight.group.get(p)) is not None and not is_ours(shown.metadata) for p in moves)
+    if was == now and not reset:
+        raise Refused(
+            f"stream {sight.stream.name}: nothing would move: --to {target} names "
+            f"{'where it stands already' if moves else 'no partition that could go there'}, and a rewind fences every "
+            "batch under way. Name an offset, or leave it; a batch that is not wanted any more is given up with "
+            f"`wavestitch abandon {sight.stream.name} --plan … --why …`"
+        )
 
 
 def _check_inside(stream: Stream, wanted: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:

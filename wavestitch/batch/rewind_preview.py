@@ -7,7 +7,9 @@ another rewind, and a skip that nobody was shown. A batch that commits in betwee
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from wavestitch.batch.closed_gate import given_up_by_a_rewind, refuse_giving_up_unsaid
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, accept_losses, carry_rewind, plan_rewind
@@ -55,7 +57,7 @@ def preview_rewind(edges: Edges, to: str, partitions: str | None, *, who: str, w
         skipped=found.skipped,
         missing=tuple(m.said for m in found.missing),
         settles=found.settles,
-        remarks=found.remarks,
+        remarks=(*found.remarks, *given_up_by_a_rewind(edges, found.base)),
         rows=tuple(rows),
         waveforms=sum(row.waveforms.get("published", 0) for row in past if _reads(row, again)),
         batches=batches,
@@ -63,6 +65,13 @@ def preview_rewind(edges: Edges, to: str, partitions: str | None, *, who: str, w
     )
     edges.keep_preview(preview)
     return preview
+
+
+def with_gates(edges: Edges, found: Rewind, *, why: str, apply: bool) -> Rewind:
+    """The rewind, and which batches at a closed gate are given up by it; to be done only where somebody says why."""
+    if apply:
+        refuse_giving_up_unsaid(edges, found.base, why)
+    return replace(found, remarks=(*found.remarks, *given_up_by_a_rewind(edges, found.base)))
 
 
 def apply_preview(
@@ -73,6 +82,7 @@ def apply_preview(
     who = preview.asked_by if by == preview.asked_by else f"{preview.asked_by}, approved by {name_of_person(by)}"
     for _ in range(_TRIES):
         found = _again(edges, preview, who=who)
+        refuse_giving_up_unsaid(edges, found.base, preview.why)
         accept_losses(edges.stream, found, accept_skip=accept_skip, accept_missing=accept_missing, log=edges.log)
         try:
             return carry_rewind(edges.stream, found, log=edges.log, tables=edges.tables)

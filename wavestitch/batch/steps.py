@@ -198,6 +198,7 @@ def step_validate(
     return Validated(
         verdict=name,
         park=gate == "park" or by_itself,
+        answered=gate != "stop",
         note=_note(verdict, "park" if by_itself else gate, "the stream parks at a closed gate" if by_itself else why),
         failed=len(verdict.failed),
         reported=tuple(verdict.reported)[:_SHOWN],
@@ -206,8 +207,8 @@ def step_validate(
 
 
 def _note(verdict: Verdict, gate: Gate, why: str) -> str:
-    """Parking is recorded even where the gate was open."""
-    return f"gate: {gate}; {why}" if verdict.closed or gate == "park" else ""
+    """What somebody said is recorded even where the gate was open."""
+    return f"gate: {gate}; {why}" if verdict.closed or gate != "stop" else ""
 
 
 @of_a_plan("publishing")
@@ -232,9 +233,9 @@ def step_publish(
         edges.plan(plan.plan_id)  # raises where it was abandoned
         if plan.moves_positions:
             # Planned before that other batch was stopped: it would take its range, and what was stopped with it.
-            refuse_past_closed_gate(edges, own=plan.plan_id)
+            refuse_past_closed_gate(edges, own=plan.plan_id, answered=checked.answered)
         elif asks_the_gate(plan) and not checked.park:
-            refuse_past_closed_gate(edges, own=plan.plan_id, publishes=would)
+            refuse_past_closed_gate(edges, own=plan.plan_id, answered=checked.answered, publishes=would)
 
     ask()
     evidence = Evidence(

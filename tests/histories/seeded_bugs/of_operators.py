@@ -17,6 +17,12 @@ def an_ingest_goes_past_a_closed_gate(patch: Patch) -> None:
 
 
 @shows(Kind.INVENTED)
+def a_gate_that_closed_once_opens_every_other(patch: Patch) -> None:
+    real = steps.refuse_past_closed_gate
+    patch.setattr(steps, "refuse_past_closed_gate", lambda edges, **more: real(edges, **{**more, "answered": True}))
+
+
+@shows(Kind.INVENTED)
 def a_closed_gate_lapses_when_the_head_under_it_is_expired(patch: Patch) -> None:
     real = closed_gate._standing
 
