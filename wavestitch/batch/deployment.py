@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.secret_reference import proof_of
-from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets
+from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets, stream_names
 from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.lookup.id_index import IdIndex
@@ -91,6 +92,14 @@ class Deployment:
 
     def stream(self, name: str) -> Stream:
         return load_stream(self.settings, name)
+
+    def group_users(self, group: str) -> list[Stream]:
+        """The streams that name this consumer group; files that declare none are somebody else's trouble."""
+        found = []
+        for name in stream_names(self.settings):
+            with suppress(BadInput):
+                found.append(self.stream(name))
+        return [stream for stream in found if stream.group == group]
 
     def folder(self, stream: str, plan_id: str) -> WorkFolder:
         folder = WorkFolder(self.settings.landing, plain_name(stream), plan_id)

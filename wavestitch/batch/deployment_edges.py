@@ -31,7 +31,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.decision import Stitched
-from wavestitch.contracts.errors import Altered, BadInput, NewerFormat, Transient
+from wavestitch.contracts.errors import Altered, BadInput, NewerFormat, Refused, Transient
 from wavestitch.contracts.plain_text import harmless
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log
@@ -42,7 +42,7 @@ from wavestitch.contracts.rewind_preview import RewindPreview
 from wavestitch.contracts.sample_kinds import WIDER, SampleType, promoted
 from wavestitch.contracts.seams import PARTS, Parts
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
-from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.stream import Stream, shared_groups
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate, Verdict, verdict_from_json, would_publish
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.modes import make_folder
@@ -118,7 +118,9 @@ class DeploymentEdges:
 
     @cached_property
     def stream(self) -> Stream:
-        return self.deployment.stream(self.name)
+        found = self.deployment.stream(self.name)
+        check_group(found, self.deployment.group_users(found.group), began=lambda: self.tables.head() is not None)
+        return found
 
     @property
     def log(self) -> Log:
@@ -279,6 +281,14 @@ def check_disk(landing: Path, plan: Plan) -> None:
             need=need,
             free=free,
         )
+
+
+def check_group(stream: Stream, users: Sequence[Stream], *, began: Callable[[], bool]) -> None:
+    """Refuse to begin a stream in the consumer group of another one, which would find its offsets there: one that has
+    begun goes on, whoever names its group now."""
+    for sentence in shared_groups([stream, *(s for s in users if s.name != stream.name)]):
+        if not began():
+            raise Refused(f"stream {stream.name} has not begun, and {sentence}", group=stream.group)
 
 
 def check_samples(stream: Stream, table: SampleType | None) -> None:
