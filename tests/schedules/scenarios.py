@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tests.domain.protocol_machine import ProtocolMachine
+from tests.fakes.faults import under_way
 from tests.schedules.explore import Scenario
 from wavestitch.batch.held_decision import plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
+from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held_choice import HeldAction
 
@@ -51,12 +53,34 @@ def with_a_decision() -> ProtocolMachine:
     return machine
 
 
+def with_a_preview() -> ProtocolMachine:
+    """A rewind was shown, and waits for its approval. Where it leads depends on where the stream stands."""
+    machine = begun()
+    preview_rewind(machine.edges(), "shift:-1", None, who="test", why="to see")
+    return machine
+
+
 def ingest(machine: ProtocolMachine) -> Any:
     return machine.batch(machine.stream, PlanRequest(), machine.how(), machine.clock_ms)
 
 
 def rewind(machine: ProtocolMachine) -> Any:
     return machine.rewind(Target("earliest"), True)
+
+
+def leave_out(machine: ProtocolMachine) -> Any:
+    return machine.rewind(Target("latest"), True)
+
+
+def approve(machine: ProtocolMachine) -> Any:
+    """Exactly what was shown, in the generation after the one that it was shown in."""
+    (shown,) = machine.bench.previews.values()
+    machine.rewinding[under_way()] = frozenset(shown.targets)
+    head = apply_preview(machine.edges(), shown, by="another", accept_skip=True)
+    reached = {p: head.positions[p].next_offset for p in shown.targets}
+    if reached != shown.targets or head.generation != shown.generation + 1:
+        machine.wrong = f"preview: head {head.sequence} goes to {reached}, shown were {shown.targets}"
+    return head
 
 
 def undo(machine: ProtocolMachine) -> Any:
@@ -90,6 +114,8 @@ SCENARIOS = {
         Scenario("a decision carried by two", with_a_decision, (("carried 1", carry_on), ("carried 2", carry_on))),
         Scenario("two at a closed gate", at_a_gate, (("park 1", park), ("ingest 2", ingest))),
         Scenario("an ingest and a rewind", begun, (("ingest 1", ingest), ("rewind 2", rewind))),
+        Scenario("an ingest and an approval", with_a_preview, (("ingest 1", ingest), ("approval 2", approve))),
+        Scenario("a rewind and an approval", with_a_preview, (("rewind 1", leave_out), ("approval 2", approve))),
         Scenario("an ingest and an undo", begun, (("ingest 1", ingest), ("undo 2", undo))),
         Scenario("an ingest and a held decision", begun, (("ingest 1", ingest), ("held 2", discard))),
         Scenario("an ingest and a reset", begun, (("ingest 1", ingest), ("reset 2", reset))),

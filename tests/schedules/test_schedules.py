@@ -12,7 +12,7 @@ from tests.fakes.fake_tables import FakeTables, held_files
 from tests.schedules.explore import Bounds, explore
 from tests.schedules.odometer import Odometer
 from tests.schedules.scenarios import SCENARIOS
-from wavestitch.batch import carry, publish, reassemble, rewind, steps
+from wavestitch.batch import carry, publish, reassemble, rewind, rewind_preview, steps
 from wavestitch.batch.history import History
 from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.held_mark import mark_of
@@ -68,6 +68,23 @@ def a_rewind_keeps_the_generation(patch: Patch) -> None:
         return replace(found, head=replace(found.head, generation=found.base.generation))
 
     patch.setattr(rewind, "plan_rewind", wrong)
+
+
+def a_preview_holds_in_every_generation(patch: Patch) -> None:
+    real = rewind_preview._again
+
+    def wrong(edges: Any, shown: Any, **how: Any) -> Any:
+        return real(edges, replace(shown, generation=edges.tables.head().generation), **how)
+
+    patch.setattr(rewind_preview, "_again", wrong)
+
+
+def a_preview_is_worked_out_anew(patch: Patch) -> None:
+    def wrong(edges: Any, shown: Any, *, who: str) -> Any:
+        target = rewind_preview.rewind_target(shown.to, shown.partitions)
+        return rewind.plan_rewind(edges.stream, target, log=edges.log, tables=edges.tables, who=who, why=shown.why)
+
+    patch.setattr(rewind_preview, "_again", wrong)
 
 
 def whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at(patch: Patch) -> None:
@@ -145,6 +162,8 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], str, Bounds]] = {
     for plant, name, bounds in (
         (the_fence_lets_everybody_through, "two ingests", ONE_SWITCH),
         (a_rewind_keeps_the_generation, "an ingest and a rewind", ONE_SWITCH),
+        (a_preview_holds_in_every_generation, "a rewind and an approval", ONE_SWITCH),
+        (a_preview_is_worked_out_anew, "an ingest and an approval", ONE_SWITCH),
         (whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at, "a decision carried by two", ONE_SWITCH),
         (the_gate_is_looked_at_when_planning_only, "two at a closed gate", ONE_SWITCH),
         (held_rows_count_before_their_commit, "two ingests", ONE_FAULT),
