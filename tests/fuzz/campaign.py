@@ -1,6 +1,9 @@
 """Fuzzes every parser, some side by side, and says of each how much was tried, how far it got, and what was found.
 
-    python -m tests.fuzz.campaign --minutes 5 [--jobs 2] [--out FOLDER] [--only NAME …]
+    python -m tests.fuzz.campaign --minutes 5 [--goal 60] [--jobs 2] [--out FOLDER] [--only NAME …]
+
+Goes on where it stopped: what each target was given is summed up in `account.json`, those that had least go first, and
+those that have reached the goal are left out.
 
 Begins with the corpus that is kept and the targets' seeds. What a target ends with (a find, a hang, too much memory) is
 kept in the folder as it came, and the target goes on with another seed until its time is over. `--keep` adds
@@ -16,11 +19,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.fuzz import one_target
+from tests.fuzz.account import Spent, add_to_account, read_account, still_to_run
 from tests.fuzz.one_target import run
 from tests.fuzz.target import Target
 
@@ -105,7 +109,7 @@ def _row(tried: Tried) -> str:
     return f"{tried.name:18} {numbers}  {found}"
 
 
-def _side_by_side(wanted: Sequence[Target], *, jobs: int, seconds: float, out: Path) -> Iterator[Tried]:
+def _side_by_side(wanted: Sequence[Target], *, jobs: int, seconds: Mapping[str, float], out: Path) -> Iterator[Tried]:
     """Each target in a child of its own, from before any thread is there; what it came to is in a file."""
     waiting, running = list(wanted), dict[int, Target]()
     while waiting or running:
@@ -114,7 +118,7 @@ def _side_by_side(wanted: Sequence[Target], *, jobs: int, seconds: float, out: P
             child = os.fork()
             if not child:
                 try:
-                    tried = fuzz(target, seconds=seconds, out=out)
+                    tried = fuzz(target, seconds=seconds[target.name], out=out)
                     (out / target.name / _TRIED).write_text(json.dumps(asdict(tried)))
                     os._exit(0)
                 finally:
@@ -130,6 +134,7 @@ def _side_by_side(wanted: Sequence[Target], *, jobs: int, seconds: float, out: P
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="for each target")
+    parser.add_argument("--goal", type=float, default=60.0, help="minutes of each target over all runs")
     parser.add_argument("--jobs", type=int, default=2, help="side by side")
     parser.add_argument("--out", type=Path, default=ROOT / ".wavestitch" / "fuzz")
     parser.add_argument("--only", nargs="*", default=[])
@@ -138,17 +143,25 @@ def main() -> None:
     one_target.prepare()
     from tests.fuzz.all_targets import TARGETS  # noqa: PLC0415 - its branches are marked only now
 
-    wanted = [TARGETS[name] for name in given.only or TARGETS]
+    lacking = still_to_run(given.only or TARGETS, goal_seconds=given.goal * 60, spent=read_account())
+    seconds = {name: min(left, given.minutes * 60) for name, left in lacking.items()}
+    wanted = [TARGETS[name] for name in seconds]
     print(f"{'target':18} {'time':>10} {'executions':>12} {'edges':>7} {'features':>9}  found", flush=True)
     done: list[Tried] = []
-    for tried in _side_by_side(wanted, jobs=given.jobs, seconds=given.minutes * 60, out=given.out):
+    for tried in _side_by_side(wanted, jobs=given.jobs, seconds=seconds, out=given.out):
         done.append(tried)
-        print(_row(tried), flush=True)
+        so_far = add_to_account(tried.name, Spent(tried.seconds, tried.executions, tried.edges, tried.features))
+        print(f"{_row(tried)}; {so_far.seconds / 60:.0f} min in all", flush=True)
     if given.keep:
         for target in wanted:
             keep(target, out=given.out)
     finds = sum(len(tried.finds) for tried in done)
     print(f"{sum(t.executions for t in done):,} executions, {finds} finds; what was found is in {given.out}/*/finds")
+    left = still_to_run(TARGETS, goal_seconds=given.goal * 60, spent=read_account())
+    minutes = sum(left.values()) / 60
+    print(
+        f"{len(TARGETS) - len(left)} of {len(TARGETS)} targets had {given.goal:.0f} min; {minutes:.0f} min are lacking"
+    )
     sys.exit(1 if finds else 0)
 
 

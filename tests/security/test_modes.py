@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -181,7 +182,7 @@ def take_java(cache: Path) -> None:
 
 
 def take_ids(cache: Path) -> None:
-    rig = Rig(cache.parent / "rig")
+    rig = Rig(Path(tempfile.mkdtemp(dir=cache.parent)) / "rig")
     rig.publish("w1")
     index = IdIndex(cache / "ids")
     StreamTables(rig.deployment.catalog_settings(), "ecg", id_index=index).published(["w1"])
@@ -202,8 +203,18 @@ def test_whatever_is_run_or_believed_out_of_a_cache_is_taken_from_no_such_one(
     assert [p for p in cache.rglob("*") if p.is_file()] == []
 
 
+@pytest.mark.parametrize("take", [take_java, take_ids])
+def test_what_was_made_in_a_cache_is_not_used_once_everybody_may_write_there(
+    tmp_path: Path, take: Callable[[Path], None]
+) -> None:
+    take(tmp_path / "cache")
+    (tmp_path / "cache").chmod(0o777)
+    with pytest.raises(BadInput, match="may be written by everybody"):
+        take(tmp_path / "cache")
+
+
 @pytest.mark.parametrize(("part", "take"), [("jars", take_jars), ("ids", take_ids)])
-def test_nor_out_of_a_folder_in_it_that_everybody_may_write(
+def test_nor_out_of_a_folder_of_a_cache_that_everybody_may_write(
     tmp_path: Path, part: str, take: Callable[[Path], None]
 ) -> None:
     make_own_folder(tmp_path / "cache", part).chmod(0o777)
