@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consumers.byte_budget import RECORD_OVERHEAD
 from consumers.careful_scan import records_of
 from consumers.landed_file import open_landing
 from consumers.landing import LandingWriter
@@ -26,6 +27,8 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.raw_headers import HEADER_OVERHEAD, decode_raw_headers
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import texts_of
+from wavestitch.kafka import inflate
+from wavestitch.kafka.inflate import inflated
 from wavestitch.kafka.raw_batches import RawBatch, split_batches
 
 FAR = OffsetRange(0, 0, 1 << 40)
@@ -135,6 +138,44 @@ def test_whatever_its_numbers_say_every_offset_is_landed(
     assert all(r["reason"] is not None and r["timestamp_ms"] >= 0 for r in rows)
     if true_lengths:
         assert offsets == list(range(len(numbers)))
+
+
+def test_what_lies_behind_the_bound_of_one_batch_is_held_and_what_lies_before_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inflate, "MOST_BATCH_BYTES", 4 << 20)
+    batch = made(record(0, b"w") + record(1, bytes(8 << 20)) + record(2, b"y"), 3)
+    reader = inflated(batch.codec, batch.body)
+    found = list(records_of(batch, FAR, 0, reader))
+    assert [m.offset_ for m in found] == [0, 1, 2]
+    assert found[0].value_ == b"w"
+    assert all(f"a batch inflates to more than {4 << 20} bytes" in str(m.unreadable) for m in found[1:])
+    assert (4 << 20) < 64 * reader.work < (6 << 20), "not much beyond the bound was inflated"
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(
+        st.tuples(st.binary(max_size=300), st.lists(st.tuples(st.text("ab", max_size=9), st.binary(max_size=9)))),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_a_record_is_stored_for_at_least_as_much_as_reading_it_takes(records: list[tuple[bytes, Any]]) -> None:
+    """So what the client reads within its budget, a careful reader does, too."""
+    counted: list[int] = []
+    body = b""
+    for n, (value, headers) in enumerate(records):
+        parts = b"".join(part(name.encode()) + part(content) for name, content in headers)
+        body += record(n, value, headers=parts, count=len(headers))
+    batch = made(body, len(records))
+    reader = inflated(batch.codec, batch.body)
+    with LandingWriter(Path(tempfile.mkdtemp()), OffsetRange(0, 0, batch.end)) as writer:
+        sink = _RecordSink(writer, NO_PROOF, lambda stored: counted.append(stored + RECORD_OVERHEAD), careful=True)
+        for message in records_of(batch, FAR, 0, reader):
+            sink.land(message, message.offset_)
+    assert len(counted) == len(records)
+    assert reader.work <= sum(counted)
 
 
 def test_a_row_that_no_column_can_hold_is_held_by_its_coordinates_and_its_neighbours_stay() -> None:
