@@ -66,7 +66,7 @@ def _scatter(tables: StreamTables) -> None:
         raise RuntimeError(f"{rows.num_rows} rows of {_DAY_FILES} were published")
     paths = [write_published(folder / f"day-{n:05d}.parquet", rows.slice(n, 1)) for n in range(rows.num_rows)]
     stored.commit_files(table, paths)
-    stored.rewrite(stored.ensure(), [task.file for task in old], [])
+    stored.replace(stored.ensure(), [task.file for task in old], [])
 
 
 def _grow(tables: StreamTables, files: int) -> None:

@@ -18,8 +18,6 @@ from benchmarks.test_bed import Say, TestBed, make_topic
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
-from wavestitch.local.stack import CACHE
-from wavestitch.maintain.compaction import compact_locally
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.tables.read_waveforms import read_waveforms
 from wavestitch.tables.stream_tables import StreamTables
@@ -113,8 +111,7 @@ def _compact(bed: TestBed, say: Say) -> str | None:
     """Put the small files together as maintenance does; why it could not, if so."""
     try:
         deployment = bed.deployment()
-        compact = compact_locally(deployment, say=say, jars=CACHE)
-        report = maintain_stream(deployment, _TABLES[0], apply=True, only=("compact",), compact=compact)
+        report = maintain_stream(deployment, _TABLES[0], apply=True, only=("compact",))
     except Exception as error:  # the queries without it are still worth having
         say(f"compaction failed: {error}")
         return f"{type(error).__name__}: {error}"[:600]

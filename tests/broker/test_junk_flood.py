@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, make_deployment_rig
-from tests.domain.maintenance_rig import limits, no_spark, went
+from tests.domain.maintenance_rig import limits, went
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.stream_facts import stream_facts
 from wavestitch.cli import app
@@ -72,9 +72,7 @@ def junk(whole: DeploymentRig) -> list[tuple[int, bool]]:
 def expire(whole: DeploymentRig, *, apply: bool, after_days: int) -> int:
     now = EpochMs(time.time_ns() // 1_000_000 + after_days * DAY_MS)
     found = limits(junk=30 * 86_400)
-    report = maintain_stream(
-        whole.deployment, STREAM, apply=apply, only=["junk"], limits=found, compact=no_spark, now=now
-    )
+    report = maintain_stream(whole.deployment, STREAM, apply=apply, only=["junk"], limits=found, now=now)
     assert not report.failures
     return went(report, "junk")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, make_deployment_rig
-from tests.domain.maintenance_rig import limits, no_spark, went
+from tests.domain.maintenance_rig import limits, went
 from tests.faults.in_process import run_here
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -46,7 +46,7 @@ def batch(whole: DeploymentRig, *, dies_after: str = "", **options: Any) -> dict
 
 def maintain(whole: DeploymentRig, *, now: EpochMs | None = None, **changes: Any) -> MaintenanceReport:
     """Everything that may go goes at once."""
-    return maintain_stream(whole.deployment, STREAM, apply=True, limits=limits(**changes), compact=no_spark, now=now)
+    return maintain_stream(whole.deployment, STREAM, apply=True, limits=limits(**changes), now=now)
 
 
 def plans(whole: DeploymentRig) -> list[str]:

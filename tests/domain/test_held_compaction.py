@@ -1,4 +1,4 @@
-"""The held table after months of small batches, put together by Spark: the same rows count, and a look is cheaper.
+"""The held table after months of small batches, put together: the same rows count, and a look is cheaper.
 
 Names what it proves: I1 (every held row, bytes included), I7 (the head's mark).
 """
@@ -22,7 +22,6 @@ from wavestitch.contracts.ports import HeldRow, HeldStaging
 from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
-from wavestitch.maintain.compaction import compact_locally
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.tables.held.held_rows import held_groups
 from wavestitch.tables.held.held_staging import stage_rows
@@ -34,12 +33,8 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def rig(tmp_path: Path, java_home: Path, spark_table_jars: Sequence[Path]) -> Rig:
+def rig(tmp_path: Path) -> Rig:
     rig = Rig(tmp_path)
-    conf = {"spark.jars": ",".join(map(str, spark_table_jars))}
-    spark = rig.deployment.settings.spark.model_copy(update={"java_home": java_home, "conf": conf})
-    settings = rig.deployment.settings.model_copy(update={"spark": spark})
-    object.__setattr__(rig.deployment, "settings", settings)
     rig.publish("a")
     return rig
 
@@ -106,7 +101,6 @@ def compact(rig: Rig) -> Any:
         apply=True,
         only=["compact"],
         limits=limits(small_files=5),
-        compact=compact_locally(rig.deployment, say=lambda _: None),
     )
     assert not report.failures
     return report
@@ -176,7 +170,7 @@ def test_what_is_held_is_the_same_in_few_files_and_a_look_is_cheaper(rig: Rig, m
     assert held.metadata.snapshot_by_id(before.held.snapshot_id) is None
     assert digest_of(rig) == digest
 
-    # What Spark has written tells its age as our own files do.
+    # What was put together tells its age as our own files do.
     assert went(rig.maintain("junk", apply=False, now_ms=40 * DAY_MS, junk=30 * 86_400), "junk") == JUNK
     assert went(rig.maintain("junk", now_ms=40 * DAY_MS, junk=30 * 86_400), "junk") == JUNK
     head = rig.tables.head()

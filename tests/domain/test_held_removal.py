@@ -18,8 +18,9 @@ ROWS = 12
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> StreamTables:
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StreamTables:
     """One held file of three row groups."""
+    monkeypatch.setattr("wavestitch.tables.commit.stored_table._GROUP_BYTES", 1)
     tables = StreamTables(CatalogSettings("l", f"sqlite:///{tmp_path}/c.db", f"file://{tmp_path}/warehouse"), "ecg")
     landed = [(0, n, b"bytes %d" % n) for n in range(ROWS)]
     landing = write_landing(tmp_path / "l.arrow", landed, batch_rows=4)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from tests.builders.table_rows import all_held, held_rows, hold, stage_held, write_landing
@@ -14,8 +13,7 @@ from tests.domain.maintenance_rig import Rig
 from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.commit.table_layout import HELD
-from wavestitch.tables.lookup.file_scans import files_to_read, read_file
+from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.stream_tables import StreamTables
 
 ROWS = [(0, n, b"%d" % n) for n in range(8)]
@@ -88,27 +86,12 @@ def test_whoever_settles_late_takes_nothing_of_the_head_that_came_meanwhile(both
     assert len(all_held(b)) == 8
 
 
-def put_together(tables: StreamTables) -> None:
-    """What Spark's rewriting does: a snapshot on main with the same rows in one file."""
-    held = tables.stored()[1]
-    table = held.load()
-    assert table is not None
-    tasks = files_to_read(table)
-    data = [
-        pa.record_batch([batch[f.name].cast(f.type) for f in HELD], schema=HELD)
-        for task in tasks
-        for batch in read_file(table, task, HELD.names)
-    ]
-    held.rewrite(table, [task.file for task in tasks], data)
-
-
 def test_a_batch_that_settles_takes_nothing_of_a_compaction_that_is_about_to_be_named(both, tmp_path, monkeypatch):
     maintenance, batch = both
     hold(maintenance, some(tmp_path, "d1", 0))
     hold(maintenance, some(tmp_path, "d2", 2), decision="d2")
     base = batch.head()
-    batch.commit(base, base.next(decision="holds nothing new"), [])
-    put_together(maintenance)
+    base = batch.commit(base, base.next(decision="holds nothing new"), [])
     real = maintenance.commit
 
     def late(*args, **kwargs):
@@ -116,11 +99,13 @@ def test_a_batch_that_settles_takes_nothing_of_a_compaction_that_is_about_to_be_
         return real(*args, **kwargs)
 
     monkeypatch.setattr(maintenance, "commit", late)
-    head = maintenance.adopt_held(maintenance.head())
+    tasks = files_to_read(maintenance.stored()[1].load(), snapshot_id=base.held.snapshot_id)
+    files = [task.file.file_path for task in tasks]
+    head = maintenance.rewrite_held(base, dict.fromkeys(files, ()), counts=base.held.counts, note="")
     monkeypatch.undo()
     assert head == maintenance.head()
-    maintenance.settle_held()
     assert len(all_held(batch)) == 4
+    assert len(files) == 2
     assert len(batch.held_files(head.held)) == 1
     assert main(batch) == head.held.snapshot_id
 

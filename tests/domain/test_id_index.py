@@ -77,7 +77,7 @@ def write_anew(tables: StreamTables, ending: str, *, without: str) -> None:
         b.filter(pc.not_equal(b["waveform_id"], without)).cast(published_schema("int"), safe=False)
         for b in stream_file(table, task.file)
     ]
-    stored.rewrite(table, [task.file], batches)
+    stored.replace(table, [task.file], stored.data_files(table, stored.write(table, batches)))
 
 
 def store_file(tmp_path: Path) -> Path:

@@ -1,37 +1,33 @@
-"""Small files put together by Spark, beside batches that commit: no row changed, no commit lost. I2, I3, I7."""
+"""Small files put together beside batches: no row is changed, no commit lost, all is proven first. I2, I3, I7."""
 
 from __future__ import annotations
 
-import threading
-import uuid
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pyiceberg.io.pyarrow import parquet_file_to_data_file
-from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update.snapshot import _OverwriteFiles
+from pyiceberg.manifest import DataFile
 
 from tests.builders.published_bytes import rows_with_bytes
 from tests.builders.table_rows import NOON, facts, held_row, payloads, published_row, stage, write_landing
-from tests.deployment_rig import eventually
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
 from tests.postgresql import Postgresql
 from wavestitch.batch.stream_state import load_state
-from wavestitch.contracts.errors import Altered, BadInput
-from wavestitch.contracts.position import HeadKind
-from wavestitch.maintain.compaction import compact_locally
-from wavestitch.maintain.run import maintain_stream
-from wavestitch.tables.access.spark_catalog import spark_catalog_conf
-from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.maintenance.replacement_proof import prove_replacements
+from wavestitch.contracts.errors import Altered, Transient
+from wavestitch.contracts.position import Head, HeadKind
+from wavestitch.maintain.run import maintain_stream, raise_failures
+from wavestitch.parquet.published_file import pages_as_in
+from wavestitch.tables.commit.own_place import local_path
+from wavestitch.tables.commit.stored_table import StoredTable
+from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
+from wavestitch.tables.maintenance import put_together
 from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
 from wavestitch.tables.read_waveforms import read_waveforms
 
-# Numbers at the edge: one, minus zero, the least of all, and what has all its digits.
-ODD = np.array([0x3FF0000000000000, 1 << 63, 1, 0x3FF5555555555555], "<u8").view("<f8")
+# Bits that a library may tidy up: minus zero, the least of all, all digits, NaN of three kinds.
+ODD = np.array([1 << 63, 1, 0x3FF5555555555555, 0x7FF8000000000001, 0xFFF8DEADBEEF0000, 0x7FF0000000000001], "<u8")
 
 
 @pytest.fixture
@@ -41,11 +37,16 @@ def rig(tmp_path: Path) -> Rig:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def rig_on_each(request: pytest.FixtureRequest, tmp_path: Path) -> Rig:
-    """Of each catalog that Spark reaches through JDBC."""
+    """Of each kind of SQL catalog."""
     if request.param == "sqlite":
         return Rig(tmp_path, samples="double")
     server: Postgresql = request.getfixturevalue("postgresql")
     return Rig(tmp_path, server.address(server.new_database()), samples="double")
+
+
+def odd_row(name: str, **changes):
+    made = published_row(name, raw=ODD.view("<f8"), sample_format="f64le", **changes)
+    return {**made, "nonfinite_count": 3}
 
 
 def many_small_files(rig: Rig) -> None:
@@ -58,52 +59,45 @@ def many_small_files(rig: Rig) -> None:
         chunk = facts(0, n, b"open %d" % n)._replace(waveform_id=f"open-{n}")
         row = held_row(chunk, landing=landing, row=0, decision=f"d{sequence}", sequence=sequence)
         rig.hold([row], decision=f"d{sequence}", sequence=sequence)
-        days = [
-            published_row(f"w{n}-{d}", start=NOON + timedelta(days=d), raw=ODD, sample_format="f64le") for d in range(2)
-        ]
+        days = [odd_row(f"w{n}-{d}", start=NOON + timedelta(days=d)) for d in range(2)]
         files = [stage(rig.tables.data_folder(), f"{n}-{r['waveform_id']}", [r], samples="double") for r in days]
         base = rig.publish()
         rig.record(rig.tables.commit(base, base.next(), files))
         rig.number += 1
 
 
-def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig_on_each, java_home, spark_table_jars):
+def before_the_commit(monkeypatch: pytest.MonkeyPatch, then) -> None:
+    """Something happens when all files are written and proven."""
+    real = StoredTable.replace
+
+    def late(self, *args):
+        then()
+        return real(self, *args)
+
+    monkeypatch.setattr(StoredTable, "replace", late)
+
+
+def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig_on_each, monkeypatch):
     rig = rig_on_each
     many_small_files(rig)
-    deployment = rig.deployment
-    spark = deployment.settings.spark.model_copy(
-        update={"java_home": java_home, "conf": {"spark.jars": ",".join(map(str, spark_table_jars))}}
-    )
-    object.__setattr__(deployment, "settings", deployment.settings.model_copy(update={"spark": spark}))
     before = {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))}
     held = load_state(rig.tables, topic_id="").held
     assert len(before) == 18
     assert len(held) == 9
     data = rig.folder / "warehouse" / STREAM / "waveforms" / "data"
-    committed = []
+    committed: list[Head] = []
 
-    def commit_while_spark_writes() -> None:
-        eventually(lambda: any(p.name.endswith(".parquet") for p in data.glob("start_time_day=*/*")), seconds=120)
-        committed.append(rig.publish("meanwhile"))
+    def commit_once() -> None:
+        if not committed:
+            committed.append(rig.publish("meanwhile"))
 
-    beside = threading.Thread(target=commit_while_spark_writes)
-    beside.start()
-    report = maintain_stream(
-        deployment,
-        STREAM,
-        apply=True,
-        only=["compact"],
-        limits=limits(small_files=5),
-        compact=compact_locally(deployment, say=lambda _: None),
-    )
-    beside.join()
+    before_the_commit(monkeypatch, commit_once)
+    report = rig.maintain("compact", small_files=5)
     (action,) = report.actions
-    assert action.count == 18 + 9 + 27
-    assert action.facts["rewritten"] >= 54
-    assert action.facts["rows_compared"] >= 54
+    assert action.count == 18 + 9 + 28  # with the row of the batch that came meanwhile
+    assert action.facts == {"rewritten": 55, "added": 4, "conflicts": 1, "rows_compared": 55}
     assert report.before.data_files == {"waveforms": 18, "held": 9, "batches": 27}
-    assert report.after.data_files["waveforms"] <= 3
-    assert report.after.data_files["held"] == 1
+    assert report.after.data_files == {"waveforms": 3, "held": 1, "batches": 1}
 
     after = {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))}
     assert after.pop("meanwhile")["samples"] == np.arange(8, dtype="<i2").tobytes()
@@ -111,7 +105,7 @@ def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig_on_ea
     assert verify_waveforms(rig.tables.waveforms()).altered == ()
     assert after == before
     assert len(read_waveforms(rig.tables, columns=["waveform_id"])) == 19
-    # The head is found below the snapshots that Spark has made, and what is held is whole.
+    # The head is found below the snapshot that replaced files, and what is held is whole.
     newest, before_it = rig.tables.heads()[:2]
     assert (newest.kind, before_it) == (HeadKind.MAINTENANCE, committed[0])
     assert load_state(rig.tables, topic_id="").held == held
@@ -119,7 +113,8 @@ def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig_on_ea
     assert len(payloads(rig.tables, [h.chunk.key for h in held], out)) == 9
     assert [b.sequence for b in rig.tables.batches()] == list(range(29, 1, -1))
     # A cache of ids that had not seen the files before they were put together finds them in the new ones.
-    assert set(deployment.tables(STREAM).published([*before, "meanwhile", "absent"])) == {*before, "meanwhile"}
+    tables = rig.deployment.tables(STREAM)
+    assert set(tables.published([*before, "meanwhile", "absent"])) == {*before, "meanwhile"}
 
     # With the next head the ones before it go, and then the old files.
     rig.publish("next")
@@ -130,57 +125,164 @@ def test_rows_stay_as_they_are_and_a_batch_that_commits_meanwhile_wins(rig_on_ea
     assert set(rig.tables.published(before)) == set(before)
 
 
-class Replace(_OverwriteFiles):
-    """pyiceberg makes no replacing snapshots, so it has no summary for one."""
-
-    def _summary(self, snapshot_properties=None):
-        return Summary(Operation.REPLACE)
-
-
-def replace(rig: Rig, *rows: dict) -> None:
-    """A snapshot that says it replaces all files, with these rows instead: what a faulty compaction leaves."""
-    table = rig.tables.waveforms()
-    staged = stage(rig.tables.data_folder(), f"replaced-{uuid.uuid4().hex}", rows)
-    transaction = table.transaction()
-    with Replace(Operation.REPLACE, transaction, table.io) as change:
-        for task in table.scan().plan_files():
-            change.delete_data_file(task.file)
-        change.append_data_file(parquet_file_to_data_file(table.io, table.metadata, f"file://{staged.path}"))
-    transaction.commit_transaction()
+def test_who_loses_each_time_changes_nothing_and_says_so(rig, monkeypatch):
+    for n in range(5):
+        rig.publish(f"w{n}")
+    before_the_commit(monkeypatch, lambda: rig.publish(f"x{rig.number}"))
+    with pytest.raises(Transient, match="a batch committed while small files were put together; nothing changed"):
+        rig.maintain("compact", small_files=5)
+    assert len(files_to_read(rig.tables.waveforms())) == 5 + 5
 
 
-def test_a_replacement_that_changed_a_row_lost_one_or_doubled_one_is_found_out(rig):
-    rows = [published_row("a"), published_row("b")]
-    rig.publish("a")
-    before = rig.publish("b").snapshot_id
-    replace(rig, *rows)
-    assert prove_replacements(rig.tables.waveforms(), since=before) == 2
-    for wrong in ([rows[0]], [*rows, rows[0]], [rows[0], {**rows[1], "samples": [1, *rows[1]["samples"][1:]]}]):
-        since = rig.tables.waveforms().metadata.current_snapshot_id
-        replace(rig, *wrong)
-        with pytest.raises(Altered, match="the snapshot before it"):
-            prove_replacements(rig.tables.waveforms(), since=since)
-        replace(rig, *rows)
-    assert Counter(rig.ids()) == Counter(["a", "b"])
+def test_files_that_somebody_else_took_away_meanwhile_are_not_replaced(rig, monkeypatch):
+    for n in range(5):
+        rig.publish(f"w{n}")
+    stored = rig.tables.stored()[0]
+    took: list[DataFile] = []
+
+    def take_one_away() -> None:
+        if not took:
+            table = stored.load()
+            took.append(files_to_read(table)[0].file)
+            with table.transaction().update_snapshot().overwrite() as change:
+                change.delete_data_file(took[0])
+            change._transaction.commit_transaction()
+
+    before_the_commit(monkeypatch, take_one_away)
+    with pytest.raises(Transient, match="nothing changed"):
+        rig.maintain("compact", small_files=5)
+    assert len(rig.ids()) == 4
 
 
-def test_waveforms_with_nan_are_not_given_to_spark_which_keeps_no_bits_of_them(tmp_path):
-    rig = Rig(tmp_path, samples="double")
-    many_small_files(rig)
-    nan = {**published_row("nan", raw=np.array([np.nan]), sample_format="f64le"), "nonfinite_count": 1}
+ALTERED = {"changed": lambda s: [s[0] + 1, *s[1:]], "shorter": lambda s: s[:-1], "longer": lambda s: [*s, 1]}
+
+
+@pytest.mark.parametrize("how", [*ALTERED, "a row less", "a row twice"])
+def test_what_was_written_otherwise_than_read_never_counts_and_nothing_is_let_go_of(rig, how, monkeypatch):
+    for n in range(5):
+        rig.publish(f"w{n}")
+    files = {t.file.file_path for t in files_to_read(rig.tables.waveforms())}
+    real = put_together._Unit._group
+
+    def wrongly(self, rows, members):
+        if how.startswith("a row"):
+            return real(self, rows, members[1:] if how == "a row less" else [*members, members[0]])
+        self._samples[0] = np.array(ALTERED[how](self._samples[0].tolist()), self._samples[0].dtype)
+        return real(self, rows, members)
+
+    monkeypatch.setattr(put_together._Unit, "_group", wrongly)
+    report = maintain_stream(rig.deployment, STREAM, apply=True, limits=limits(small_files=5))
+    assert [f.stage for f in report.failures] == ["compact", "snapshots", "orphans"]
+    with pytest.raises(Exception, match=r"they are not the same. The table was not touched"):
+        raise_failures([report])
+    assert {t.file.file_path for t in files_to_read(rig.tables.waveforms())} == files
+    assert all(Path(local_path(f)).exists() for f in files)
+
+
+def test_held_rows_that_were_written_otherwise_than_read_are_named_by_no_head(rig, monkeypatch):
+    many_small_files_of_held(rig)
     head = rig.tables.head()
-    rig.tables.commit(head, head.next(), [stage(rig.tables.data_folder(), "nan", [nan], samples="double")])
-    report = rig.maintain("compact", small_files=5, apply=False)
-    (action,) = report.actions
-    assert action.count == 9 + 27  # those of the other tables
-    assert action.kept == ("ecg.waveforms stays as it is: 1 of its files may have NaN, whose bits Spark does not keep",)
+    real = StoredTable.write
+
+    def without_one(self, table, batches, **how):
+        return real(self, table, list(batches)[1:] if self.name.endswith(".held") else batches, **how)
+
+    monkeypatch.setattr(StoredTable, "write", without_one)
+    with pytest.raises(Altered, match=r"5 rows were read to be put together and 4 were found"):
+        rig.tables.rewrite_held(head, dict.fromkeys(held_paths(rig), ()), counts=head.held.counts, note="")
+    assert rig.tables.head() == head
 
 
-def test_spark_is_not_started_where_there_is_nothing_to_put_together(rig):
+def test_what_another_tool_made_of_the_held_table_is_no_head_s(rig):
+    many_small_files_of_held(rig)
+    before = rig.tables.head().held
+    stored = rig.tables.stored()[1]
+    table = stored.load()
+    rows = [
+        b.set_column(b.schema.get_field_index("meta"), "meta", b["payload"].cast("string")) for b in all_rows(table)
+    ]
+    files = stored.data_files(table, stored.write(table, rows))
+    stored.replace(table, [t.file for t in files_to_read(table)], files)
+    rig.maintain("compact", small_files=5)
+    assert rig.tables.head().held.digest != before.digest
+    assert {h.chunk.meta for h in load_state(rig.tables, topic_id="").held} == {facts(0, 0, b"open").meta}
+
+
+def many_small_files_of_held(rig: Rig) -> None:
+    for n in range(5):
+        landing = write_landing(rig.folder / f"l{n}.arrow", [(0, n, b"open")])
+        chunk = facts(0, n, b"open")._replace(waveform_id=f"open-{n}")
+        rig.hold([held_row(chunk, landing=landing, row=0, decision=f"d{n}")], decision=f"d{n}", sequence=rig.number + 1)
+
+
+def held_paths(rig: Rig) -> list[str]:
+    table = rig.tables.stored()[1].load()
+    return [t.file.file_path for t in files_to_read(table, snapshot_id=rig.tables.head().held.snapshot_id)]
+
+
+def all_rows(table):
+    return [b for t in files_to_read(table) for b in stream_file(table, t.file)]
+
+
+def test_a_file_is_written_as_the_stream_says_and_sorted_by_source_and_start(tmp_path):
+    rig = Rig(tmp_path)
+    (rig.folder / "streams" / f"{STREAM}.yaml").write_text("topic: t\ngroup: g\nencoding: small\n")
+    for n in range(6):
+        rows = [
+            {**published_row(f"{source}{n}", start=NOON + timedelta(seconds=10 - n)), "source": source}
+            for source in ("b", "a")
+        ]
+        base = rig.publish()
+        rig.tables.commit(base, base.next(), [stage(rig.tables.data_folder(), f"s{n}", rows)])
+    rig.maintain("compact", small_files=5)
+    (task,) = files_to_read(rig.tables.waveforms())
+    pages = pages_as_in(Path(local_path(task.file.file_path)))
+    assert (pages.samples, pages.encoding, pages.codec) == ("int", 5, 0)
+    found = read_waveforms(rig.tables, columns=["source", "start_time"]).to_pylist()
+    assert found == sorted(found, key=lambda r: (r["source"], r["start_time"]))
+    assert len(found) == 12
+
+
+def test_samples_stay_of_the_type_that_they_were_written_in(rig):
+    for n in range(5):
+        rig.publish(f"narrow{n}")
+    for n in range(5):
+        base = rig.tables.head()
+        rows = [published_row(f"wide{n}", raw=np.array([1 << 40, -(1 << 40)]), sample_format="i64le")]
+        rig.tables.commit(base, base.next(), [stage(rig.tables.data_folder(), f"wide{n}", rows, samples="long")])
+    before = {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))}
+    rig.maintain("compact", small_files=5)
+    tasks = files_to_read(rig.tables.waveforms())
+    kinds = sorted(pages_as_in(Path(local_path(t.file.file_path))).samples for t in tasks)
+    assert kinds == ["int", "long"]
+    assert {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))} == before
+
+
+def test_files_are_closed_at_their_size_and_row_groups_at_theirs_and_large_ones_are_left_alone(rig, monkeypatch):
+    noise = np.random.default_rng(7)
+    for n in range(8):
+        rows = [
+            published_row(f"w{n}", raw=noise.integers(-(1 << 30), 1 << 30, 30_000, dtype="<i4"), sample_format="i32le")
+        ]
+        base = rig.publish()
+        rig.tables.commit(base, base.next(), [stage(rig.tables.data_folder(), f"big{n}", rows)])
+    before = {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))}
+    monkeypatch.setattr(put_together, "_SORTED_BYTES", 300_000)
+    monkeypatch.setattr(put_together, "_GROUP_BYTES", 200_000)
+    rig.maintain("compact", small_files=5, target_file=250_000)
+    sizes = [t.file.file_size_in_bytes for t in files_to_read(rig.tables.waveforms())]
+    assert [size > 250_000 for size in sizes].count(True) >= 2
+    assert len(sizes) == 3
+    assert {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))} == before
+    assert went(rig.maintain("compact", small_files=5, target_file=250_000), "compact") == 0
+
+
+def test_nothing_is_written_where_there_is_nothing_to_put_together(rig):
     for n in range(3):
         rig.publish(f"w{n}")
     assert went(rig.maintain("compact", small_files=4), "compact") == 0
     assert went(rig.maintain("compact", small_files=3, apply=False), "compact") == 6
+    assert len(files_to_read(rig.tables.waveforms())) == 3
 
 
 def test_an_id_cache_that_lags_behind_a_compaction_does_not_forget_what_it_had_not_seen(rig):
@@ -188,20 +290,7 @@ def test_an_id_cache_that_lags_behind_a_compaction_does_not_forget_what_it_had_n
     tables = rig.deployment.tables(STREAM)
     assert set(tables.published(["a", "b"])) == {"a"}
     rig.publish("b")
-    replace(rig, published_row("a"), published_row("b"))
+    rig.maintain("compact", small_files=2)
+    assert len(files_to_read(rig.tables.waveforms())) == 1
     assert set(tables.published(["a", "b"])) == {"a", "b"}
-
-
-@pytest.mark.parametrize(
-    ("uri", "expected"),
-    [
-        ("sqlite:////srv/a b/catalog.db", "jdbc:sqlite:/srv/a b/catalog.db?busy_timeout=60000"),
-        ("postgresql+psycopg2://me:secret@db:5433/cat", "jdbc:postgresql://db:5433/cat"),
-    ],
-)
-def test_spark_is_told_of_the_same_catalog(uri, expected):
-    conf = spark_catalog_conf(CatalogSettings("ws", uri, "file:///w"))
-    assert conf["spark.sql.catalog.ws.uri"] == expected
-    assert conf.get("spark.sql.catalog.ws.jdbc.password", "secret") == "secret"
-    with pytest.raises(BadInput, match=r"\[spark.conf\]"):
-        spark_catalog_conf(CatalogSettings("ws", "mysql://x/y", "file:///w"))
+    assert Counter(rig.ids()) == Counter(["a", "b"])

@@ -17,8 +17,6 @@ from tests.domain.maintenance_rig import STREAM, Rig, limits, went
 from wavestitch.contracts.errors import Altered, Terminal, Transient
 from wavestitch.contracts.maintenance import MaintenanceReport
 from wavestitch.contracts.position import GroupOffset, Head, Tag
-from wavestitch.maintain.leftovers import job_folder
-from wavestitch.maintain.maintenance_run import Compact
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.maintain.stages import NAMES
 from wavestitch.write_once import DigestingFile, scratch_file
@@ -36,24 +34,26 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def fails_with(error: Exception) -> Compact:
-    def compact(job: Path, result: Path) -> None:
-        raise error
+@pytest.fixture
+def compaction_fails(rig: Rig, monkeypatch: pytest.MonkeyPatch):
+    """Maintenance of a stream with files to put together, where that ends in an error."""
 
-    return compact
+    def maintain(error: Exception) -> MaintenanceReport:
+        def fail(*_: object) -> None:
+            raise error
 
+        monkeypatch.setattr("wavestitch.tables.maintenance.small_files.prove_same", fail)
+        for n in range(3):
+            rig.publish(f"w{n}")
+        return maintain_stream(rig.deployment, STREAM, apply=True, limits=limits(small_files=2))
 
-def maintain(rig: Rig, compact: Compact) -> MaintenanceReport:
-    """With files to put together, so that compaction is asked for."""
-    for n in range(3):
-        rig.publish(f"w{n}")
-    return maintain_stream(rig.deployment, STREAM, apply=True, limits=limits(small_files=2), compact=compact)
+    return maintain
 
 
 class TestOneStageThatFails:
     @pytest.mark.parametrize("error", [Transient("the cluster is away"), OSError("no space"), TypeError("a mistake")])
-    def test_the_others_run_and_it_is_said_at_the_end(self, error, rig):
-        report = maintain(rig, fails_with(error))
+    def test_the_others_run_and_it_is_said_at_the_end(self, error, compaction_fails):
+        report = compaction_fails(error)
         assert {a.action for a in report.actions} == set(NAMES) - {"compact"}
         assert went(report, "snapshots") > 0
         assert [f.stage for f in report.failures] == ["compact"]
@@ -61,15 +61,15 @@ class TestOneStageThatFails:
         with pytest.raises(kind, match=f"compact of {STREAM}: .*{error}"):
             raise_failures([report])
 
-    def test_all_that_failed_is_named(self, rig, monkeypatch):
+    def test_all_that_failed_is_named(self, compaction_fails, monkeypatch):
         monkeypatch.setattr("wavestitch.maintain.leftovers._scratch_files", _raise_no_right)
-        report = maintain(rig, fails_with(Transient("the cluster is away")))
+        report = compaction_fails(Transient("the cluster is away"))
         assert [f.stage for f in report.failures] == ["leftovers", "compact"]
         with pytest.raises(Transient, match=r"2 parts of maintenance.*leftovers of ecg.*compact of ecg"):
             raise_failures([report])
 
-    def test_where_bytes_were_altered_nothing_more_is_let_go_of(self, rig):
-        report = maintain(rig, fails_with(Altered("compaction changed a row")))
+    def test_where_bytes_were_altered_nothing_more_is_let_go_of(self, rig, compaction_fails):
+        report = compaction_fails(Altered("compaction changed a row"))
         assert {"snapshots", "orphans"} & {a.action for a in report.actions} == set()
         assert [f.stage for f in report.failures] == ["compact", "snapshots", "orphans"]
         assert len(rig.tables.heads()) == 3
@@ -97,22 +97,13 @@ class TestLeftovers:
     def test_what_a_living_process_has_open_stays_however_old(self, rig):
         folder = self.batch_folder(rig)
         writing = DigestingFile(folder)
-        with scratch_file(folder) as scratch, job_folder(rig.deployment.settings.cache) as job:
+        with scratch_file(folder) as scratch:
             report = rig.maintain("leftovers", now_ms=now_ms() + 365 * DAY_MS)
             assert report.actions[0].count == 0
-            assert "3 more are young or in use" in report.actions[0].kept
-            assert all(p.exists() for p in (writing.path, scratch, job))
+            assert "2 more are young or in use" in report.actions[0].kept
+            assert all(p.exists() for p in (writing.path, scratch))
         writing.discard()
         assert list(folder.glob(".*.tmp")) == []
-
-    def test_folders_of_jobs_that_were_killed_go(self, rig):
-        jobs = rig.deployment.settings.cache / "jobs"
-        left = jobs / "compact-abcdefgh"
-        left.mkdir(parents=True)
-        (left / "job.json").write_text("{}")
-        (jobs / "somebody-elses").mkdir()
-        rig.maintain("leftovers", now_ms=now_ms() + DAY_MS)
-        assert [p.name for p in jobs.iterdir()] == ["somebody-elses"]
 
     def test_files_that_have_a_name_are_not_touched(self, rig):
         folder = self.batch_folder(rig)

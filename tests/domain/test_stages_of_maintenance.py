@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.io.pyarrow import parquet_file_to_data_file
-from pyiceberg.table.snapshots import Operation
 
 from tests.builders.table_rows import facts, held_row, hold, published_row, write_landing
 from tests.domain.maintenance_rig import DAY_MS, STREAM, Rig, limits
 from tests.domain.observed_effects import Seen, effects, look
-from tests.domain.test_maintain_compaction import Replace
 from wavestitch.batch.landing_facts import closed_gates
-from wavestitch.contracts.compaction import Compacted, compacted_to_json, compaction_job_from_json
 from wavestitch.contracts.maintenance import MaintenanceReport
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.position import GroupOffset, Tag
@@ -25,35 +21,8 @@ from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import Stage, explain
 from wavestitch.maintain.run import maintain_stream
-from wavestitch.tables.commit.stored_table import StoredTable
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-def put_together(rig: Rig) -> Any:
-    """The compaction app, less Spark: all files of each table that is named become one."""
-
-    def compact(job: Path, result: Path) -> None:
-        done = []
-        for stored in rig.tables.stored():
-            if stored.name in compaction_job_from_json(job.read_text()).tables:
-                done.append(Compacted(stored.name, replaced(stored), 1, 0, 0))
-        result.write_text(compacted_to_json(done))
-
-    return compact
-
-
-def replaced(stored: StoredTable) -> int:
-    table = stored.ensure()
-    files = [task.file for task in table.scan().plan_files()]
-    (path,) = stored.write(table, table.scan().to_arrow().to_batches())
-    transaction = table.transaction()
-    with Replace(Operation.REPLACE, transaction, table.io) as change:
-        for file in files:
-            change.delete_data_file(file)
-        change.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
-    transaction.commit_transaction()
-    return len(files)
 
 
 class Projected:
@@ -130,7 +99,6 @@ def maintain(rig: Rig, stage: type[Stage], *, apply: bool = True, **changes: Any
         apply=apply,
         only=[stage.name],
         limits=limits(small_files=2, finished_batches=365 * 86400, **changes),
-        compact=put_together(rig),
         now=EpochMs(time.time_ns() // 1_000_000 + 40 * DAY_MS),
     )
 

@@ -12,12 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders.table_rows import published_row
-from tests.domain.maintenance_rig import STREAM, Rig, limits
-from tests.domain.test_maintain_compaction import replace
+from tests.domain.maintenance_rig import Rig
 from tests.faults.local_faults_watch import Watched, run_watched
-from wavestitch.contracts.compaction import Compacted, compacted_to_json
-from wavestitch.maintain.run import maintain_stream
 from wavestitch.tables.commit.staged_files import make_durable
 from wavestitch.write_once import write_digested, write_first
 
@@ -66,11 +62,11 @@ def test_a_file_has_its_bytes_on_disk_before_its_name_and_its_name_before_it_cou
 def durable(folder: Path) -> None:
     for name in ("a/one", "a/two", "b/three"):
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes(b"from Spark, unsynced")
+        (folder / name).write_bytes(b"from a task of Spark, unsynced")
     make_durable([folder / "a/one", folder / "a/two", folder / "b/three"])
 
 
-def test_what_spark_wrote_is_synced_file_by_file_and_then_its_folders(tmp_path: Path) -> None:
+def test_what_tasks_wrote_is_synced_file_by_file_and_then_its_folders(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     folder.mkdir()
     calls = watch(durable, folder)
@@ -81,28 +77,21 @@ def test_what_spark_wrote_is_synced_file_by_file_and_then_its_folders(tmp_path: 
 
 def compacted(folder: Path) -> None:
     rig = Rig(folder)
-    rows = [published_row(f"w{n}") for n in range(9)]
-    for row in rows:
-        rig.publish(row["waveform_id"])
+    for n in range(9):
+        rig.publish(f"w{n}")
 
-    def in_place_of_spark(_job: Path, result: Path) -> None:
-        replace(rig, *rows)
-        result.write_text(compacted_to_json([Compacted(f"{STREAM}.waveforms", 9, 1, 0, 0)]), encoding="utf-8")
-
-    report = maintain_stream(
-        rig.deployment, STREAM, apply=True, only=["compact"], limits=limits(small_files=5), compact=in_place_of_spark
-    )
-    assert report.actions[0].facts["rows_compared"] == 9, report
+    report = rig.maintain("compact", small_files=5)
+    assert report.actions[0].facts["rows_compared"] == 9 + 9, report
 
 
-def test_what_a_compaction_put_in_place_is_synced_before_it_ends(tmp_path: Path) -> None:
+def test_what_a_compaction_wrote_is_synced_before_the_table_names_it(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     folder.mkdir()
     calls = watch(compacted, folder)
-    new = place(calls, ("fsync",), lambda f: "/replaced-" in f and f.endswith(".parquet"))
-    written = place(calls, WRITING, lambda f: "/replaced-" in f)
+    last = place(calls, ("fsync",), lambda f: "/waveforms/data/" in f and f.endswith(".parquet"))[-1]
+    file = calls[last][1]
+    written = place(calls, WRITING, lambda f: f == file)
     assert written
-    assert new, "the new file is not synced"
-    assert new[0] > written[-1]
-    file = calls[new[0]][1]
-    assert place(calls, ("fsync",), lambda f: f == file.rpartition("/")[0])[-1] > new[0], "nor is its folder"
+    assert last > written[-1]
+    named = place(calls, WRITING, lambda f: "/waveforms/metadata/" in f)[-1]
+    assert last < place(calls, ("fsync",), lambda f: f == file.rpartition("/")[0])[-1] < named

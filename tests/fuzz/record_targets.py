@@ -19,13 +19,6 @@ from wavestitch.batch import results, work_folder
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_row import BATCH_ROWS
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
-from wavestitch.contracts.compaction import (
-    COMPACTION_JOBS,
-    COMPACTION_REPORTS,
-    Compacted,
-    CompactionJob,
-    CompactionReport,
-)
 from wavestitch.contracts.errors import Altered, BadInput, WavestitchError
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.holes import Hole, Proof
@@ -56,8 +49,6 @@ _SAMPLES: tuple[tuple[Versioned[Any], Any], ...] = (
     ),
     (BATCH_ROWS, make_row(ranges=[[0, 1, 2]], partitions={"0": {"read": 1}})),
     (READER_STOP, ReaderStop("p", "ingest", (OffsetRange(0, 1, 2),), 9, 0, 1, 2, 3, 4, {0: 5})),
-    (COMPACTION_JOBS, CompactionJob("c", {"t": {"a": "b"}})),
-    (COMPACTION_REPORTS, CompactionReport((Compacted("t", 1, 2, 3, 4),))),
     (work_folder._ABANDONED, work_folder.Abandoned("me", "because", EpochMs(1))),
 )
 _HEAD = make_head(

@@ -17,7 +17,6 @@ from tests.domain.maintenance_rig import Rig
 from wavestitch.contracts.errors import BadInput
 from wavestitch.local import java
 from wavestitch.local.jars import KAFKA, cached_jars
-from wavestitch.maintain.leftovers import job_folder
 from wavestitch.modes import make_folder, make_own_folder, masked, open_new, opener
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
@@ -143,8 +142,7 @@ def test_a_file_in_the_way_of_a_folder_is_an_error(tmp_path: Path) -> None:
 def test_a_cache_and_what_is_missing_above_it_is_its_owner_s_whatever_the_mask(tmp_path: Path, mask: int) -> None:
     before = os.umask(mask)
     try:
-        with job_folder(tmp_path / "home" / ".cache" / "wavestitch"):
-            pass
+        make_own_folder(tmp_path / "home" / ".cache" / "wavestitch", "jobs")
     finally:
         os.umask(before)
     made = {stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "home", *(tmp_path / "home").rglob("*"))}
@@ -155,14 +153,10 @@ def test_a_cache_and_what_is_missing_above_it_is_its_owner_s_whatever_the_mask(t
 def test_a_cache_that_everybody_may_write_is_refused(tmp_path: Path, part: str) -> None:
     make_own_folder(tmp_path / "cache", "jobs")
     (tmp_path / "cache" / part).chmod(0o777)
-    with (
-        pytest.raises(BadInput, match=r"may be written by everybody \(mode 777\).* name another one"),
-        job_folder(tmp_path / "cache"),
-    ):
-        pass
+    with pytest.raises(BadInput, match=r"may be written by everybody \(mode 777\).* name another one"):
+        make_own_folder(tmp_path / "cache", "jobs")
     (tmp_path / "cache" / part).chmod(0o775)
-    with job_folder(tmp_path / "cache"):
-        pass
+    make_own_folder(tmp_path / "cache", "jobs")
 
 
 def of_somebody_else(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from tests.builders.published_bytes import rows_with_bytes
 from tests.conftest import ROOT
-from tests.deployment_rig import CACHE, STREAM, DeploymentRig
+from tests.deployment_rig import STREAM, DeploymentRig
 from tests.faults.in_process import run_here
 from tests.soak.producing import Production, digest_of
 from tests.soak.sampling import take_sample
@@ -31,7 +31,6 @@ from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import Fenced, WavestitchError
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.maintain.compaction import compact_locally
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.settings import MaintainLimits
 from wavestitch.tables.lookup.file_scans import read_rows
@@ -180,7 +179,6 @@ class Endurance:
             STREAM,
             apply=True,
             limits=LIMITS,
-            compact=compact_locally(self.whole.deployment, say=lambda _: None, jars=CACHE),
         )
         self.events["maintenance runs"] += 1
         for action in report.actions:

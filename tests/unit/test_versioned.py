@@ -18,13 +18,6 @@ from tests.hostile.refusing import value_or_refusal
 from tests.unit.test_position import HEAD
 from wavestitch.batch.results import Finished, Published, Read, Reassembled, result_from_json, result_to_json
 from wavestitch.contracts.batch_row import BATCH_ROWS
-from wavestitch.contracts.compaction import (
-    COMPACTION_JOBS,
-    COMPACTION_REPORTS,
-    Compacted,
-    CompactionJob,
-    CompactionReport,
-)
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.plan import PLANS
 from wavestitch.contracts.position import HEADS
@@ -41,8 +34,6 @@ KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "head": (HEADS, HEAD),
     "stitch job": (STITCH_JOBS, StitchJob("p", "t", "/l", "/o", "int", "fast", ("a",), ("b",))),
     "stitch report": (STITCH_REPORTS, StitchReport("p", ())),
-    "compaction job": (COMPACTION_JOBS, CompactionJob("c", {"t": {"a": "b"}})),
-    "compaction report": (COMPACTION_REPORTS, CompactionReport((Compacted("t", 1, 2, 3, 4),))),
     "row of the history": (BATCH_ROWS, make_row(generation=2, reading={"0": [1, 0.5]})),
 }
 anything = st.recursive(

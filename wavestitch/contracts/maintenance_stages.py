@@ -31,8 +31,7 @@ class ClearDocs(Stage):
 class ClearLeftovers(Stage):
     name = "leftovers"
     does = (
-        "lets hidden files of killed readers and steps go, and folders of compaction's jobs, that nobody holds and "
-        "nothing has changed for `orphan_age`"
+        "lets hidden files of killed readers and steps go, that nobody holds and nothing has changed for `orphan_age`"
     )
     effects = frozenset({Effect.LEFTOVERS_GONE})
     undo = _never("nothing that was finished is among it")
@@ -55,8 +54,8 @@ class ExpireJunk(Stage):
 class Compact(Stage):
     name = "compact"
     does = (
-        "puts small files of one day together, by Iceberg's `rewrite_data_files` on Spark; then compares every row of "
-        "the old files with those of the new"
+        "puts small files of one day together, sorted by source and start, and commits them once every row of the old "
+        "files was compared with those of the new"
     )
     effects = frozenset({Effect.REPLACED, Effect.HELD_STAGED, Effect.HEAD, Effect.HELD_MAIN})
     undo = Undo(Undoing.NOT_NEEDED, "the rows are the same; the old files stay until their snapshots go")

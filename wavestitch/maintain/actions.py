@@ -53,7 +53,6 @@ from wavestitch.tables.maintenance.table_state import (
 )
 
 _SHOWN = 5
-_GROWS_ONLY = ("append", "replace")
 
 
 def clear_landing(run: MaintenanceRun) -> ActionReport:
@@ -289,6 +288,6 @@ def _published_in_every_snapshot(
         return []
     main = main_snapshots(table)
     aside = [s for s in table.metadata.snapshots if s not in main]
-    shrinking = [s for s in main if s.summary is None or s.summary.operation.value not in _GROWS_ONLY]
+    shrinking = [s for s in main if s.summary is None or s.summary.operation.value != "append"]
     looked = {s.snapshot_id for s in [*main[-1:], *shrinking, *aside]}
     return [find_published(table, ids, snapshot_id=s) for s in sorted(looked)]

@@ -1,7 +1,7 @@
-"""What processes that were killed left in the making: hidden files of batches, folders of compaction's jobs.
+"""What processes that were killed left in the making: hidden files of batches.
 
-A file that somebody is still writing is locked by that process (`write_once`), and a folder by its own (`job_folder`);
-both are old only when nothing in them was changed for the whole age. What has another kind of name is not ours.
+A file that somebody is still writing is locked by that process (`write_once`); it is old only when it was not changed
+for the whole age. What has another kind of name is not ours.
 """
 
 from __future__ import annotations
@@ -9,49 +9,26 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from wavestitch.contracts.maintenance import ActionReport, StoredFile
 from wavestitch.contracts.quantities import before, epoch_ms, milliseconds
-from wavestitch.maintain.landing_folders import tree_size
 from wavestitch.maintain.maintenance_run import MaintenanceRun
-from wavestitch.modes import make_own_folder
 
 _SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp|\.unreferenced\.json\.\d+\.tmp")
-_JOB = "compact-"
 _SHOWN = 5
 
 
-@contextmanager
-def job_folder(cache: Path) -> Iterator[Path]:
-    """A new folder of this process below `cache`, which goes in the end; of a killed process, with the next run."""
-    jobs = make_own_folder(cache, "jobs")
-    with tempfile.TemporaryDirectory(prefix=_JOB, dir=jobs) as name:
-        handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            with suppress(OSError):  # a file system that knows no locks: then the age alone protects it
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield Path(name)
-        finally:
-            os.close(handle)
-
-
 def clear_leftovers(run: MaintenanceRun) -> ActionReport:
-    """Files and folders in the making that nobody has changed for the orphan age, and that nobody holds."""
+    """Files in the making that nobody has changed for the orphan age, and that nobody holds."""
     limit = before(run.now, milliseconds(run.limits.orphan_age))
-    found = [*_scratch_files(run.landing / run.stream), *_job_folders(run.deployment.settings.cache / "jobs")]
+    found = list(_scratch_files(run.landing / run.stream))
     old = [f for f in found if f.modified_ms < limit and not _is_held(Path(f.path))]
     if run.apply:
         for file in old:
-            path = Path(file.path)
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            Path(file.path).unlink(missing_ok=True)
     kept = [f"{len(found) - len(old)} more are young or in use"] if len(found) > len(old) else []
     names = tuple(Path(f.path).name for f in old[:_SHOWN])
     return ActionReport("leftovers", "files", len(old), sum(f.bytes for f in old), names, tuple(kept))
@@ -63,13 +40,6 @@ def _scratch_files(folder: Path) -> Iterator[StoredFile]:
             about = path.lstat()
             if _SCRATCH.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                 yield StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns))
-
-
-def _job_folders(jobs: Path) -> Iterator[StoredFile]:
-    for path in sorted(jobs.glob(f"{_JOB}*")):
-        with suppress(FileNotFoundError):
-            newest = max(p.lstat().st_mtime_ns for p in [path, *path.rglob("*")])
-            yield StoredFile(str(path), tree_size(path)[1], epoch_ms(newest))
 
 
 def _is_held(path: Path) -> bool:

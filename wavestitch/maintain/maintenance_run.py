@@ -23,9 +23,6 @@ from wavestitch.tables.history.heads import walk_heads
 from wavestitch.tables.maintenance.table_state import describe_table
 from wavestitch.tables.stream_tables import StreamTables
 
-Compact = Callable[[Path, Path], None]
-"""Runs the compaction app on a job file (first path) so that it leaves its result (second path)."""
-
 
 @dataclass(frozen=True)
 class MaintenanceRun:
@@ -36,7 +33,6 @@ class MaintenanceRun:
     limits: MaintainLimits
     now: EpochMs
     apply: bool
-    compact: Compact
     say: Callable[[str], None] = field(default=lambda _: None)
 
     @property

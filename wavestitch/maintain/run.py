@@ -17,8 +17,7 @@ from wavestitch.contracts.maintenance import ActionReport, MaintenanceReport, St
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
 from wavestitch.contracts.stages import Undoing, explain
-from wavestitch.maintain.compaction import compact_locally
-from wavestitch.maintain.maintenance_run import Compact, MaintenanceRun, footprint
+from wavestitch.maintain.maintenance_run import MaintenanceRun, footprint
 from wavestitch.maintain.stages import ACTS, NAMES
 from wavestitch.settings import MaintainLimits
 
@@ -33,7 +32,6 @@ def maintain_stream(
     apply: bool = False,
     only: Collection[str] = (),
     limits: MaintainLimits | None = None,
-    compact: Compact | None = None,
     watcher: Watcher | None = None,
     now: EpochMs | None = None,
 ) -> MaintenanceReport:
@@ -49,7 +47,6 @@ def maintain_stream(
         limits=limits or deployment.settings.maintain.of(stream),
         now=epoch_ms(time.time_ns()) if now is None else now,
         apply=apply,
-        compact=compact or compact_locally(deployment, say=watch.say),
         say=watch.say,
     )
     watch.begin(f"look at {stream}")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.batch_row import BatchRow
@@ -34,13 +35,14 @@ from wavestitch.tables.held.held_look import ids_held, live_files, look_at_held
 from wavestitch.tables.held.held_payloads import write_payloads
 from wavestitch.tables.held.held_removal import rows_that_stay
 from wavestitch.tables.held.held_rows import held_groups
-from wavestitch.tables.held.held_staging import pin_replacement, settle, stage_rows
+from wavestitch.tables.held.held_staging import settle, stage_rows
 from wavestitch.tables.history.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.history.heads import find_remains, newest_head, walk_heads
 from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.published_lookup import count_by_plan, find_published
 from wavestitch.tables.maintenance.other_tables import named_by_others
+from wavestitch.tables.maintenance.replacement_proof import prove_same, sum_of_files, sum_of_rows
 
 
 class StreamTables:
@@ -191,9 +193,11 @@ class StreamTables:
     def rewrite_held(
         self, base: Head, rows: Mapping[str, Collection[int]], *, counts: Mapping[str, int], note: str
     ) -> Head:
-        """A head of maintenance that names the held table without these rows, by file and number (a range: all).
+        """A head of maintenance that names the held table without these rows, by file and number (a range: all;
+        none: the file's rows are written together with those of the others).
 
-        Raises `CommitConflict` where another head came first: then nothing has changed.
+        Raises `CommitConflict` where another head came first, and `Altered` where the rows that stay are not those that
+        were written: then nothing has changed.
         """
         if base.held is None:
             raise Terminal(f"the head names nothing of table {self._held.name}; there is nothing to take out of it")
@@ -209,18 +213,17 @@ class StreamTables:
             HeldStaging("", name, base.generation, base.sequence + 1, counts, base.held.chunk_bytes),
             instead_of=[t.file for t in tasks],
         )
+        self._prove_held(table, base.held, mark, (b for _, some in rows_that_stay(table, partly, rows) for b in some))
         head = self.commit(base, base.next(kind=HeadKind.MAINTENANCE, held=mark, note=note), [])
         self.settle_held()
         return head
 
-    def adopt_held(self, base: Head) -> Head | None:
-        """A head that names what main of the held table is now, where that is the base's snapshot with the same rows in
-        other files (proven before by whoever asks); None where it is no descendant of it."""
-        mark = pin_replacement(self._held, base)
-        if mark is None:
-            return None
-        note = "small files of what is held were put together"
-        return self.commit(base, base.next(kind=HeadKind.MAINTENANCE, held=mark, note=note), [])
+    def _prove_held(self, table: Table, base: HeldMark, new: HeldMark, stay: Iterable[pa.RecordBatch]) -> None:
+        """That what was written in the place of others has the rows that stay, before a head names it."""
+        there = {t.file.file_path for t in files_to_read(table, snapshot_id=base.snapshot_id)}
+        after = self._held.ensure()
+        written = (t.file for t in files_to_read(after, snapshot_id=new.snapshot_id) if t.file.file_path not in there)
+        prove_same(self._held.name, sum_of_rows(stay), sum_of_files(after, written))
 
     def settle_held(self) -> None:
         settle(self._held, self.heads)

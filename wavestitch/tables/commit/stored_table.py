@@ -7,7 +7,7 @@ conflict, what is there is looked at again, so that neither process's rows are l
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 from uuid import uuid4
@@ -24,6 +24,8 @@ from pyiceberg.exceptions import (
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update.snapshot import _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT
 from sqlalchemy.exc import IntegrityError
 
@@ -34,7 +36,7 @@ from wavestitch.tables.commit.one_commit import OneCommit
 from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.tables.commit.own_properties import changed_properties, with_own_properties
 from wavestitch.tables.commit.samples_column import sample_type_of, widen_samples
-from wavestitch.tables.commit.table_layout import RAW_COLUMNS, TableLayout
+from wavestitch.tables.commit.table_layout import HELD_FILE_BYTES, RAW_COLUMNS, TableLayout
 
 # Columns of payload have no statistics, on purpose; pyiceberg would warn of each in every file.
 logging.getLogger("pyiceberg.io.pyarrow").setLevel(logging.ERROR)
@@ -42,7 +44,7 @@ logging.getLogger("pyiceberg.io.pyarrow").setLevel(logging.ERROR)
 Row = TypeVar("Row")
 
 _APPEND_ATTEMPTS = 50
-_FILE_BYTES = 64 << 20
+_GROUP_BYTES = 8 << 20
 
 
 class StoredTable:
@@ -139,20 +141,25 @@ class StoredTable:
             raise Altered(f"a staged file cannot be added to table {self.name}: {error}") from error
         change.commit_transaction()
 
-    def rewrite(self, table: Table, old: Iterable[DataFile], batches: Iterable[pa.RecordBatch]) -> None:
-        """One snapshot in which the rows of `batches` stand for these files, on top of `table`, as it was loaded.
+    def replace(self, table: Table, old: Iterable[DataFile], new: Iterable[DataFile]) -> None:
+        """One snapshot in which the new files stand for the old, on top of `table`, as it was loaded. It says of itself
+        that it replaces: whoever asks must have proven that their rows are the same.
 
-        `batches` in the layout's columns. Raises `CommitConflict` where the table is not as it was any more,
-        `StateUnknown`; what was written stays either way, and goes with maintenance where no snapshot names it.
+        Raises `CommitConflict` where the table is not as it was any more, `StateUnknown`; the files stay either way,
+        and go with maintenance where no snapshot names them.
         """
-        paths = self.write(table, batches)
         change = OneCommit(table)
-        with reading(self.name), change.update_snapshot().overwrite() as files:
+        with reading(self.name), _Replacing(Operation.OVERWRITE, change, table.io) as files:
             for file in old:
                 files.delete_data_file(file)
-            for path in paths:
-                files.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
+            for file in new:
+                files.append_data_file(file)
         change.commit_transaction()
+
+    def data_files(self, table: Table, paths: Iterable[str]) -> list[DataFile]:
+        """Files that were written, as the table would name them."""
+        with reading(self.name):
+            return [parquet_file_to_data_file(table.io, table.metadata, path) for path in paths]
 
     def append_missing(
         self, missing: Callable[[Table], Sequence[Row]], encode: Callable[[Sequence[Row]], Iterable[pa.RecordBatch]]
@@ -177,24 +184,49 @@ class StoredTable:
                 continue
         raise Transient(f"{_APPEND_ATTEMPTS} times others appended to table {self.name} first; try again")
 
-    def write(self, table: Table, batches: Iterable[pa.RecordBatch]) -> list[str]:
-        """Durable files with these rows, of about 64 MiB in memory each; nothing names them yet."""
+    def write(self, table: Table, batches: Iterable[pa.RecordBatch], *, file_bytes: int = HELD_FILE_BYTES) -> list[str]:
+        """Durable files with these rows, of about `file_bytes` each; nothing names them yet."""
         # pyiceberg's own append queues the whole stream in memory before it writes; a parked batch can be gigabytes.
         paths: list[str] = []
-        rest = iter(batches)
+        rest = _row_groups(batches, self._layout.columns)
         batch = next(rest, None)
         while batch is not None:
             path = table.location_provider().new_data_location(f"{uuid4()}.parquet")
             with reading(self.name), table.io.new_output(path).create() as sink:
                 paths.append(path)
                 with pq.ParquetWriter(sink, self._layout.columns, **self._parquet_options()) as writer:
-                    size = 0
-                    while batch is not None and size < _FILE_BYTES:
+                    while batch is not None and sink.tell() < file_bytes:
                         writer.write_batch(batch)
-                        size += batch.nbytes
                         batch = next(rest, None)
         return paths
 
     def _parquet_options(self) -> dict[str, object]:
         plain = [c for c in self._layout.columns.names if c not in RAW_COLUMNS]
         return {"compression": "zstd", "use_dictionary": plain, "write_statistics": plain}
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same rows, small neighbours together: each batch becomes a row group."""
+    some: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if some and size + batch.nbytes > _GROUP_BYTES:
+            yield _joined(some, columns)
+            some, size = [], 0
+        some.append(batch)
+        size += batch.nbytes
+    if some:
+        yield _joined(some, columns)
+
+
+def _joined(batches: Sequence[pa.RecordBatch], columns: pa.Schema) -> pa.RecordBatch:
+    return pa.concat_batches([batch.select(columns.names).cast(columns) for batch in batches])
+
+
+class _Replacing(_OverwriteFiles):
+    """pyiceberg makes no snapshots that replace. One that overwrites is the same, but for what it says of itself: who
+    follows a table's changes must not take its rows for new ones."""
+
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        found = super()._summary(snapshot_properties)
+        return Summary(Operation.REPLACE, **found.additional_properties)

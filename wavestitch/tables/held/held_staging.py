@@ -19,7 +19,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from wavestitch.contracts.errors import Altered, StateUnknown, Transient
-from wavestitch.contracts.held_mark import HeldMark, mark_of
+from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.ports import CommitConflict, HeldStaging
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs
@@ -67,35 +67,6 @@ def stage_rows(
             _commit(stored, table, branch=branch, base_id=base_id, paths=paths, staging=staging, old=instead_of)
         except (CommitConflict, StateUnknown):
             continue  # the table says whether it is there
-    raise Transient(f"{_TRIES} times others committed to table {stored.name} first; try again")
-
-
-def pin_replacement(stored: StoredTable, base: Head) -> HeldMark | None:
-    """The mark of what main is now, where that is the base's snapshot with as many rows in other files; None where it
-    is no descendant of it.
-
-    On a branch of its own, in an empty snapshot that says which head it is for: nobody else's settling takes it.
-    """
-    for _ in range(_TRIES):
-        table = stored.load()
-        current = None if table is None else table.metadata.current_snapshot_id
-        if table is None or base.held is None or current is None or current == base.held.snapshot_id:
-            return None
-        below = ancestry(table, current)
-        if base.held.snapshot_id not in below or _newest_version(table, below) > base.version:
-            return None
-        found = mark_of(current, live_files(table, current), base.held.counts, base.held.chunk_bytes)
-        if found.rows != base.held.rows:
-            raise Altered(f"table {stored.name} has {found.rows} rows, the head vouches for {base.held.rows}")
-        staging = HeldStaging(
-            "", "adopted", base.generation, base.sequence + 1, base.held.counts, base.held.chunk_bytes
-        )
-        branch = f"{_BRANCH}{staging.decision}-{current}"
-        there = table.metadata.refs.get(branch)
-        if there is not None:
-            return _staged(table, there.snapshot_id, current, staging)
-        with suppress(CommitConflict, StateUnknown):  # the table says whether it is there
-            _commit(stored, table, branch=branch, base_id=current, paths=[], staging=staging, old=[])
     raise Transient(f"{_TRIES} times others committed to table {stored.name} first; try again")
 
 

@@ -31,7 +31,7 @@ def describe_table(table: Table) -> TableState:
     metadata = table.metadata
     main = main_snapshots(table)
     with reading(name):
-        files = tuple(_file_facts(task.file) for task in table.scan().plan_files())
+        files = tuple(file_facts(task.file) for task in table.scan().plan_files())
         size = Path(local_path(table.metadata_location)).stat().st_size
     return TableState(
         name=name,
@@ -110,7 +110,7 @@ def _snapshot_facts(snapshot: Snapshot) -> SnapshotFacts:
     return SnapshotFacts(snapshot.snapshot_id, EpochMs(snapshot.timestamp_ms), operation, head)
 
 
-def _file_facts(file: DataFile) -> DataFileFacts:
+def file_facts(file: DataFile) -> DataFileFacts:
     values = [file.partition[n] for n in range(len(file.partition))]
     # The only partitions that our tables have are days, counted from 1970.
     days = ", ".join(str(_EPOCH + timedelta(days=v)) if isinstance(v, int) else str(v) for v in values)
