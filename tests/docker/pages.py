@@ -17,6 +17,13 @@ _DOCS = re.compile(r'href="(docs/[^"]+/index\.html)"')
 
 def unseen(url: str, *, user: str, password: str, streams: Sequence[str]) -> list[str]:
     """What is not shown that ought to be, and what is shown to nobody in particular. `streams`: with batches."""
+    try:
+        return _unseen(url, user=user, password=password, streams=streams)
+    except httpx.HTTPError as error:
+        return [f"the pages do not answer: {type(error).__name__}: {error}"]
+
+
+def _unseen(url: str, *, user: str, password: str, streams: Sequence[str]) -> list[str]:
     with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
         found = [] if "<html" in client.get("/").text.lower() else ["Airflow's UI is not there"]
         if (code := client.get("/wavestitch/").status_code) != 401:
