@@ -74,7 +74,9 @@ def test_an_airflow_that_knows_no_checkout_has_the_pages_and_by_a_file_of_two_li
 ) -> None:
     home = tmp_path / "airflow"
     (home / "dags").mkdir(parents=True)
-    (home / "dags" / "waves.py").write_text("from wavestitch.airflow import dags\nglobals().update(dags())\n")
+    # The same that the image has.
+    two_lines = (ROOT / "docker" / "config" / "airflow" / "dags" / "wavestitch_dags.py").read_text()
+    (home / "dags" / "waves.py").write_text(two_lines)
     written(Answers("127.0.0.1:1", "bench", "bench", "g", "0 3 * * *", Path("data")), folder=home)
     asked = (
         "import json, wavestitch.airflow as w; from airflow import plugins_manager as m; "
