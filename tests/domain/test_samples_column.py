@@ -22,7 +22,7 @@ from wavestitch import cli
 from wavestitch.batch.deployment_edges import check_samples
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.rows import PUBLISHED_DOCS
-from wavestitch.contracts.sample_types import ARROW_TYPES
+from wavestitch.contracts.sample_types import ARROW_TYPES, FORMAT_DTYPES
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
 from wavestitch.tables.read_waveforms import each_row, raw_samples, read_waveforms
@@ -112,6 +112,48 @@ def test_a_declaration_that_the_table_cannot_follow_is_refused_before_anything_i
         check_samples(stream.model_copy(update={"samples": "float"}), rig.tables.sample_type())
     with pytest.raises(BadInput, match="its table has double; declare double"):
         check_samples(stream, "double")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("int", "float"), ("int", "double"), ("double", "long"), ("long", "float")]
+)
+def test_a_stream_whose_first_declaration_was_wrong_is_declared_anew_while_nothing_was_published(
+    settings, wrong, right
+):
+    before = tables_of(settings, wrong)
+    head = before.commit(None, first_head(), [])  # a batch of misfits alone
+    before.data_folder()
+    assert before.sample_type() is None
+    tables = tables_of(settings, right)
+    sample_format = {"float": "f32le", "double": "f64le", "long": "i64le", "int": "i32le"}[right]
+    raw = {"float": ODD_F32, "double": ODD_F64}.get(right, np.arange(4)).astype(FORMAT_DTYPES[sample_format])
+    row = {**published_row("a", raw=raw, sample_format=sample_format), "nonfinite_count": 2}
+    tables.commit(head, head.next(), [stage(tables.data_folder(), "new", [row], samples=right)])
+    assert tables.sample_type() == right
+    assert dict(published_bytes(tables)) == {"a": raw.tobytes()}
+    assert [f.name for f in tables.waveforms().schema().fields] == list(PUBLISHED_DOCS)
+    schema = tables.waveforms().schema()
+    assert [f.doc for f in schema.fields] == list(PUBLISHED_DOCS.values())
+    assert schema.find_field("samples").required
+    assert verify_waveforms(tables.waveforms()).altered == ()
+    assert tables.remarks() == []
+    # From now on it is what it is.
+    other = {"int": "float", "long": "float"}.get(right, "int")
+    with pytest.raises(Altered, match=f"table ecg.waveforms has {right}"):
+        publish(tables, "other", published_row("b"), samples=other)
+    assert [h.sequence for h in tables.heads()] == [head.sequence + 1, head.sequence]
+
+
+def test_a_table_that_had_rows_once_keeps_its_type(tmp_path):
+    rig = Rig(tmp_path)
+    rig.publish("a")
+    rig.tables.waveforms().delete("waveform_id == 'a'")
+    assert rig.ids() == []
+    assert rig.tables.sample_type() == "int"
+    stream = rig.deployment.stream(STREAM)
+    with pytest.raises(BadInput) as refused:
+        check_samples(stream.model_copy(update={"samples": "float"}), rig.tables.sample_type())
+    assert "declare another stream, with a group of its own, on topic t, samples: float" in refused.value.message
 
 
 @pytest.mark.parametrize("kind", [BinaryType(), ListType(9, StringType(), element_required=False)])

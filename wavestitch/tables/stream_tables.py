@@ -27,7 +27,7 @@ from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.modes import make_folder
 from wavestitch.tables.access.own_code import said_by_server
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
-from wavestitch.tables.commit.samples_column import sample_type_of
+from wavestitch.tables.commit.samples_column import never_filled, sample_type_of
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, waveforms_layout
 from wavestitch.tables.held.held_left import left_snapshots, mark_as_it_is
@@ -92,8 +92,9 @@ class StreamTables:
         return said_by_server(self._catalog) + changed
 
     def sample_type(self) -> SampleType | None:
+        """Of the published table; None where there is none, or it never had a row: then it takes any."""
         table = self._waveforms.load()
-        return None if table is None else sample_type_of(table)
+        return None if table is None or never_filled(table) else sample_type_of(table)
 
     def data_folder(self) -> Path:
         """Where staged files belong: the published table's own data folder, by the settings. Raises `BadInput` if it is

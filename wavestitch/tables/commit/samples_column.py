@@ -1,6 +1,7 @@
 """The column `samples` of a table of waveforms: what type it has, and how it becomes a wider one.
 
 Only Iceberg's own promotions, int to long and float to double: no file is written anew, and every reader knows them.
+A table that never had a row takes any type: a stream that was declared wrongly is declared anew.
 Refuses a table of an older layout by a sentence: none is migrated, and its bytes would be taken for something else.
 """
 
@@ -41,6 +42,12 @@ def sample_type_of(table: Table) -> SampleType:
     )
 
 
+def never_filled(table: Table) -> bool:
+    """Whether no snapshot that the table retains has a data file."""
+    said = (s.summary.additional_properties if s.summary else {} for s in table.metadata.snapshots)
+    return all(about.get("total-data-files") == "0" for about in said)
+
+
 def widen_samples(change: Transaction, table: Table, path: str) -> None:
     """Let the column have room for the samples of this Parquet file, in the same commit. Raises `Altered` where it
     cannot."""
@@ -49,6 +56,8 @@ def widen_samples(change: Transaction, table: Table, path: str) -> None:
         schema = pq.read_schema(source)
     brings = type_of_list(schema.field("samples").type) if "samples" in schema.names else None
     becomes = None if brings is None else promoted(has, brings)
+    anew = becomes is None and brings is not None and never_filled(table)
+    becomes = brings if anew else becomes
     if becomes is None:
         raise Altered(
             f"file {path} has samples of type {brings}, table {'.'.join(table.name())} has {has}, and neither becomes "
@@ -56,5 +65,6 @@ def widen_samples(change: Transaction, table: Table, path: str) -> None:
             file=path,
         )
     if becomes != has:
-        with change.update_schema() as schema_change:
+        # The field keeps its id, by which columns of files are found.
+        with change.update_schema(allow_incompatible_changes=anew) as schema_change:
             schema_change.update_column(_ELEMENT, field_type=_ICEBERG[becomes])
