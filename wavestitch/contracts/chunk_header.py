@@ -144,11 +144,12 @@ def _parse_usual(key: bytes | None, headers: RecordHeaders, value: bytes) -> Chu
     raw_seq, raw_meta = said(H_SEQ), said(H_META)
     if len(claims) != len(headers) or said(H_VERSION) != VERSION or raw_seq is None or raw_meta is None:
         return None
-    about = key, said(H_ID), said(H_COUNT), raw_meta, said(H_DIGEST)
+    raw_id, raw_count, raw_digest = said(H_ID), said(H_COUNT), said(H_DIGEST)
     # Whatever is remembered is small.
-    if len(raw_seq) > _MOST_DIGITS or sum([len(part) for part in about if part is not None]) > _MOST_SHARED:
+    size = len(raw_meta) + len(key or b"") + len(raw_id or b"") + len(raw_count or b"") + len(raw_digest or b"")
+    if len(raw_seq) > _MOST_DIGITS or size > _MOST_SHARED:
         return None
-    shared = _shared(*about)
+    shared = _shared(key, raw_id, raw_count, raw_meta, raw_digest)
     if shared is None:
         return None
     waveform_id, count, meta, digest, sample_bytes, head, tail, begun = shared

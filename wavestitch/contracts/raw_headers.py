@@ -14,19 +14,20 @@ HEADER_OVERHEAD = 8
 """Of a header, beside its name and value: the two lengths."""
 _LENGTH = struct.Struct(">i")
 _NULL = -1
-_FEW = 64
 
 
 def header_bytes(headers: Collection[tuple[str, bytes | None]] | Collection[tuple[bytes, bytes | None]] | None) -> int:
     """What they take where they are stored; names that are bytes already are taken as they are."""
     if not headers:
         return 0
-    if len(headers) <= _FEW:
-        # As of nearly all records: in fewer steps.
-        names, values = zip(*headers, strict=True)
-        if None not in values:
-            return HEADER_OVERHEAD * len(names) + sum(map(_size, names)) + sum(map(len, values))
-    return sum([HEADER_OVERHEAD + _size(name) + len(value or b"") for name, value in headers])
+    size = HEADER_OVERHEAD * len(headers)
+    # A plain loop: of a few headers each call of a function, and each tuple that is made, costs more than the sum.
+    for name, value in headers:
+        # Of a text that is ASCII its bytes are known without looking at it, and nearly all are.
+        size += len(name) if name.isascii() or isinstance(name, bytes) else len(name.encode())
+        if value is not None:
+            size += len(value)
+    return size
 
 
 def kept_bytes(key: bytes | None, headers: Collection[Header] | None, value: bytes | None) -> int:
@@ -63,8 +64,3 @@ def _part(raw: bytes, at: int) -> tuple[bytes | None, int]:
     if not 0 <= size <= len(raw) - begin:
         raise ValueError(f"stored headers of {len(raw)} bytes do not hold what they say at byte {at}")
     return raw[begin : begin + size], begin + size
-
-
-def _size(name: str | bytes) -> int:
-    # Of a text that is ASCII this is known without looking at it, and nearly all are.
-    return len(name) if isinstance(name, bytes) or name.isascii() else len(name.encode())
