@@ -285,19 +285,31 @@ def maintain(
     stream: Annotated[str | None, typer.Argument(help="A stream; none: all that are declared")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a dry run")] = False,
     only: Annotated[str, typer.Option(help=f"Some of {','.join(s.name for s in STAGES)}")] = "",
+    let_go: Annotated[
+        list[str] | None, typer.Option(help="A metadata file that no table of the catalog names any more; its rows go")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Let go of what nobody needs any more: landing, small files, snapshots, orphans. A dry run by default."""
+    import getpass  # noqa: PLC0415
+
     from wavestitch import console_maintain  # noqa: PLC0415
     from wavestitch.maintain.run import maintain_stream, raise_failures  # noqa: PLC0415
 
+    if let_go and not stream:
+        raise BadInput("--let-go is about one stream's tables; name the stream")
     deployment = Deployment()
+    who = getpass.getuser() if let_go else ""
     chosen = [a.strip() for a in only.split(",") if a.strip()]
     found, failed = [], []
     for name in [stream] if stream else stream_names(deployment.settings):
         try:
             with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
-                found.append(maintain_stream(deployment, name, apply=apply, only=chosen, watcher=watcher))
+                found.append(
+                    maintain_stream(
+                        deployment, name, apply=apply, only=chosen, watcher=watcher, let_go=let_go or (), who=who
+                    )
+                )
         except WavestitchError as error:
             if stream:
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from tests.builders.plans import make_plan
 from tests.builders.streams import make_stream
 from tests.builders.table_rows import first_head, hold, published_row, stage
+from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import Plan
 from wavestitch.contracts.batch_row import describe_head
@@ -54,6 +56,7 @@ class Rig:
     samples: SampleType = "int"
     deployment: Deployment = field(init=False)
     tables: StreamTables = field(init=False)
+    log: FakeLog = field(init=False)
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -72,7 +75,13 @@ class Rig:
             address = self.folder / "catalog-address"
             address.write_text(f"{self.catalog}\n")
             environment["WAVESTITCH_TABLES__URI"] = f"file:{address}"
+        self.log = FakeLog("t", 1)
+        self.read_settings(environment)
+
+    def read_settings(self, environment: Mapping[str, str]) -> None:
+        """As a process does that begins now."""
         self.deployment = Deployment(load_settings(environment))
+        vars(self.deployment)["log"] = self.log  # no broker is waited for; its answers are compared with a real one's
         self.tables = self.deployment.tables(STREAM)
 
     def publish(self, *ids: str, chunks: int = 2, recorded: bool = True, **head: Any) -> Head:
@@ -116,7 +125,14 @@ class Rig:
         self.deployment.folder(STREAM, made.plan_id).create(made)
         return made
 
-    def maintain(self, *only: str, apply: bool = True, now_ms: int | None = None, **changes: Any) -> MaintenanceReport:
+    def maintain(
+        self,
+        *only: str,
+        apply: bool = True,
+        now_ms: int | None = None,
+        let_go: Collection[str] = (),
+        **changes: Any,
+    ) -> MaintenanceReport:
         report = maintain_stream(
             self.deployment,
             STREAM,
@@ -124,6 +140,8 @@ class Rig:
             only=only,
             limits=limits(**changes),
             now=None if now_ms is None else EpochMs(now_ms),
+            let_go=let_go,
+            who="a test",
         )
         raise_failures([report])
         return report

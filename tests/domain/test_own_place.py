@@ -12,10 +12,8 @@ from pyiceberg.table.update import SetLocationUpdate
 from tests.builders.table_rows import first_head, published_row, stage
 from tests.domain.maintenance_rig import DAY_MS, Rig, went
 from tests.domain.rest_catalog import rest_catalog
-from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import BadInput, Terminal
 from wavestitch.contracts.quantities import epoch_ms
-from wavestitch.settings import load_settings
 from wavestitch.tables.access.file_marks import Marks
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit import own_place
@@ -86,8 +84,7 @@ def warehouse_is(rig: Rig, where: str) -> None:
     config = rig.folder / "wavestitch.toml"
     lines = [line for line in config.read_text().splitlines() if not line.startswith("warehouse")]
     config.write_text("\n".join([*lines, f'warehouse = "{where.format(rig.folder)}"\n']))
-    rig.deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(config)}))
-    rig.tables = rig.deployment.tables("ecg")
+    rig.read_settings({"WAVESTITCH_CONFIG": str(config)})
 
 
 def spelled(rig: Rig, location: str) -> None:

@@ -17,7 +17,7 @@ from wavestitch.contracts.maintenance import ActionReport, StoredFile
 from wavestitch.contracts.quantities import before, epoch_ms, milliseconds
 from wavestitch.maintain.maintenance_run import MaintenanceRun
 
-_SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp|\.unreferenced\.json\.\d+\.tmp")
+_SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp|\.(?:unreferenced|versions)\.json\.\d+\.tmp")
 _SHOWN = 5
 
 

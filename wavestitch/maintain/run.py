@@ -1,7 +1,8 @@
 """One run of maintenance over a stream: its stages in order, and what was there before and after.
 
 A stage that fails does not keep the others from running: a broker that is away must not fill the disk. All failures are
-reported at the end. Only where bytes were found altered nothing more is let go of.
+reported at the end. Only where bytes were found altered nothing more is let go of, and nothing at all where the catalog
+may be another one than before.
 """
 
 from __future__ import annotations
@@ -9,19 +10,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable
+from functools import cache, partial
 
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.run import Silent, Watcher
-from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal, Transient, WavestitchError
+from wavestitch.contracts.errors import Altered, BadInput, Refused, StateUnknown, Terminal, Transient, WavestitchError
 from wavestitch.contracts.maintenance import ActionReport, MaintenanceReport, StageFailure
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
-from wavestitch.contracts.stages import Undoing, explain
+from wavestitch.contracts.stages import Effect, Undoing, explain
+from wavestitch.maintain.doubts import find_doubt
 from wavestitch.maintain.maintenance_run import MaintenanceRun, footprint
 from wavestitch.maintain.stages import ACTS, NAMES
 from wavestitch.settings import MaintainLimits
 
 _NOT_RUN = "not run, since what is there was found altered"
+_NOT_IN_DOUBT = "not run, for the same reason"
 log = logging.getLogger(__name__)
 
 
@@ -34,8 +38,11 @@ def maintain_stream(
     limits: MaintainLimits | None = None,
     watcher: Watcher | None = None,
     now: EpochMs | None = None,
+    let_go: Collection[str] = (),
+    who: str = "",
 ) -> MaintenanceReport:
-    """Without `apply` a dry run. `only`: names of actions; none: all. `limits`: those of the settings unless given."""
+    """Without `apply` a dry run. `only`: names of actions; none: all. `limits`: those of the settings unless given.
+    `let_go`: versions of a table's metadata that `who` lets go of by name (`doubts`)."""
     unknown = sorted(set(only) - set(NAMES))
     if unknown:
         raise BadInput(f"maintenance has no action {unknown[0]!r}; there are {', '.join(NAMES)}")
@@ -54,12 +61,15 @@ def maintain_stream(
     reports: list[ActionReport] = []
     failures: list[StageFailure] = []
     stages = [stage for stage in STAGES if not only or stage.name in only]
+    doubt = _Doubt(run, let_go, who)
     for stage in stages:
         if stage.undo.how is Undoing.NEVER and any(f.altered for f in failures):
             failures.append(StageFailure(stage.name, _NOT_RUN))
             continue
         watch.begin(stage.name)
         try:
+            if stage.undo.how is Undoing.NEVER or Effect.REPLACED in stage.effects:
+                doubt.refuse()
             reports.append(ACTS[stage](run))
         except Exception as error:
             failures.append(_failure(stage.name, error))
@@ -68,6 +78,20 @@ def maintain_stream(
     after = footprint(run) if apply else before
     told = explain(stage() for stage in stages)
     return MaintenanceReport(stream, apply, before, after, tuple(reports), remarks, tuple(failures), told)
+
+
+class _Doubt:
+    """Asked once a run, before the first stage that lets something go for good, or changes a table."""
+
+    def __init__(self, run: MaintenanceRun, let_go: Collection[str], who: str) -> None:
+        self._ask = cache(partial(find_doubt, run, let_go=let_go, who=who))
+        self._said = False
+
+    def refuse(self) -> None:
+        """Raises `Refused` where the catalog may not be the one that the files belong to."""
+        if (found := self._ask()) is not None:
+            sentence, self._said = _NOT_IN_DOUBT if self._said else f"not run: {found}", True
+            raise Refused(sentence)
 
 
 def raise_failures(reports: Iterable[MaintenanceReport]) -> None:
