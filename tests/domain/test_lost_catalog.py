@@ -81,6 +81,12 @@ def another_version(bench: Bench) -> None:
     bench.log.group[0] = GroupOffset(2, "wavestitch/9 something new")
 
 
+def tag_forged(bench: Bench, generation: int = 10**18 - 1, sequence: int = 9) -> None:
+    """Whoever may commit offsets of the group writes what no head of this table can be."""
+    text = f"wavestitch/2 {bench.tables.uuid} g{generation} s{sequence}"
+    bench.log.group[0] = GroupOffset(bench.log.group[0].offset, text)
+
+
 WORLDS: dict[str, Callable[[Bench], None]] = {
     "lost": catalog_lost,
     "restored": catalog_restored,
@@ -88,6 +94,36 @@ WORLDS: dict[str, Callable[[Bench], None]] = {
     "another table": catalog_exchanged,
     "unreadable": another_version,
 }
+LARGE = [10**9 + 1007, 2**53, 10**18 - 1, 10**18, 10**18 + 1, 2**63 - 1, 2**63, 2**63 + 1, 10**30]
+
+
+@pytest.mark.parametrize("out", ["head", "start-over"])
+@pytest.mark.parametrize("number", LARGE)
+def test_a_forged_tag_stops_the_stream_only_until_somebody_says_so(bench: Bench, number: int, out: str) -> None:
+    for generation, sequence in ((number, 9), (1, number)):
+        tag_forged(bench, generation, sequence)
+        with pytest.raises(Refused, match=r"look who may commit offsets of the group; then .*--to head") as refused:
+            ingest(bench)
+        assert refused.value.facts["doubt"] == "unreadable"
+        before = bench.tables.snapshots[-1].generation
+        rewind(bench, Target(out))
+        assert bench.tables.snapshots[-1].generation == before + 1
+        ingest(bench)
+    send(bench, "c", 1)
+    ingest(bench)
+    ingest(bench)
+    assert published(bench) == {"a", "b", "c"}
+
+
+def test_a_forged_tag_in_place_of_a_lost_head_is_not_followed(bench: Bench) -> None:
+    tag_forged(bench)
+    bench.tables.snapshots.clear()  # and no row is left of it
+    with pytest.raises(Refused):
+        ingest(bench)
+    rewind(bench, Target("start-over"))
+    assert bench.tables.snapshots[-1].generation < 10**9
+    ingest(bench)
+    assert len(bench.tables.rows) == len(published(bench))
 
 
 @pytest.mark.parametrize("doubt", WORLDS)

@@ -164,7 +164,7 @@ class _Group:
 
     def group_offsets(self, group: str, topic: str, partitions: Sequence[int]) -> dict[int, GroupOffset]:
         tags = [Tag(self.table, h.generation, h.sequence).encode() for h in self.at]
-        return {p: GroupOffset(5, tags[p]) for p in partitions}
+        return {p: GroupOffset(self.at[p].positions[p].next_offset, tags[p]) for p in partitions}
 
 
 def _raise_no_right(*_: Any) -> Any:

@@ -35,7 +35,7 @@ class Projected:
         head = self.rig.tables.head()
         assert head is not None
         tag = Tag(self.rig.tables.table_uuid() or "", head.generation, head.sequence)
-        return {p: GroupOffset(5, tag.encode()) for p in partitions}
+        return {p: GroupOffset(head.positions[p].next_offset, tag.encode()) for p in partitions}
 
 
 @pytest.fixture

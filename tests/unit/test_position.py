@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from tests.domain.effort import effort
 from tests.hostile.refusing import value_or_refusal
+from wavestitch.contracts.disagreement import next_generation
 from wavestitch.contracts.errors import BadInput, NewerFormat
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import (
+    GroupOffset,
     Head,
     HeadKind,
     Position,
@@ -24,6 +26,7 @@ from wavestitch.contracts.position import (
     is_ours,
     parse_tag,
 )
+from wavestitch.contracts.protocol import left_alone
 from wavestitch.contracts.quantities import EpochMs, Generation, Milliseconds
 
 HEAD = Head(
@@ -39,6 +42,10 @@ HEAD = Head(
     mean_record_bytes=65536.5,
     note="a note, with ünicode",
     held=HeldMark(9, 3, 100, "ef" * 32, {"open": 3}),
+)
+
+NEAR = st.sampled_from(
+    [n + d for n in (0, 10**9, 10**9 + 1000, 2**53, 10**18, 2**63, 10**30) for d in (-1, 0, 1, 7, 8, 9) if n + d >= 0]
 )
 
 
@@ -115,12 +122,36 @@ def test_the_next_head_keeps_positions_and_forgets_plan_and_decision() -> None:
     assert after.skipped == HEAD.skipped
 
 
-@given(st.uuids(), st.integers(0, 10**9), st.integers(0, 10**9))
+@given(st.uuids(), st.integers(-(2**70), 2**70) | NEAR, st.integers(-(2**70), 2**70) | NEAR)
+def test_every_head_that_can_be_written_has_a_tag_that_is_read(table: UUID, generation: int, sequence: int) -> None:
+    head = replace(HEAD, generation=Generation(generation), sequence=sequence)
+    if not (0 <= generation < 10**18 and 0 <= sequence < 10**18):
+        with pytest.raises(BadInput, match="a head that cannot be is not written"):
+            head.to_properties()
+        return
+    assert head_from_properties(head.to_properties(), 42) == head
+    assert parse_tag(head.tag(str(table)).encode()) == head.tag(str(table))
+
+
+@given(NEAR, NEAR)
+def test_no_forged_tag_leads_beyond_what_can_be_written(generation: int, sequence: int) -> None:
+    head, table = HEAD, "ab"
+    for _ in range(3):
+        tag = Tag(table, Generation(generation), sequence)
+        group = {0: GroupOffset(HEAD.positions[0].next_offset, tag.encode())}
+        after = next_generation(head, group, table=table)
+        assert head.generation < after <= head.generation + 10**9 + 1001
+        head = replace(head, generation=after)
+        assert parse_tag(head.tag(table).encode()) == head.tag(table)
+        assert left_alone(head, group, table=table, answered=group) == set()
+
+
+@given(st.uuids(), st.integers(0, 10**18 - 1), st.integers(0, 10**18 - 1))
 def test_our_tag_is_recognised_and_short(table: UUID, generation: int, sequence: int) -> None:
     text = Tag(str(table), Generation(generation), sequence).encode()
     assert parse_tag(text) == (str(table), generation, sequence)
     assert is_ours(text)
-    assert len(text.encode()) <= 80
+    assert len(text.encode()) <= 95
 
 
 @given(st.text(max_size=60))

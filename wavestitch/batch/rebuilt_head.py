@@ -18,7 +18,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Remains
-from wavestitch.contracts.position import Head, HeadKind, Position, Tag, parse_tag
+from wavestitch.contracts.position import Head, HeadKind, Position, Tag, is_believable, parse_tag
 from wavestitch.contracts.protocol import moved_position, still_skipped
 from wavestitch.contracts.quantities import BEGINNING, NONE_YET, Generation
 
@@ -91,7 +91,7 @@ def with_missing(note: str, missing: Sequence[Missing], left_out: Sequence[str] 
 def _tag(sight: Sight, remains: Remains, partition: int) -> Tag | None:
     found = sight.group.get(partition)
     tag = parse_tag(found.metadata) if found is not None else None
-    return tag if tag is not None and tag.table == remains.table else None
+    return tag if tag is not None and tag.table == remains.table and is_believable(tag, remains.left) else None
 
 
 def _proven(tag: Tag, known_to: int, newest: int) -> bool:

@@ -26,6 +26,10 @@ from wavestitch.contracts.protocol import moved_position, still_skipped
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
+_OLDER_TABLES = (
+    "what tables of an earlier catalog have published is not taken up; where their files are still there, register "
+    "their newest metadata files instead (docs/operations.md, A catalog that is gone): that has what the log lost, too"
+)
 __all__ = ["TARGETS", "Rewind", "Target", "apply_rewind", "plan_rewind"]
 
 
@@ -98,6 +102,7 @@ def plan_rewind(
     if not settles and not target.afresh:
         _refuse_nothing(sight, target, moves, after)
     remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed, wanted)
+    remarks += (_OLDER_TABLES,) if head is None and target.word == "start-over" else ()
     return Rewind(head, after, moves, skipped, group, settles, remarks=remarks, missing=missing)
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from wavestitch.contracts.errors import Refused
-from wavestitch.contracts.position import GroupOffset, Head, Tag, is_ours, parse_tag
+from wavestitch.contracts.position import FURTHEST, GroupOffset, Head, Tag, is_believable, is_ours, parse_tag
 from wavestitch.contracts.quantities import NONE_YET, Generation, following
 
 SETTLING = frozenset({"start-over", "group", "head", "rebuilt"})
 """Targets of a rewind that settle a disagreement; every other one is refused while it stands."""
+_HEADS_BETWEEN = 1000
 
 
 class Doubt(StrEnum):
@@ -62,6 +63,8 @@ def _doubt(head: Head | None, *, partition: int, offset: int, tag: Tag, table: s
         return Doubt.EXPIRED if tag.table == table else Doubt.LOST
     if tag.table != table:
         return Doubt.ANOTHER
+    if not is_believable(tag, head):
+        return Doubt.UNREADABLE
     if tag.version > head.version:
         return Doubt.RESTORED
     position = head.positions.get(partition)
@@ -73,9 +76,12 @@ def _doubt(head: Head | None, *, partition: int, offset: int, tag: Tag, table: s
 
 
 def next_generation(head: Head | None, group: Mapping[int, GroupOffset | None], *, table: str | None) -> Generation:
-    """Beyond the head's and beyond every tag of this table, so that whatever a set back catalog once had is older."""
+    """Beyond the head's and beyond every tag of this table that one of its heads can have, so that whatever a set back
+    catalog once had is older."""
     tags = [parse_tag(found.metadata) for found in group.values() if found is not None]
-    known = [t.generation for t in tags if t is not None and t.table == table]
+    # A little further than others believe: what is not followed stays unbelievable beside the head that comes next.
+    within = FURTHEST + _HEADS_BETWEEN
+    known = [t.generation for t in tags if t is not None and t.table == table and is_believable(t, head, within=within)]
     return following(max([NONE_YET if head is None else head.generation, *known]))
 
 
@@ -91,19 +97,23 @@ def refuse_disagreement(found: Disagreement, *, stream: str, group: str, head: H
     rewind = f"`wavestitch rewind {stream}"
     over = f"begin anew from the log with {rewind} --to start-over --apply` (what is published here is recognised)"
     on = f"go on where the group stands with {rewind} --to group --accept-skip --apply`, naming what is not read"
+    anew = "register the tables again from their newest metadata files (docs/operations.md, A catalog that is gone)"
     stay = f"go on where this table stands with {rewind} --to head --apply` (what it has not seen is read again)"
     said = {
         Doubt.LOST: "the catalog was lost, is another one than before, or another deployment uses this group: set "
-        f"`tables` right, or give the stream a group of its own; if the catalog is gone for good, {over}, or {on}",
+        f"`tables` right, or give the stream a group of its own; if the catalog is gone for good, {anew}; or "
+        f"{over}, or {on}",
         Doubt.EXPIRED: "the snapshot that carried it was expired by somebody else's tool: look at what is left with "
         f"{rewind} --to rebuilt`, then add --apply; or {over}, or {on}",
         Doubt.ANOTHER: "two deployments share the group, or the catalog is another one than before: set `tables` "
-        f"right, or give one of them a group of its own; if the other table is no more, {stay}, {over}, or {on}",
+        f"right, or give one of them a group of its own; if the other table is no more, {anew}, or "
+        f"{stay}, {over}, or {on}",
         Doubt.RESTORED: "the catalog was set back (a restored backup?), so what was published since is not in it: "
-        f"bring the newer one back, or {stay}, {over}, or {on}",
+        f"bring the newer one back, or {anew}; or {stay}, {over}, or {on}",
         Doubt.FORKED: "two copies of this table are written to: stop the one that is not meant, then "
         f"{stay}, {over}, or {on}",
-        Doubt.UNREADABLE: f"use the version of wavestitch that wrote it; or {stay}, {over}, or {on}",
+        Doubt.UNREADABLE: "if another version of wavestitch wrote it, use that one; if nobody did, look who may commit "
+        f"offsets of the group; then {stay}, {over}, or {on}",
     }[found.doubt]
     return Refused(
         f"stream {stream}: partition {found.partition} of group {group} {shown} (offset {found.offset}), the catalog "

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_mark import HELD_FORMAT, HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation, Milliseconds, before
@@ -24,6 +25,11 @@ _TAG_WORD = "wavestitch/"
 _TAG_FORMAT = 2
 # No other digits than these: a number that only looks like one must not become a generation.
 _TAG = re.compile(rf"{_TAG_WORD}{_TAG_FORMAT} ([0-9a-f-]{{1,64}}) g([0-9]{{1,18}}) s([0-9]{{1,18}})")
+
+
+_MOST = 10**18
+"""Less than that a tag can say, a 64-bit column hold, and a head be."""
+FURTHEST = 10**9
 
 
 class HeadKind(StrEnum):
@@ -99,12 +105,17 @@ class Head:
         return Tag(table, self.generation, self.sequence)
 
     def to_properties(self) -> dict[str, str]:
-        """Snapshot summary properties: texts as they are, everything else as JSON."""
+        """Snapshot summary properties: texts as they are, everything else as JSON. Raises `BadInput` for a head that
+        nobody could read back."""
+        if (wrong := _impossible(self)) is not None:
+            raise BadInput(f"a head that cannot be is not written: {wrong}; look at the stream's newest heads")
         content = {k: v for k, v in HEADS.content(self).items() if k not in _ICEBERGS}
         return {_PREFIX + k.replace("_", "-"): v if k in _TEXTS else json.dumps(v) for k, v in content.items()}
 
 
 def _impossible(head: Head) -> str | None:
+    if not (0 <= head.sequence < _MOST and 0 <= head.generation < _MOST):
+        return f"it is number {head.sequence} of generation {head.generation}, below {_MOST} are allowed"
     before = next((p for p, at in head.positions.items() if at.next_offset < 0), None)
     return None if before is None else f"partition {before} stands before its beginning"
 
@@ -167,6 +178,16 @@ def parse_tag(metadata: str | None) -> Tag | None:
     """Our own tag; None for an empty or foreign one, and for one of another version (see `is_ours`)."""
     found = _TAG.fullmatch(metadata or "")
     return Tag(found[1], Generation(int(found[2])), int(found[3])) if found else None
+
+
+def is_believable(tag: Tag, head: Head | None, *, within: int = FURTHEST) -> bool:
+    """Whether a head of the same table as `head` can have got there.
+
+    Generations and sequences are counted one by one: what is further on than anybody counts was made up. It is never
+    followed, so that no forged tag leads to numbers that a tag or a table cannot hold.
+    """
+    generation, sequence = (0, 0) if head is None else head.version
+    return tag.generation - generation <= within and tag.sequence - sequence <= within
 
 
 def is_ours(metadata: str | None) -> bool:

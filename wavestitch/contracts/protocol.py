@@ -14,7 +14,7 @@ from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import PartitionEnds
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours, parse_tag
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_believable, is_ours, parse_tag
 from wavestitch.contracts.quantities import following
 
 
@@ -179,7 +179,7 @@ def left_alone(
     a newer head, and otherwise those that somebody has reset, or another table has written, unless that is what this
     head is the answer to."""
     tags = [parse_tag(found.metadata) for found in group.values() if found is not None]
-    if any(t is not None and t.table == table and t.version > head.version for t in tags):
+    if any(t is not None and t.table == table and t.version > head.version and is_believable(t, head) for t in tags):
         return set(head.positions)
     others = {p for p, found in group.items() if found is not None and not _is_of(found.metadata, table)}
     return {p for p in others if p not in answered or group[p] != answered[p]}

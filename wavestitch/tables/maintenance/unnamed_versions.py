@@ -33,7 +33,7 @@ def doubtful_versions(
         return []
     marks = Marks()
     named = marks.of_names([table.metadata_location, *(e.metadata_file for e in table.metadata.metadata_log)])
-    unnamed = _unnamed(stored.place.folders()[1], named, marks)
+    unnamed = _unnamed(stored.place.folders()[-1], named, marks)
     if not unnamed or not _doubtful(table, unnamed.values(), remembered):
         return []
     theirs = marks.of_names(named_by_others())
