@@ -9,6 +9,7 @@ import pytest
 from tests.domain.maintenance_rig import STREAM, Rig
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
 from tests.stack.dag_lab import Run, outcome_of
+from wavestitch.batch.deployment import Deployment
 
 prepare_airflow()
 
@@ -19,6 +20,7 @@ def rig(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Rig:
     config = tmp_path / "wavestitch.toml"
     config.write_text(config.read_text() + "[maintain]\nmost_snapshots = 2\nleast_snapshots = 2\n")
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(config))
+    monkeypatch.setattr(Deployment, "log", made.log)  # the tasks' own, in this process; no broker is waited for
     return made
 
 

@@ -238,10 +238,11 @@ def _refuse_unlisted(stored: StoredTable, live: Collection[str], listed: list[St
         return
     # What was committed since the folders were listed is there now.
     folders = stored.place.folders()
+    where = " and ".join(map(str, folders))
     missing = unlisted(by_name, stored_files(folders))
     if missing:
         raise Altered(
-            f"table {stored.name} needs {len(missing)} files that are not found in {' and '.join(map(str, folders))}, e.g. "
+            f"table {stored.name} needs {len(missing)} files that are not found in {where}, e.g. "
             f"{ascii(missing[0])[:200]}: no file of stream {stored.name.partition('.')[0]} is removed. If they are "
             "gone, restore them; if the table names them by another place, set `warehouse` of [tables] to that one",
             table=stored.name,

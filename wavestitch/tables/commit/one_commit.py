@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID
+from sqlalchemy import event
 
-from wavestitch.contracts.errors import BadInput, StateUnknown, Transient
+from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.catalog_errors import brief, meaning_of
 from wavestitch.tables.access.reading import is_locked
@@ -38,15 +40,17 @@ class OneCommit(Transaction):
 
     def commit_transaction(self) -> Table:
         """Send it; the table that is returned has it. Raises `CommitConflict` where it certainly is not in the table,
-        `Transient` or `BadInput` where the catalog did not take it, `StateUnknown` where nobody can tell."""
+        another error where the catalog did not take it or was never asked, `StateUnknown` where nobody can tell."""
         if self._failed:
             raise RuntimeError("this change was sent before; load the table, and make it anew")
         self._failed = True
         table, name = self._table, ".".join(self._table.name())
         kinds = (AssertTableUUID, AssertRefSnapshotId)
         others = tuple(r for r in self._requirements if not isinstance(r, kinds))
+        sent = _Sent(table.catalog)
         try:
-            table._do_commit(updates=self._updates, requirements=self._required + others)
+            with sent:
+                table._do_commit(updates=self._updates, requirements=self._required + others)
         except CommitFailedException as error:
             if not self._landed(error):
                 raise CommitConflict(
@@ -57,8 +61,10 @@ class OneCommit(Transaction):
                 raise Transient(
                     f"the catalog's file was locked while table {name} was committed to; try again"
                 ) from cause_of(error)
+            meaning = meaning_of(error, name=name)
+            if not sent.anything:
+                raise (meaning or Terminal(f"nothing was sent to table {name}: {brief(error)}")) from cause_of(error)
             if not self._landed(error):
-                meaning = meaning_of(error, name=name)
                 raise (meaning if isinstance(meaning, BadInput) else _unknown(name, error)) from cause_of(error)
         return table
 
@@ -77,6 +83,26 @@ class OneCommit(Transaction):
             return False
         table.metadata, table.metadata_location = now.metadata, now.metadata_location
         return True
+
+
+class _Sent:
+    """While it is open, whether a change was sent to the catalog. Only of a SQL catalog it can be told that none was:
+    what goes wrong before, a full disk under the new metadata file say, leaves nothing unknown."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._engine = getattr(catalog, "engine", None)
+        self.anything = self._engine is None
+
+    def __enter__(self) -> None:
+        if self._engine is not None:
+            event.listen(self._engine, "before_cursor_execute", self._note)
+
+    def __exit__(self, *_: object) -> None:
+        if self._engine is not None:
+            event.remove(self._engine, "before_cursor_execute", self._note)
+
+    def _note(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        self.anything |= not statement.lstrip().upper().startswith("SELECT")
 
 
 def _is(found: Snapshot | None, ours: Snapshot) -> bool:
