@@ -204,7 +204,14 @@ def test_a_file_that_is_read_back_otherwise_or_cannot_be_written_is_not_there(
         how.write(waveform, path, name)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    def puzzled(waveform: Waveform, path: Path, name: str) -> None:
+        how.write(waveform, path, name)
+        raise ValueError("no such field")
+
     one = make_waveform([1] * 360)
+    monkeypatch.setattr(export, "file_format", lambda _: FileFormat(how.suffix, puzzled, how.read))
+    with pytest.raises(Refused, match=r"given up by the format's own library \(ValueError: no such field\)"):
+        write(one, to, tmp_path)
     monkeypatch.setattr(export, "file_format", lambda _: FileFormat(how.suffix, flipped, how.read))
     with pytest.raises(Altered, match="was read back from its new file with other samples; nothing was kept"):
         write(one, to, tmp_path)

@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wavestitch.contracts.errors import Altered, BadInput
+from wavestitch.contracts.errors import Altered, BadInput, Refused, WavestitchError
 from wavestitch.modes import make_folder, masked
 from wavestitch.reading.exactness import FORMATS, Format, refuse_inexact
 from wavestitch.reading.extras import extra
@@ -139,8 +139,17 @@ def _write_proven(waveform: Waveform, how: FileFormat, path: Path, name: str) ->
     with masked(), warnings.catch_warnings():
         # Of libraries about what they do not know of, e.g. texts that other programs may not show.
         warnings.simplefilter("ignore")
-        how.write(waveform, path, name)
-        found = how.read(path, name)
+        try:
+            how.write(waveform, path, name)
+            found = how.read(path, name)
+        except (WavestitchError, OSError, MemoryError):
+            raise
+        except Exception as error:  # whatever a library throws at what the rules let through
+            raise Refused(
+                f"waveform {waveform.id!r} was given up by the format's own library ({type(error).__name__}: {error}); "
+                "nothing was kept. Take another format for it, and report this: the rules of exactness have a hole",
+                waveform=waveform.id,
+            ) from error
     differs = [what for what, same in _compared(waveform, found) if not same]
     if differs:
         raise Altered(
