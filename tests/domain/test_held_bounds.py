@@ -8,8 +8,11 @@ from __future__ import annotations
 import pytest
 
 from tests.builders.records import metadata
+from tests.builders.sending import send_chunk
 from tests.domain.test_held_decisions import ONE, TWO, T, World, parked
-from tests.fakes.batch import Carrying, FakeEdges, carry_through
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.way_out import Take, ways_out
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
@@ -54,6 +57,53 @@ class TestQuotas:
         world.decide(HeldAction.DISCARD, "w0")
         world.ingest()
         assert world.held() == {"w0": {"discarded"}, "w1": {"open"}, "x": {"open"}}
+
+    def test_what_comes_under_a_discarded_id_since_takes_room(self, world: World) -> None:
+        """Nobody has decided about it: whoever sends under such an id fills nothing without end."""
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=3)})
+        world.send("w", 0, ONE)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "w")
+        assert world.mark().waveform_rows == 0
+        for n in range(3):
+            world.send("w", 0, bytes([n, 1]))
+        world.ingest()
+        assert (world.mark().waveform_rows, world.mark().chunk_bytes > 0) == (3, True)
+        assert world.mark().counts == {"discarded": 1, "after_discard": 3}
+        world.send("w", 0, b"\x07\x07")
+        with pytest.raises(Refused, match=r"4 rows in.*under discarded ids since with `wavestitch held ecg restore ID"):
+            world.ingest()
+        world.decide(HeldAction.RESTORE, "w")
+        world.decide(HeldAction.DISCARD, "w")
+        assert (world.mark().waveform_rows, world.mark().chunk_bytes) == (0, 0), "now an operator has decided"
+        world.ingest()
+        assert world.held() == {"w": {"discarded"}}
+
+    def test_a_repeat_of_what_was_discarded_that_says_more_takes_room_too(self, world: World) -> None:
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=3)})
+        world.send("w", 0, ONE)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "w")
+        for count in range(3, 7):
+            world.send("w", 0, ONE, count=count)
+        with pytest.raises(Refused, match="4 rows in"):
+            world.ingest()
+
+    def test_the_way_to_take_in_what_is_good_names_every_partition(self, world: World) -> None:
+        """Bounded in the worst partition alone, the next one stops the batch, and the two name each other in turn."""
+        world.bench = Bench(FakeLog("waves", 3))
+        world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=3)})
+        for p in (0, 1, 2):
+            send_chunk(world.bench.log, f"good-{p}", at_ms=T, partition=p)
+            for n in range(p * 4):
+                send_chunk(world.bench.log, f"open-{p}-{n}", at_ms=T, partition=p, count=2)
+        with pytest.raises(Refused, match=r"--partitions 0 --until 0:1`.*--until 0:1,1:1,2:1`") as refused:
+            world.ingest()
+        takes = [way for way in ways_out(str(refused.value)) if isinstance(way, Take)]
+        for way in takes:
+            world.now_ms += 1
+            run_batch(world.bench, world.stream, way.request, clock_ms=world.now_ms)
+        assert set(world.published()) == {"good-0", "good-1", "good-2"}
 
     def test_what_the_batch_publishes_is_not_held_after_it(self, world: World) -> None:
         world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=3)})

@@ -30,7 +30,7 @@ from wavestitch.batch.steps import step_publish, step_reassemble, step_validate
 from wavestitch.cli_held import held_selection
 from wavestitch.contracts.errors import BadInput, GateClosed, Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.held_mark import held_bytes
+from wavestitch.contracts.held_mark import HeldMark, held_bytes
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
@@ -70,13 +70,18 @@ class World:
         for guarantee in self.guarantees:
             guarantee.check(sight)
         held = [h for one in select_held(self.bench.tables, self.stream, Selection()) for h in one.held]
-        counts = dict(Counter(h.reason.value for h in held))
+        counts = dict(Counter(h.counted_as for h in held))
         mark = self.bench.tables.snapshots[-1].held
         assert (dict(mark.counts) if mark is not None else {}) == counts | self.junk_counts(), (
             "the head counts what is held"
         )
-        size = sum(held_bytes(h.chunk, h.reason) for h in held)
+        size = sum(held_bytes(h.chunk, h.counted_as) for h in held)
         assert (mark.chunk_bytes if mark is not None else 0) == size, "the head knows the bytes of what is held"
+
+    def mark(self) -> HeldMark:
+        mark = self.bench.tables.snapshots[-1].held
+        assert mark is not None
+        return mark
 
     def junk_counts(self) -> dict[str, int]:
         return dict(Counter(r.held.reason.value for r in self.bench.tables.held_rows() if r.held.chunk.reason))

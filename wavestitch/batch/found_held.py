@@ -102,9 +102,9 @@ def _counted(tables: Tables, snapshot: LeftSnapshot | None) -> _Counted:
     ids = {r.chunk.waveform_id for r in rows if r.chunk.waveform_id is not None}
     held = effective_held(rows, published=tables.published(ids))
     counts = Counter({reason: n for reason, n in mark.counts.items() if reason in _JUNK})
-    counts.update(h.reason.value for h in held)
+    counts.update(h.counted_as for h in held)
     released = frozenset(r.key for r in rows) - {h.key for h in held}
-    size = sum(held_bytes(h.chunk, h.reason) for h in held)
+    size = sum(held_bytes(h.chunk, h.counted_as) for h in held)
     return _Counted(replace(mark, counts=dict(sorted(counts.items())), chunk_bytes=size), held, released)
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, ChunkKey, Coordinate
 from wavestitch.contracts.chunk_proof import ProofKind
+from wavestitch.contracts.held_mark import AFTER_DISCARD
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, after
 from wavestitch.contracts.reasons import Reason
 
@@ -44,6 +45,12 @@ class HeldChunk:
     @property
     def key(self) -> HeldKey:
         return self.chunk.key
+
+    @property
+    def counted_as(self) -> str:
+        """The reason; but what came under a discarded id since was never held for another one, and no tombstone."""
+        late = self.reason is Reason.DISCARDED and self.before is None
+        return AFTER_DISCARD if late else self.reason.value
 
 
 class PublishedChunk(NamedTuple):
@@ -103,7 +110,8 @@ def effective_held(rows: Iterable[HeldChunk], *, published: Mapping[str, Publish
     for row in sorted(rows, key=lambda r: r.sequence):
         known = newest.get(row.key)
         discards = known is not None and row.reason is Reason.DISCARDED
-        before = known.before or known.reason if known and discards else row.before
+        was = known.reason if known and known.reason is not Reason.DISCARDED else None
+        before = known.before or was if known and discards else row.before
         newest[row.key] = replace(row, before=before, stored=row.stored or (known is not None and known.stored))
     kept = [h for h in newest.values() if not is_released(h.chunk, published)]
     return sorted(kept, key=lambda h: (h.chunk.coordinate, repr(h.key)))

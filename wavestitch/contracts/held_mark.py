@@ -20,7 +20,10 @@ HELD_FORMAT = 1
 JUNK = frozenset(r.value for r in OF_RECORDS)
 """Why records are held that are no chunks."""
 BESIDE = JUNK | {Reason.DISCARDED.value}
-"""What takes none of the room that a stream has for the chunks of waveforms it holds."""
+"""What takes none of the room that a stream has for the chunks of waveforms it holds: what an operator discarded is a
+tombstone."""
+AFTER_DISCARD = "after_discard"
+"""How chunks are counted that came under a discarded id since: nobody has decided about these, so they take room."""
 
 
 class HeldFile(NamedTuple):
@@ -35,9 +38,9 @@ class HeldFile(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class HeldMark:
     """`snapshot_id`: of the held table. `rows`, `bytes` and `digest`: of its live data files. `counts`: how many chunks
-    are held, by reason, and `chunk_bytes` what they count for (see `held_bytes`); rows that were released or superseded
-    are not among them, though the files still have them. `junk_bytes`: of these files, those of records that are no
-    chunks. `format`: the newest of any of these rows."""
+    are held, by what they are counted as (`HeldChunk.counted_as`), and `chunk_bytes` what they count for (see
+    `held_bytes`); rows that were released or superseded are not among them, though the files still have them.
+    `junk_bytes`: of these files, those of records that are no chunks. `format`: the newest of any of these rows."""
 
     snapshot_id: int
     rows: int
@@ -58,10 +61,10 @@ class HeldMark:
         return sum(n for reason, n in self.counts.items() if reason not in BESIDE)
 
 
-def held_bytes(c: ChunkFacts, reason: str) -> int:
+def held_bytes(c: ChunkFacts, counted_as: str) -> int:
     """What a held chunk counts for: its bytes and metadata. Nothing for a record that is no chunk, nor for what an
     operator discarded: a tombstone stays for ever, and what somebody has decided about may not stop the rest."""
-    return c.length + len(c.meta or "") if c.reason is None and reason not in BESIDE else 0
+    return c.length + len(c.meta or "") if c.reason is None and counted_as not in BESIDE else 0
 
 
 def mark_of(snapshot_id: int, files: Iterable[HeldFile], counts: Mapping[str, int], chunk_bytes: int) -> HeldMark:

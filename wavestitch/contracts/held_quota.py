@@ -16,7 +16,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.fates import Hold
 from wavestitch.contracts.held import HeldKey
-from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.held_mark import AFTER_DISCARD, HeldMark
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.stream import Stream
 
@@ -60,19 +60,50 @@ def _refuse_beyond(plan: Plan, decision: Decision, held: HeldMark | None) -> Non
     first, last = min(h.chunk.offset for h in here), max(h.chunk.offset for h in here)
     why = ", ".join(f"{n} {reason}" for reason, n in Counter(h.reason.value for h in here).most_common(3))
     name = plan.stream.name
-    ahead = first > min(r.start for r in plan.ranges if r.partition == worst)
-    take = f"take in what comes before them with `wavestitch run {name} --until {worst}:{first}`, " if ahead else ""
     raise Refused(
         f"stream {name}: with this batch {rows} rows in {size} bytes would be held; allowed are {limits.max_held_rows} "
         f"and {limits.max_held_bytes}. Most of the new ones, {count}, are of partition {worst}, offsets {first} to "
         f"{last} ({why}): stop what sends them. Then raise limits.max_held_rows or max_held_bytes, give up what waits "
-        f"in vain with `wavestitch held {name} discard --reason … --why … --apply`, take the other partitions in with "
-        f"`--partitions`, {take}or skip all up to there by name with `wavestitch rewind {name} --to {worst}:{last + 1} "
-        "--accept-skip --apply`",
+        f"in vain with `wavestitch held {name} discard --reason … --why … --apply`, {_of_discarded(decision, name)}"
+        f"{_good_ones(plan, fresh)}or skip all up to there by name with `wavestitch rewind {name} --to {worst}:"
+        f"{last + 1} --accept-skip --apply`",
         partition=worst,
         first=first,
         last=last,
     )
+
+
+def _of_discarded(decision: Decision, name: str) -> str:
+    if not decision.held_counts.get(AFTER_DISCARD):
+        return ""
+    return (
+        f"or what came under discarded ids since with `wavestitch held {name} restore ID --why …`, then `discard` "
+        "(nobody has decided about that, so it counts), "
+    )
+
+
+def _good_ones(plan: Plan, fresh: Iterable[Hold]) -> str:
+    """What of the batch can be taken in. Each of its partitions is named with where it has to end: what is left out
+    would be read to its own end, and stop the next batch."""
+    name, ends = plan.stream.name, {r.partition: r.end for r in plan.ranges}
+    firsts: dict[int, int] = {}
+    for h in fresh:
+        p, at = h.chunk.partition, h.chunk.offset
+        firsts[p] = min(at, firsts.get(p, at))
+    others = {p: end for p, end in ends.items() if p not in firsts}
+    said = ""
+    if others:
+        only = ",".join(map(str, sorted(others)))
+        run = f"`wavestitch run {name} --partitions {only} --until {_places(others)}`"
+        said += f"take the other partitions in with {run}, "
+    if any(r.start < firsts.get(r.partition, r.start) for r in plan.ranges):
+        until = _places({**others, **firsts})
+        said += f"take in what comes before them with `wavestitch run {name} --until {until}`, "
+    return said
+
+
+def _places(offsets: Mapping[int, int]) -> str:
+    return ",".join(f"{p}:{at}" for p, at in sorted(offsets.items()))
 
 
 def places_of(keys: Iterable[HeldKey]) -> dict[str, list[int]]:

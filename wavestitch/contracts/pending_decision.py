@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import Terminal, Unbalanced
 from wavestitch.contracts.fates import ChunkFate, Evidence, Hold
 from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform, is_released, open_deadlines, pieces_of
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, digest_of, pick_copy
-from wavestitch.contracts.held_mark import held_bytes
+from wavestitch.contracts.held_mark import AFTER_DISCARD, held_bytes
 from wavestitch.contracts.plain_waveforms import PlainWaveforms
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
@@ -262,18 +262,25 @@ class PendingDecision:
         another reason now, by the very rule by which whoever looks next counts them."""
         before = self._before.held
         counts, size = Counter(before.counts if before is not None else {}), before.chunk_bytes if before else 0
-        now = {h.chunk.key: (h.chunk, h.reason) for h in self._holds}
+        now = {h.chunk.key: (h.chunk, self._counted_as(h)) for h in self._holds}
         was = [*self._held_at.values(), *self._beside]
         ids = {c.waveform_id for c in (*(h.chunk for h in was), *(c for c, _ in now.values()))}
         made = {i: pieces_of(self._publish[i]) for i in ids & self._publish.keys() if i is not None}
         for h in was:
-            counts[h.reason.value] -= 1
-            size -= held_bytes(h.chunk, h.reason)
-            now.setdefault(h.key, (h.chunk, h.reason))
-        stay = [(c, reason) for c, reason in now.values() if not is_released(c, made)]
-        counts.update(reason.value for _, reason in stay)
-        size += sum(held_bytes(c, reason) for c, reason in stay)
+            counts[h.counted_as] -= 1
+            size -= held_bytes(h.chunk, h.counted_as)
+            now.setdefault(h.key, (h.chunk, h.counted_as))
+        stay = [(c, counted) for c, counted in now.values() if not is_released(c, made)]
+        counts.update(counted for _, counted in stay)
+        size += sum(held_bytes(c, counted) for c, counted in stay)
         return {reason: n for reason, n in sorted(counts.items()) if n}, size
+
+    def _counted_as(self, hold: Hold) -> str:
+        """As the row will be counted by whoever looks next: what is read under a discarded id is no tombstone."""
+        known = self._held_at.get(hold.chunk.key)
+        if hold.reason is not Reason.DISCARDED or (known is not None and known.reason is not Reason.DISCARDED):
+            return hold.reason.value
+        return known.counted_as if known is not None else AFTER_DISCARD
 
     def _keep_open(self, found: Assembly, why: str) -> None:
         """Incomplete: carried out until the watermark has passed what its newest piece may wait for."""
