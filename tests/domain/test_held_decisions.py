@@ -5,6 +5,7 @@ On the memory edges, by the product's own steps; all guarantees hold after every
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -470,3 +471,31 @@ def test_a_quota_counts_what_is_held_and_not_what_was_released_since():
         world.send(f"w{n}", 0, ONE, at=T + n)
     mark = world.bench.tables.head().held
     assert (mark.rows, sum(mark.counts.values())) == (5, 1)
+
+
+@pytest.mark.parametrize("action", [HeldAction.ACCEPT, HeldAction.REDRIVE])
+def test_what_ends_beyond_what_time_can_say_is_no_decision_but_to_let_it_go(world: World, action: HeldAction) -> None:
+    said = json.loads(metadata(T))
+    said["sampling_rate_hz"] = 1e-6
+    said.pop("sample_count", None)
+    world.send("w", 0, ONE * 4000, count=1, meta=json.dumps(said).encode())
+    world.ingest()
+    assert world.held() == {"w": {"implausible_time"}}
+    with pytest.raises(Refused, match=r"4000 samples at 1e-06 Hz end beyond what time can say"):
+        world.decide(action, "w")
+    world.decide(HeldAction.DISCARD, "w")
+
+
+def test_after_a_leak_what_the_owner_sends_again_is_published_by_restore_and_redrive(world: World) -> None:
+    """A discarded id takes nothing in by itself; what the threat model advises publishes it."""
+    world.send("w", 0, ONE)
+    world.ingest()
+    world.decide(HeldAction.DISCARD, "w")
+    world.send("w", 0, ONE)
+    world.send("w", 1, TWO)
+    world.ingest()
+    assert world.published() == {}
+    assert world.mark().counts == {"discarded": 1, "after_discard": 1}
+    world.decide(HeldAction.RESTORE, "w")
+    world.decide(HeldAction.REDRIVE, "w")
+    assert world.published() == {"w": ONE + TWO}

@@ -33,7 +33,6 @@ MOST = 1000
 """So many waveforms one decision takes at most, unless somebody says all."""
 _FINAL = frozenset({Reason.DIGEST_MISMATCH})
 """What no change of the stream's definition makes otherwise."""
-_STOPS = frozenset({Reason.CONFLICT, Reason.OPEN, Reason.TOO_LARGE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +140,21 @@ def why_not(one: HeldWaveform, action: HeldAction, stream: Stream, pick: str) ->
         return "" if Reason.CONFLICT in states else "is no conflict"
     if action is HeldAction.ACCEPT:
         found = assemble_waveform(one.waveform_id, standing, stream.limits, accepted=True)
-        if found.reason in _STOPS:
+        if found.reason is not None:
             return f"is {found.reason.value}, which nobody can accept ({found.evidence})"
         if Reason.MISFIT in states:
             return "does not fit the stream's samples, which nobody can accept; widen `samples`, and redrive it"
-    if action is HeldAction.REDRIVE and states & _FINAL:
+    return _why_in_vain(one.waveform_id, standing, states, stream) if action is HeldAction.REDRIVE else ""
+
+
+def _why_in_vain(waveform_id: str, standing: list[ChunkFacts], states: set[Reason], stream: Stream) -> str:
+    """Why no definition of the stream makes this otherwise; empty where one might."""
+    if states & _FINAL:
         return "has other bytes than its ws-digest says, and will have; accept publishes them, discard lets them go"
+    if Reason.IMPLAUSIBLE_TIME in states:
+        found = assemble_waveform(waveform_id, standing, stream.limits, accepted=True)
+        if found.reason is Reason.IMPLAUSIBLE_TIME:
+            return f"is beyond what any limit allows ({found.evidence}); discard lets it go"
     return ""
 
 

@@ -23,7 +23,7 @@ from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_wavefor
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.fates import AllStitched
-from wavestitch.contracts.held import HeldKey
+from wavestitch.contracts.held import HeldKey, bare_keys
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.protocol import check_fence
@@ -144,7 +144,8 @@ def find_whole(plan: Plan, landed: Landed, now: StreamState) -> WholeWaveforms:
         if f.fate in (Fate.PUBLISHED, Fate.DUPLICATE) and f.chunk.waveform_id is not None:
             pieces[f.chunk.waveform_id].append(f.chunk)
     limits, publish = plan.stream.limits, set(supposed.publish)
-    others = [assemble_waveform(i, pieces[i], limits, accepted=plan.accepts) for i in sorted(publish & pieces.keys())]
+    bare, ids = bare_keys(now.held), sorted(publish & pieces.keys())
+    others = [assemble_waveform(i, pieces[i], limits, accepted=plan.accepts, bare=bare) for i in ids]
     return WholeWaveforms(supposed.fates.plain, others, limits)
 
 

@@ -8,6 +8,7 @@ of two copies with different bytes neither is taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -155,22 +156,33 @@ def assemble(chunks: Iterable[ChunkFacts], limits: Limits) -> dict[str, Assembly
 
 
 def assemble_waveform(
-    waveform_id: str, pool: Sequence[ChunkFacts], limits: Limits, *, accepted: bool = False
+    waveform_id: str,
+    pool: Sequence[ChunkFacts],
+    limits: Limits,
+    *,
+    accepted: bool = False,
+    bare: AbstractSet[ChunkKey] = frozenset(),
 ) -> Assembly:
     """One waveform from all copies of its chunks. Of equal copies the piece is the one that is held already, then the
     one whose record time is nearest to the start time, then the first by coordinate: whoever sends a chunk again, at
-    whatever time and place, changes nothing.
+    whatever time and place, changes nothing. But a copy that has bytes goes before those that are held without, `bare`.
 
     `accepted`: an operator vouches for its time, its sample count and its bytes as a whole, against what is claimed of
     them; that it is whole, and each piece as it was sealed, is asked all the same.
     """
-    ordered = sorted(pool, key=lambda c: (c.seq, not c.carried, c.topic_id, c.partition, c.offset))
+    without = {c for c in pool if c.carried and c.key in bare} if bare else set()
+    ordered = sorted(pool, key=lambda c: (c.seq, c in without, not c.carried, c.topic_id, c.partition, c.offset))
     pieces, repeats = _one_of_each(ordered)
     first = pieces[0]
     metadata = parse_metadata(first.meta or "")
     if isinstance(metadata, str):
         raise ValueError(f"the chunk at {first.place} was taken for valid, but {metadata}")
     reason, evidence = _judge(pieces, ordered, metadata, limits, accepted=accepted)
+    if reason is None and (gone := [c for c in pieces if c in without]):
+        # Nobody has them: it waits for its producer, and what comes beside it goes on.
+        at = f"{gone[0].seq} at {gone[0].place}"
+        evidence = f"the bytes of chunk {at} are gone from the held table; have it sent again"
+        reason = Reason.OPEN
     lessons = _lessons(pieces, repeats, limits)
     return Assembly(waveform_id, tuple(pieces), tuple(repeats), lessons, reason, evidence, metadata, accepted)
 
@@ -184,7 +196,7 @@ def _one_of_each(ordered: list[ChunkFacts]) -> tuple[list[ChunkFacts], list[Chun
     for c in ordered:
         known = best.setdefault(c.identity, c)
         if known is not c:
-            nearer = not known.carried and _from_start(c) < _from_start(known)
+            nearer = not (known.carried or c.carried) and _from_start(c) < _from_start(known)
             best[c.identity] = c if nearer else known
             repeats.append(known if nearer else c)
     return list(best.values()), repeats

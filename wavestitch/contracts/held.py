@@ -117,6 +117,20 @@ def effective_held(rows: Iterable[HeldChunk], *, published: Mapping[str, Publish
     return sorted(kept, key=lambda h: (h.chunk.coordinate, repr(h.key)))
 
 
+def bare_keys(held: Iterable[HeldChunk]) -> frozenset[HeldKey]:
+    """The chunks that are held without their bytes, which any copy that has them goes before."""
+    return frozenset(h.key for h in held if not h.stored and h.chunk.reason is None)
+
+
+def pieces_without_bytes(held: Iterable[HeldChunk]) -> set[tuple[str | None, int | None, bytes]]:
+    """The pieces that are held, and that no copy has the bytes of."""
+    of = {True: set[tuple[str | None, int | None, bytes]](), False: set[tuple[str | None, int | None, bytes]]()}
+    for h in held:
+        if h.chunk.reason is None:
+            of[h.stored].add((h.chunk.waveform_id, *h.chunk.identity))
+    return of[False] - of[True]
+
+
 def is_released(chunk: ChunkFacts, published: Mapping[str, PublishedWaveform]) -> bool:
     waveform = published.get(chunk.waveform_id or "")
     return chunk.reason is None and waveform is not None and waveform.has(chunk)

@@ -16,7 +16,16 @@ from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.decided import Decision, Fates, holds_in_order, seal_decision
 from wavestitch.contracts.errors import Terminal, Unbalanced
 from wavestitch.contracts.fates import ChunkFate, Evidence, Hold
-from wavestitch.contracts.held import HeldChunk, HeldKey, PublishedWaveform, is_released, open_deadlines, pieces_of
+from wavestitch.contracts.held import (
+    HeldChunk,
+    HeldKey,
+    PublishedWaveform,
+    bare_keys,
+    is_released,
+    open_deadlines,
+    pieces_of,
+    pieces_without_bytes,
+)
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, digest_of, pick_copy
 from wavestitch.contracts.held_mark import AFTER_DISCARD, held_bytes
 from wavestitch.contracts.plain_waveforms import PlainWaveforms
@@ -53,6 +62,8 @@ class PendingDecision:
         self._before = head
         self._after = _next_head(plan, evidence, head, plain.table)
         self._held_at: dict[HeldKey, HeldChunk] = {h.key: h for h in held}
+        self._bare = bare_keys(held)
+        self._bare_pieces = pieces_without_bytes(held) if self._bare else set()
         self._lateness = milliseconds(plan.stream.allowed_lateness)
         self._latest_ms = after(plan.clock_ms, milliseconds(plan.stream.limits.max_clock_skew))
         self._deadlines = open_deadlines(held, allowed_lateness=self._lateness)
@@ -90,7 +101,7 @@ class PendingDecision:
         known = set() if reason is Reason.CONFLICT else {h.chunk.identity for h in mine}
         said = Said([h.chunk for h in mine], self._plan.stream.limits)
         for c in read:
-            adds = c.identity not in known or c.key in self._held_at
+            adds = c.identity not in known or c.key in self._held_at or self._brings_bytes(c)
             if said.learn(c) or adds:
                 self.set_aside(c, reason, _BLOCKED[reason])
             else:
@@ -102,7 +113,11 @@ class PendingDecision:
         """Decide afresh on all that is held and read of a waveform."""
         pool = self._beside_held(read, mine) if mine else list(read)
         if pool:
-            self._settle(assemble_waveform(waveform_id, pool, self._plan.stream.limits, accepted=self._plan.accepts))
+            self._settle(self._assembled(waveform_id, pool))
+
+    def _assembled(self, waveform_id: str, pool: Sequence[ChunkFacts]) -> Assembly:
+        limits, accepted = self._plan.stream.limits, self._plan.accepts
+        return assemble_waveform(waveform_id, pool, limits, accepted=accepted, bare=self._bare)
 
     def _beside_held(self, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> list[ChunkFacts]:
         """What is held and not discarded, and what is read and no repeat of either. Where a chunk is held without its
@@ -158,7 +173,7 @@ class PendingDecision:
         if not kept:
             self._leave_all(dropped)
             return
-        self._settle(assemble_waveform(waveform_id, kept, self._plan.stream.limits, accepted=self._plan.accepts))
+        self._settle(self._assembled(waveform_id, kept))
         made = pieces_of(self._publish[waveform_id]) if waveform_id in self._publish else None
         for c in dropped:
             if made is not None and made.has(c):
@@ -206,7 +221,7 @@ class PendingDecision:
 
     def _bury(self, c: ChunkFacts, tombstones: Tombstones) -> None:
         """A repeat of what was discarded stays away; one that says more of the whole is kept for a restore."""
-        if tombstones.learn(c) or self._lacks_bytes(c):
+        if tombstones.learn(c) or self._lacks_bytes(c) or self._brings_bytes(c):
             self.set_aside(c, Reason.DISCARDED, _BLOCKED[Reason.DISCARDED])
         else:
             self._judge(c, Fate.REPLAY)
@@ -233,8 +248,13 @@ class PendingDecision:
         elif self._plan.holds:
             self._judge(c, Fate.QUARANTINED, reason, why)
             self._holds.append(Hold(c, reason, why))
+            self._bare_pieces.discard((c.waveform_id, *c.identity))
         else:
             self._judge(c, Fate.REPORTED, reason, why)
+
+    def _brings_bytes(self, c: ChunkFacts) -> bool:
+        """Whether its piece is held, and no copy of that has bytes: sent again, from wherever, it heals that."""
+        return c.reason is None and (c.waveform_id, *c.identity) in self._bare_pieces
 
     def _lacks_bytes(self, c: ChunkFacts) -> bool:
         """Whether this very chunk is held, and nobody has its bytes any more: then the ones that are read are kept."""
