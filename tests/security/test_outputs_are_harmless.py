@@ -238,3 +238,9 @@ def test_data_docs_show_hostile_text_as_text(kind: str, tmp_path: Path) -> None:
     assert not links
     assert len(page) < 200_000
     assert all(is_plain(line) for line in page.split("\n"))
+
+
+def test_no_digit_stands_behind_an_escape_which_some_shells_would_take_for_a_part_of_it() -> None:
+    """ksh reads as many digits as there are: `\\x1b3` would be one character there."""
+    for text in ("\x1b31mred", "a\n0", "\u202ebeef", "\x9bF00"):
+        assert not re.search(r"\\x[0-9a-f]{2}[0-9a-fA-F]", in_shell(text))
