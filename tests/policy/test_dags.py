@@ -188,6 +188,30 @@ def test_intervals_that_never_come_are_shown_where_they_are_wanted(dags_of: Call
     assert "broken" not in found["ingest_a"].tags
 
 
+@pytest.mark.parametrize(
+    ("chosen", "who", "why", "recorded", "asked_again"),
+    [
+        ("Accept", "op", "two of them today", ("accept", "two of them today (op)"), False),
+        ("Park", "op", " ", ("park", "(op)"), True),
+        ("Accept", "op", None, ("accept", "(op)"), True),
+        ("Stop", "op", None, ("stop", "(op)"), False),
+        ("Park", None, None, ("park", "nobody answered in time"), False),
+    ],
+)
+def test_an_answer_at_the_gate_is_recorded_with_who_and_why_and_asked_again_without_a_reason(
+    chosen: str, who: str | None, why: str | None, recorded: tuple[str, str], asked_again: bool
+) -> None:
+    from wavestitch.flows.gate_question import answer_of, needs_reason  # noqa: PLC0415
+
+    given = {
+        "chosen_options": [chosen],
+        "params_input": {"why": why},
+        "responded_by_user": who and {"id": who, "name": who},
+    }
+    assert answer_of(given) == recorded
+    assert needs_reason(given) is asked_again
+
+
 def test_a_schedule_is_a_cron_expression_in_utc_over_data_intervals(dags_of: Callable[..., dict[str, Any]]) -> None:
     found = dags_of({"a.yaml": GOOD + 'schedule: "15 * * * *"\n', "b.yaml": GOOD})
     assert type(found["ingest_a"].timetable).__name__ == "CronDataIntervalTimetable"
