@@ -46,8 +46,10 @@ def verify_table(
         first = found.altered[0]
         raise Altered(
             f"{len(found.altered) + found.more} waveforms of stream {stream} are not what was sent; the first is "
-            f"{first.waveform_id!r} in {first.file}: {first.why}. Set the table back to a snapshot before that "
-            "file came, or rewind over what the topic still has",
+            f"{first.waveform_id!r} in {first.file}: {first.why}. What is read again is a replay of a row that stands: "
+            "put the files back as they were; or delete exactly these rows from the table with another engine, then "
+            f"`wavestitch rewind {stream} --to earliest --apply` (or to a time before they came) while the topic still "
+            "has their chunks: what was not deleted is recognised",
             file=first.file,
         )
 
