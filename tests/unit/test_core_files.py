@@ -53,3 +53,14 @@ def test_a_process_with_payload_in_memory_leaves_no_core_file(what: str) -> None
     code += "\nos.write(2, b'limit %d %d' % resource.getrlimit(resource.RLIMIT_CORE))\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert "limit 0 0" in done.stderr, done.stderr
+
+
+def test_whoever_opens_a_deployment_leaves_none_either() -> None:
+    """It carries batches, with samples and passwords in its memory; the bound that it may raise itself to stays."""
+    code = (
+        "import os, resource\nfrom wavestitch.batch.deployment import Deployment\n"
+        "most = resource.getrlimit(resource.RLIMIT_CORE)[1]\nresource.setrlimit(resource.RLIMIT_CORE, (most, most))\n"
+        "Deployment(None)\nos.write(2, b'limit %d' % resource.getrlimit(resource.RLIMIT_CORE)[0])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.endswith("limit 0"), done.stderr
