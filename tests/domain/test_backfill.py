@@ -188,3 +188,21 @@ def test_the_margin_of_a_search_by_record_time_is_said_where_it_is_smaller_than_
     assert "those farther away are not found" in shown.remarks[0]
     enough = make_stream(backfill_by="record_time", search_margin="7 d")
     assert step_plan_backfill(edges(bench, enough), days(1, 2), apply=False).remarks == ()
+
+
+def test_of_three_intervals_one_above_the_limits_and_one_half_deleted_each_waveform_is_there_once() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "half", day=0, chunks=2)
+    bench.log.retain_from(0, 1)
+    for n in range(2):
+        send(bench, f"w1-{n}", day=1, chunks=4)
+    send(bench, "w2", day=2, chunks=2)
+    send(bench, "w0", day=0, chunks=2)
+    stream = make_stream(limits={**SKEW, "max_batch_records": 8}, reading={"min_slice": 1})
+    done = [backfill(bench, stream, days(n, n + 1)) for n in range(3)]
+    assert published(bench) == ["w0", "w1-0", "w1-1", "w2"]
+    assert [found.published for found in done] == [1, 2, 1]
+    assert [found.lost for found in done] == [(OffsetRange(0, 0, 1),)] * 3
+    assert [found.incomplete for found in done] == [("half",), (), ()]
+    assert done[1].batches > 1
+    assert positions(bench) == {0: 1}
