@@ -226,3 +226,13 @@ def test_what_is_made_in_a_cache_is_its_owner_s_whatever_the_mask(tmp_path: Path
         os.umask(before)
     made = {stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "cache", *(tmp_path / "cache").iterdir())}
     assert made == {0o700}
+
+
+@pytest.mark.parametrize("mask", [0, 0o077])
+def test_a_folder_and_what_is_missing_above_it_have_their_mode_under_any_mask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        made = make_folder(tmp_path / "landing" / "ecg")
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (made, made.parent)} == {0o750}
