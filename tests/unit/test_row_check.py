@@ -12,11 +12,14 @@ import pytest
 
 from tests.unit.test_decide_examples import held, made
 from wavestitch.contracts.decided import Decision, Fates
-from wavestitch.contracts.errors import Unbalanced
+from wavestitch.contracts.errors import Terminal, Unbalanced
 from wavestitch.contracts.fates import ChunkFate
 from wavestitch.contracts.reasons import Fate, Reason
 from wavestitch.contracts.row_check import StagedRow, StagedRows
 from wavestitch.contracts.row_check import check_rows as check_columns
+
+NEWEST = made(["a/0@1"]).head.sequence - 1
+"""The head that all decisions of these tests stand on."""
 
 
 @pytest.fixture
@@ -38,11 +41,11 @@ def check_rows(decision: Decision, rows: Iterable[StagedRow]) -> None:
     """In one file, and in a file each."""
     listed = list(rows)
     try:
-        check_columns(decision, [StagedRows.of(listed)])
+        check_columns(decision, [StagedRows.of(listed)], planned_on=NEWEST)
     finally:
         said = sys.exception()
         with nullcontext() if said is None else pytest.raises(Unbalanced, match=re.escape(str(said))):
-            check_columns(decision, [StagedRows.of([row]) for row in listed])
+            check_columns(decision, [StagedRows.of([row]) for row in listed], planned_on=NEWEST)
 
 
 def test_rows_of_the_very_chunks_pass_in_any_order_of_rows(decision: Decision) -> None:
@@ -86,3 +89,13 @@ def test_chunks_without_a_row_and_a_row_without_chunks_are_found_out(decision: D
         )
     with pytest.raises(Unbalanced, match="of waveform 'c' there are 1 staged rows and 0 chunks"):
         check_rows(decision, [a, b, StagedRow("c", [])])
+
+
+def test_where_others_have_committed_since_it_was_planned_no_audit_is_wrong(decision: Decision) -> None:
+    """What a backfill has stitched of one copy is held in another one by now: it is planned again."""
+    a, b = rows(decision)
+    other = [StagedRows.of([a._replace(pieces=[(a.pieces[0][0], 6, *a.pieces[0][2:]), a.pieces[1]]), b])]
+    with pytest.raises(Terminal, match=r"was not stitched of .* Carry the plan through again") as said:
+        check_columns(decision, other, planned_on=NEWEST - 1)
+    assert type(said.value) is Terminal
+    assert said.value.facts == {"plan_id": decision.plan_id}

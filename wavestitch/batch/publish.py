@@ -92,7 +92,7 @@ def publish_batch(
             starts=index_starts(plan.ranges, decision.fates.plain),
         )
         files = staging.files_for(decision.publish)
-        check_rows(decision, staging.rows_in(files))
+        check_rows(decision, staging.rows_in(files), planned_on=plan.base_sequence)
         staged = HeldStaging(
             plan.plan_id,
             decision.digest,

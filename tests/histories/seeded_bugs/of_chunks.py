@@ -106,7 +106,7 @@ def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
         return found if found.reason is not None else replace(found, pieces=moved)
 
     patch.setattr(Assembly, "digest", property(lambda _: None))
-    patch.setattr(publish, "check_rows", lambda *_: None)
+    patch.setattr(publish, "check_rows", lambda *_, **__: None)
     for module in (pending_decision, reassemble):
         patch.setattr(module, "assemble_waveform", wrong)
 
