@@ -68,6 +68,11 @@ class ByteBudget:
         """Go back to these counts: a slice is read anew."""
         self.records, self.stored = records, stored
 
+    def keep(self, seen: ReaderStop) -> None:
+        """Where the next plan finds it."""
+        text = READER_STOP.text(seen).encode()
+        write_digested(self.folder, lambda digest: f"reader-stopped-{digest}.json", lambda file: file.write(text))
+
     def _spent(self) -> Refused:
         plan = self.plan
         offsets = sum(s.size for unit in self.units for s in plan.units[unit])
@@ -84,8 +89,7 @@ class ByteBudget:
             plan.records,
             positions,
         )
-        text = READER_STOP.text(seen).encode()
-        write_digested(self.folder, lambda digest: f"reader-stopped-{digest}.json", lambda file: file.write(text))
+        self.keep(seen)
         return Refused(
             f"batch {plan.plan_id[:16]} of stream {plan.stream.name}: after {self.records} of {offsets} offsets "
             f"{self._taken()} {seen.bytes} bytes, allowed are {self.allowed} (limits.max_batch_bytes; an average of "

@@ -31,6 +31,7 @@ EFFECTS = {
     "folder.parts": Effect.FOLDER,
     "folder.preview": Effect.FOLDER,
     "folder.close_gate": Effect.FOLDER,
+    "folder.reader_stopped": Effect.FOLDER,
     "staging.keep": Effect.FOLDER,
     "staging.files_for": Effect.STAGED,
 }

@@ -11,10 +11,12 @@ import hashlib
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import xxhash
 
+from consumers.byte_budget import ByteBudget, budget_of
 from consumers.unit_reader import _newest_epoch, _start_epoch
 from tests.fakes.fake_log import FakeLog, Record
 from tests.fakes.fake_reader import read_slice, source_of
@@ -151,6 +153,7 @@ class FakeEdges:
             self.bench.tell("planned", plan=plan)
 
     def plan(self, plan_id: str, *, committed: bool = False) -> Plan:
+        self.bench.tell("looked", what="abandoned")
         if plan_id in self.bench.abandoned and not committed:
             raise Fenced(f"batch {plan_id} was abandoned")
         if plan_id not in self.bench.plans:
@@ -222,8 +225,9 @@ class FakeEdges:
     # what moves data
 
     def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
+        budget = FakeBudget.of(self.bench, plan, units)
         return [
-            Receipt(plan.plan_id, unit, [self._land(plan, wanted) for wanted in plan.units[unit]], 0.0)
+            Receipt(plan.plan_id, unit, [self._land(plan, wanted, budget) for wanted in plan.units[unit]], 0.0)
             for unit in units
         ]
 
@@ -263,9 +267,11 @@ class FakeEdges:
     def findings(self, plan_id: str) -> str:
         return "memory"
 
-    def _land(self, plan: Plan, wanted: OffsetRange) -> LandedSlice:
+    def _land(self, plan: Plan, wanted: OffsetRange, budget: ByteBudget) -> LandedSlice:
         epochs = {"start_epoch": _start_epoch(plan, wanted), "newest_epoch": _newest_epoch(plan, wanted)}
         records, holes = read_slice(self.bench.log, source_of(plan), wanted, **epochs)
+        for r in records:
+            budget.add(kept_bytes(r.key, r.headers, r.value))
         name = landing_name(plan.plan_id, wanted, hashlib.sha256(repr(records).encode()).hexdigest()[:16])
         self.bench.files.landings.setdefault(name, tuple(r.value for r in records))
         self.bench.landed_records.setdefault(name, tuple(records))
@@ -285,6 +291,22 @@ class FakeEdges:
             found = self.bench.files.landings[files[chunk.file]][chunk.row]
         assert found is not None, f"no payload for {chunk.place}"
         return found
+
+
+class FakeBudget(ByteBudget):
+    """The product's own; what a reader had seen when it stopped is kept on the bench."""
+
+    bench: Bench
+
+    @classmethod
+    def of(cls, bench: Bench, plan: Plan, units: Sequence[int]) -> FakeBudget:
+        made = cls(plan, tuple(units), Path(), budget_of(plan, units, Path()).allowed)
+        made.bench = bench
+        return made
+
+    def keep(self, seen: ReaderStop) -> None:
+        with self.bench.act("folder.reader_stopped", error=Transient):
+            self.bench.stops.append(seen)
 
 
 def kept_once(where: dict[str, Any], stem: str, what: Any) -> str:

@@ -101,6 +101,7 @@ class FakeTables(Edge):
     def head(self) -> Head | None:
         with self.act("tables.head", error=Transient):
             self._refuse_headless()
+            self.tell("looked", what="head")
             return self.snapshots[-1] if self.snapshots else None
 
     def remains(self) -> Remains | None:

@@ -1,7 +1,8 @@
 """Closed gates: nobody goes past a batch that stands at one, until it is committed, given up or fenced.
 
-No ingest at all, and no other batch that publishes one of the waveforms that were stopped, but who accepts them. Who
-has looked since it planned and read, and before the gate closed, could not know.
+No ingest at all, and no other batch that publishes one of the waveforms that were stopped, but who accepts them. Nor is
+a batch committed that somebody has given up. Who has looked since it decided on the newest head, right before its
+commit, and before the gate closed, could not know.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from tests.histories.events import Abandoned, Answered, CatalogSetBack, Committe
 
 class GateRules(Rule):
     """`closed`: plans whose gate has closed; `answered`: that somebody accepted or parked. `stopped`: the waveforms.
-    `standing`: plans that bar others, and since which event. `rows`: published with the head that comes next."""
+    `standing`: plans that bar others, and since which event. `rows`: published with the head that comes next.
+    `given_up`: plans, and since when."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -24,6 +26,7 @@ class GateRules(Rule):
         self.stopped: dict[str, set[str]] = defaultdict(set)
         self.standing: dict[str, int] = {}
         self.rows: list[Published] = []
+        self.given_up: dict[str, int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -37,11 +40,13 @@ class GateRules(Rule):
             case Abandoned():
                 self.closed.discard(event.plan_id)
                 self.standing.pop(event.plan_id, None)
+                self.given_up.setdefault(event.plan_id, self.case.at)
             case Published():
                 self.rows.append(event)
             case Committed():
                 self.standing.pop(event.plan_id, None)
                 self._past_a_gate(event)
+                self._given_up(event)
                 self.rows = []
                 self._who_still_stands()
             case CatalogSetBack():
@@ -61,15 +66,23 @@ class GateRules(Rule):
     def _past_a_gate(self, head: Committed) -> None:
         if not head.plan_id or head.plan_id in self.closed & self.answered or head.kind in MOVED_ON_PURPOSE:
             return
-        looked = self.case.looked.get((head.run, "gates"), -1)
-        prepared = self.case.prepared.get(head.run, -1)
         for plan_id, since in self.standing.items():
-            could_not_know = prepared < looked < since
-            if not could_not_know and self._bars(plan_id, head):
+            if not self._could_not_know(head.run, "gates", since) and self._bars(plan_id, head):
                 what = (
                     f"head {head.sequence} ({head.kind}) goes past batch {plan_id[:8]}, which stands at a closed gate"
                 )
                 self.case.say(Kind.INVENTED, what)
+
+    def _given_up(self, head: Committed) -> None:
+        since = self.given_up.get(head.plan_id)
+        if since is not None and not self._could_not_know(head.run, "abandoned", since):
+            what = f"head {head.sequence} ({head.kind}) commits batch {head.plan_id[:8]}, which somebody had given up"
+            self.case.say(Kind.STALE_WRITER, what)
+
+    def _could_not_know(self, run: str, what: str, happened: int) -> bool:
+        """Who decides on the newest head, then looks, then commits."""
+        looked, decided = self.case.looked.get((run, what), -1), self.case.looked.get((run, "head"), -1)
+        return max(decided, self.case.prepared.get(run, -1)) < looked < happened
 
     def _bars(self, stopped: str, head: Committed) -> bool:
         mine = self.ledger.plans.get(head.plan_id)

@@ -15,7 +15,7 @@ from tests.histories.events import Quiet
 from tests.histories.history import History
 from tests.histories.producing import START_MS
 from tests.histories.running import DEADLINE
-from tests.histories.undoing import Undoing
+from tests.histories.widening import Widening
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import rewind_target
@@ -24,11 +24,12 @@ from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.stream import Limits
 
 WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic")
 
 
-class Play(Undoing):
+class Play(Widening):
     """The world of one seed. `ops` counts what was done; `history` is what was seen."""
 
     def play(self, ops: int) -> History:
@@ -66,6 +67,7 @@ class Play(Undoing):
         weights, calls = [w for w, _ in choices], [c for _, c in choices]
         for call in self.random.choices(calls, weights, k=ops):
             call()
+            self.something_more()
         self.heal()
         return self.history
 
@@ -150,9 +152,21 @@ class Play(Undoing):
         self.history.append(Quiet(everything))
 
     def quiet_runs(self) -> None:
+        if self.tight:
+            self.learn_the_budget()
         for _ in range(12):
             last = self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
             if isinstance(last.result, NothingToDo):
+                break
+            self.follow_to_the_end(last)
+
+    def learn_the_budget(self) -> None:
+        """Each reader that stops halves the next batch; once the stream gets on, somebody allows larger ones."""
+        for _ in range(40):
+            last = self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
+            if last.error is None:
+                self.tight = False
+                self.set_limits(max_batch_bytes=Limits().max_batch_bytes)
                 break
             self.follow_to_the_end(last)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.fakes.batch import FakeEdges
 from tests.fakes.faults import under_way
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
@@ -47,3 +48,9 @@ def a_lost_race_is_an_error_of_its_own(patch: Patch) -> None:
         pass
 
     patch.setattr(publish, "CommitConflict", Nobody)
+
+
+@shows(Kind.LOST)
+def what_a_reader_saw_that_stopped_at_its_budget_teaches_nobody(patch: Patch) -> None:
+    """So that the stream stands where the estimate was off."""
+    patch.setattr(FakeEdges, "reader_stops", lambda _: [])

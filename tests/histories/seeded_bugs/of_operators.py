@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import closed_gate, steps, undo
+from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.plan import PlanKind
 
 
@@ -42,6 +44,56 @@ def a_decision_asks_at_no_gate_once_it_is_planned(patch: Patch) -> None:
 def a_backfill_asks_at_no_gate(patch: Patch) -> None:
     real = steps.asks_the_gate
     patch.setattr(steps, "asks_the_gate", lambda plan: plan.kind is PlanKind.HELD and real(plan))
+
+
+@shows(Kind.INVENTED)
+def what_an_ingest_was_stopped_with_passes_by_anything_but_an_ingest(patch: Patch) -> None:
+    real = closed_gate._stopped_some
+    patch.setattr(
+        closed_gate, "_stopped_some", lambda edges, plan, ids: plan.choice is not None and real(edges, plan, ids)
+    )
+
+
+@shows(Kind.INVENTED)
+def a_closed_gate_knows_offsets_and_no_waveforms(patch: Patch) -> None:
+    """So that a second copy of what was stopped passes."""
+    real, stopped_some, asking = steps.refuse_past_closed_gate, closed_gate._stopped_some, list[Any]()
+
+    def asked(edges: Any, *, own: str = "", **about: Any) -> None:
+        asking[:] = [edges.bench.plans[own]] if own else []
+        real(edges, own=own, **about)
+
+    def wrong(edges: Any, plan: Any, ids: Any) -> bool:
+        if plan.choice is not None or any(one.choice is not None for one in asking):
+            return stopped_some(edges, plan, ids)
+        mine = {(r.partition, o) for one in asking for r in one.ranges for o in range(r.start, r.end)}
+        return any((r.partition, o) in mine for r in plan.ranges for o in range(r.start, r.end))
+
+    patch.setattr(steps, "refuse_past_closed_gate", asked)
+    patch.setattr(closed_gate, "_stopped_some", wrong)
+
+
+@shows(Kind.INVENTED)
+def the_gate_is_asked_before_staging_and_not_before_the_commit(patch: Patch) -> None:
+    _asks_again(patch, but_for=Refused)
+
+
+@shows(Kind.STALE_WRITER)
+def whether_it_was_given_up_is_asked_before_staging_and_not_before_the_commit(patch: Patch) -> None:
+    _asks_again(patch, but_for=Fenced)
+
+
+def _asks_again(patch: Patch, *, but_for: type[Exception]) -> None:
+    real = steps.publish_batch
+
+    def wrong(*args: Any, ask: Any, **more: Any) -> Any:
+        def deaf() -> None:
+            with suppress(but_for):
+                ask()
+
+        return real(*args, ask=deaf, **more)
+
+    patch.setattr(steps, "publish_batch", wrong)
 
 
 @shows(Kind.STALE_WRITER)

@@ -1,0 +1,52 @@
+"""Which histories have more in them than the rest, and when: of those the draws are made apart.
+
+Whatever is added to the world would otherwise draw other histories for every seed, and a seeded bug that is met rarely
+would have to be looked for anew. Judges nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests.histories.racing import Racing
+
+SHARE, OFTEN = 0.4, 0.12
+"""Of all histories so many are wider; in those something more comes after so many acts."""
+
+
+class Widening(Racing):
+    """`apart`: the randomness of what is added. `tight`: batches may take few bytes."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.apart = random.Random(f"wider {seed}")
+        self.wider = self.apart.random() < SHARE
+        self.tight = self.wider and self.apart.random() < 0.4
+        if self.tight:
+            self.ops["small byte budget"] += 1
+            self.set_limits(max_batch_bytes=self.apart.choice([900, 2000, 4000]))
+
+    def something_more(self) -> None:
+        """Perhaps; of what is rare there is a little of everything."""
+        if not self.wider or self.apart.random() > OFTEN:
+            return
+        self.random, drawn = self.apart, self.random
+        self.random.choice(self.more())()
+        self.random = drawn
+
+    def more(self) -> list[Callable[[], None]]:
+        return [
+            self.given_up_while_it_publishes,
+            self.gate_closes_while_another_publishes,
+            self.second_copies,
+            *([self.large_records] if self.tight else []),
+        ]
+
+    def large_records(self) -> None:
+        """Of which a batch takes far fewer than its estimate says."""
+        self.ops["large records"] += 1
+        p = self.a_partition()[0]
+        for n in range(self.random.choice([2, 9, 30])):
+            large = bytes([n]) * self.random.choice([300, 800, 3000])
+            self.bench.log.append(p, self.clock_ms, None, (), large)
