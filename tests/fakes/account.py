@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes import fake_maintenance
 from tests.fakes.batch import FakeEdges
 from tests.fakes.fake_staging import FakeStaging
 from tests.fakes.faults import Edge, Fault
@@ -26,6 +27,7 @@ EFFECTS = {
     "tables.stage_held": Effect.HELD_STAGED,
     "tables.settle_held": Effect.HELD_MAIN,
     "tables.append_batches": Effect.HISTORY,
+    "tables.expire": Effect.SNAPSHOTS_GONE,
     "log.commit_group": Effect.GROUP,
     "folder.begin": Effect.FOLDER,
     "folder.parts": Effect.FOLDER,
@@ -132,7 +134,7 @@ def keep_account(patch: pytest.MonkeyPatch) -> Account:
     patch.setattr(Edge, "act", watched)
     for name, effects in UNNAMED.items():
         patch.setattr(FakeEdges, name, _noted(getattr(FakeEdges, name), account, effects))
-    tables: list[dict[Any, Any]] = [carry.ACTS, walk.ACTS]
+    tables: list[dict[Any, Any]] = [carry.ACTS, walk.ACTS, fake_maintenance.ACTS]
     for acts in tables:
         for stage, carried_out in list(acts.items()):
             patch.setitem(acts, stage, _accounted(carried_out, account, stage))

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from tests.fakes.fake_id_index import FakeIdIndex
 from tests.fakes.faults import Edge, Fault, may_land_late
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
@@ -19,7 +20,7 @@ from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedChu
 from wavestitch.contracts.held_left import HeldLeft, LeftSnapshot
 from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark, mark_of
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
-from wavestitch.contracts.position import Head, head_from_properties
+from wavestitch.contracts.position import Head, HeadKind, head_from_properties
 from wavestitch.contracts.reasons import Reason
 
 
@@ -88,7 +89,11 @@ class FakeTables(Edge):
         self.branches: dict[tuple[str, int | None], tuple[int, int]] = {}
         """By decision and base: the snapshot, and the number of the head that it was staged for."""
         self.held_main: int | None = None
+        self.taken_out: dict[int, tuple[StoredHeld, ...]] = {}
+        """By the snapshot that maintenance made without them."""
         self.history: list[BatchRow] = []
+        self.index: FakeIdIndex | None = None
+        """Of this host; None: all rows are looked through."""
         self.properties: dict[str, str] = {}
         """Of the waveforms table, as somebody else may edit them; a commit asks none of them."""
 
@@ -157,9 +162,17 @@ class FakeTables(Edge):
 
     def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
         with self.act("tables.published", error=Transient):
-            return {
-                r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for _, r in self.rows if r.waveform_id in ids
-            }
+            rows = [r for _, r in self.rows] if self.index is None else self._indexed(self.index, ids)
+            return {r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for r in rows if r.waveform_id in ids}
+
+    def _indexed(self, index: FakeIdIndex, ids: Collection[str]) -> list[PublishedRow]:
+        """Of the files that the index of ids names: those of one commit are one."""
+        names = {h.sequence: f"data-{h.snapshot_id}" for h in self.snapshots}
+        files: dict[str, list[str]] = defaultdict(list)
+        for sequence, row in self.rows:
+            files[names[sequence]].append(row.waveform_id)
+        found = index.files_of(self.uuid, files, ids)
+        return [row for sequence, row in self.rows if names[sequence] in found]
 
     # `held` is the port's: what the head names. See `held_rows` for what the oracle sees.
 
@@ -289,6 +302,42 @@ class FakeTables(Edge):
     def _refuse_headless(self) -> None:
         if self.headless:
             raise Refused("the head has been expired; look at `wavestitch rewind waves --to rebuilt`")
+
+    # maintenance
+
+    def held_places(self, mark: HeldMark) -> Sequence[StoredHeld]:
+        with self.act("tables.held_files", error=Transient):
+            return self._vouched_for(mark)
+
+    def published_in_oldest(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
+        """What the oldest snapshot has of these waveforms that is left."""
+        with self.act("tables.published", error=Transient):
+            oldest = self.snapshots[min(self.expired, len(self.snapshots) - 1)].sequence
+            rows = [r for sequence, r in self.rows if sequence <= oldest and r.waveform_id in ids]
+            return {r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for r in rows}
+
+    def rewrite_held(self, base: Head, rows: Collection[int], *, note: str) -> Head:
+        """A head that names the held table without these rows, by their numbers."""
+        assert base.held is not None
+        on = base.held.snapshot_id
+        with self.act("tables.stage_held", error=Transient):
+            now = self.held_snapshots[on]
+            number, staged = next(self._held_ids), Staged(f"without {sorted(rows)}", *base.version, on)
+            self.held_snapshots[number] = tuple(row for n, row in enumerate(now) if n not in rows)
+            self.held_of[number] = staged._replace(sequence=base.sequence + 1)
+            self.branches[staged.decision, on] = number, base.sequence + 1
+            mark = mark_of(number, held_files(self.held_snapshots[number]), base.held.counts, base.held.chunk_bytes)
+        self.taken_out |= {number: tuple(row for n, row in enumerate(now) if n in rows)}
+        head = self.commit(base, base.next(kind=HeadKind.MAINTENANCE, held=mark, note=note), [])
+        self.settle_held()
+        return head
+
+    def drop_snapshots(self, numbers: Collection[int]) -> None:
+        """The oldest ones, as far as they are among these; never the newest."""
+        with self.act("tables.expire", error=Transient):
+            while self.expired < len(self.snapshots) - 1 and self.snapshots[self.expired].snapshot_id in numbers:
+                self.expired += 1
+                self.tell("forgotten", head=self.snapshots[self.expired - 1])
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         with self.act("tables.batches", error=Transient):

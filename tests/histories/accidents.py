@@ -162,7 +162,9 @@ class Accidents(Running):
         if not self._another_catalog():
             return False
         self.bench.files = FakeFiles()
+        index = self.bench.tables.index
         self.bench.tables = FakeTables(self.bench.files, uuid=f"6d0f4f0e-0000-4000-8000-{self.catalogs + 1:012d}")
+        self.bench.tables.index = index
         self.witness.catalog_lost(self.bench.tables)
         self.bench.gates.clear()
         return True

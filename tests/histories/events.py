@@ -231,10 +231,21 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Maintenance dropped the snapshot of this head."""
+    """The snapshot of this head is gone. `run`: of our maintenance, which let it go; empty where somebody else did."""
 
     sequence: int
     decision: str
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOut:
+    """Of the decisions whose rows are held under the head of this `sequence`, which follows, maintenance has taken
+    these rows out: place, digest of the piece in hex, decision."""
+
+    run: str
+    sequence: int
+    rows: tuple[tuple[str, int, int, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +364,7 @@ Event = (
     | HistoryLost
     | ReadBack
     | Forgotten
+    | TakenOut
     | CatalogSetBack
     | GateClosed
     | Abandoned

@@ -9,13 +9,14 @@ from tests.histories.events import CatalogSetBack, Committed, Event, Forgotten, 
 
 class HeadRules(Rule):
     """`named`: by run, the partitions that its rewind is about. `unrecorded`: heads whose rows somebody deleted
-    from the history; `forgotten`: whose snapshots are gone."""
+    from the history; `forgotten`: whose snapshots are gone; `recorded`: whose rows have ever stood there."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.named: dict[str, tuple[int, ...]] = {}
         self.unrecorded: set[int] = set()
         self.forgotten: set[int] = set()
+        self.recorded: set[tuple[int, str]] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -23,10 +24,12 @@ class HeadRules(Rule):
                 self.named[event.run] = event.only
             case Recorded():
                 self.unrecorded.discard(event.sequence)
+                self.recorded.add((event.sequence, event.decision))
             case HistoryLost():
                 self.unrecorded |= set(event.sequences)
             case Forgotten():
                 self.forgotten.add(event.sequence)
+                self._let_go(event)
             case CatalogSetBack():
                 self.unrecorded = {n for n in self.unrecorded if n <= event.sequence}
                 self.forgotten = {n for n in self.forgotten if n <= event.sequence}
@@ -41,6 +44,12 @@ class HeadRules(Rule):
         gone = sorted(there & self.unrecorded)
         if self.case.quiet and gone:
             self.case.say(Kind.UNEXPLAINED_GAP, f"the history lacks heads {gone}, though quiet runs ended")
+
+    def _let_go(self, event: Forgotten) -> None:
+        """What our maintenance lets go is known of in the history, or would be nowhere any more."""
+        if event.run and (event.sequence, event.decision) not in self.recorded:
+            what = f"maintenance let head {event.sequence} go, of which the history knows nothing"
+            self.case.say(Kind.UNEXPLAINED_GAP, what)
 
     def _follows(self, before: Committed, head: Committed) -> None:
         where, say = f"head {head.sequence} ({head.kind})", self.case.say

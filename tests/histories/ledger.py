@@ -24,6 +24,7 @@ from tests.histories.events import (
     Reset,
     Settled,
     Shared,
+    TakenOut,
     TopicMade,
     Truncated,
 )
@@ -66,6 +67,8 @@ class Ledger:
         self._held_of: dict[str, list[Held]] = defaultdict(list)
         self._payloads: dict[tuple[Coordinate, Identity], bytes | None] = {}
         self._decisions: set[str] = set()
+        self._taken: set[tuple[str, int, int, str, str]] = set()
+        """Rows of these decisions that maintenance has taken out."""
         self._junk_bytes = 0
         """Of all that was ever staged to be held and is no chunk."""
         self._events: list[Event] = []
@@ -111,6 +114,8 @@ class Ledger:
             case Committed():
                 self.heads.append(event)
                 self._decisions = self._decisions | {event.decision} if event.held is None else set(event.held)
+            case TakenOut():
+                self._taken = set(event.rows)
             case Projected():
                 self.group |= {p: (o, (event.generation, event.sequence)) for p, o in event.offsets.items()}
             case JunkLimit():
@@ -152,7 +157,9 @@ class Ledger:
 
     def counts(self, row: Held) -> bool:
         """Whether a held row is in the snapshot that the newest head names."""
-        return row.decision != "" and row.decision in self._decisions
+        if row.decision == "" or row.decision not in self._decisions:
+            return False
+        return not self._taken or (*row.coordinate, row.piece, row.decision) not in self._taken
 
     def durable(self, coordinate: Coordinate) -> bool:
         """Whether the record is held with its bytes, or is a copy of a chunk that is published or so held."""
@@ -221,8 +228,14 @@ class Ledger:
         places = self.places(row.coordinate)
         if len(places) < 2:
             return row.coordinate
-        value = self._payloads.get((row.coordinate, identity(row)))
-        mine = [c for c in places if self.records[c].value == value and self._is(self.records[c], row)]
+        key = row.coordinate, identity(row)
+        if key in self._payloads:
+            mine = [
+                c for c in places if self.records[c].value == self._payloads[key] and self._is(self.records[c], row)
+            ]
+        else:  # no chunk, and held by what it was
+            what = row.length, row.piece
+            mine = [c for c in places if (size_of(self.records[c]), digest_of(self.records[c]).hex()) == what]
         return mine[0] if mine else row.coordinate
 
     def _is(self, record: Produced, row: Held) -> bool:
@@ -241,7 +254,7 @@ def identity(row: Held) -> Identity:
 
 
 def _in_a_table(event: Event) -> bool:
-    return isinstance(event, Committed | Published | Held | Recorded | Forgotten)
+    return isinstance(event, Committed | Published | Held | Recorded | Forgotten | TakenOut)
 
 
 def _stays(event: Event, to: int) -> bool:
@@ -249,5 +262,5 @@ def _stays(event: Event, to: int) -> bool:
     counts as soon as a head names it, and goes with the table only."""
     if isinstance(event, Held):
         return to > 0
-    assert isinstance(event, Committed | Published | Recorded | Forgotten)
+    assert isinstance(event, Committed | Published | Recorded | Forgotten | TakenOut)
     return event.sequence <= to

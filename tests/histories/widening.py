@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
+from tests.fakes.batch import FakeEdges
+from tests.fakes.fake_id_index import FakeIdIndex
+from tests.fakes.fake_maintenance import maintain
 from tests.histories.racing import Racing
 
 SHARE, OFTEN = 0.4, 0.12
@@ -23,6 +27,9 @@ class Widening(Racing):
         self.apart = random.Random(f"wider {seed}")
         self.wider = self.apart.random() < SHARE
         self.tight = self.wider and self.apart.random() < 0.4
+        if self.wider and self.apart.random() < 0.4:
+            self.ops["an index of ids"] += 1
+            self.bench.tables.index = FakeIdIndex()
         if self.tight:
             self.ops["small byte budget"] += 1
             self.set_limits(max_batch_bytes=self.apart.choice([900, 2000, 4000]))
@@ -40,8 +47,24 @@ class Widening(Racing):
             self.given_up_while_it_publishes,
             self.gate_closes_while_another_publishes,
             self.second_copies,
+            *([self.maintain] * 3),
             *([self.large_records] if self.tight else []),
+            *([self.index_of_ids] * 4 if self.bench.tables.index is not None else []),
         ]
+
+    def maintain(self) -> None:
+        """Its run is one among the others: looks, is overtaken, dies, is begun again."""
+        if not self.busy:
+            edges = FakeEdges(self.bench, self.stream, self.clock_ms, self.carrying())
+            self.launch("maintain", partial(maintain, edges, most=self.random.choice([1, 1, 3])))
+
+    def index_of_ids(self) -> None:
+        """What becomes of a cache: nothing that it says is proven by its being there."""
+        index = self.bench.tables.index
+        assert index is not None
+        does = self.random.choice([index.vanishes, index.is_damaged, index.is_copied, index.is_put_back])
+        self.ops[f"index {does.__name__.replace('_', ' ')}"] += does()
+        self.repeat()
 
     def large_records(self) -> None:
         """Of which a batch takes far fewer than its estimate says."""

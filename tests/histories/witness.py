@@ -34,6 +34,7 @@ from tests.histories.events import (
     Retained,
     Settled,
     Shared,
+    TakenOut,
     TopicMade,
     Truncated,
 )
@@ -134,6 +135,7 @@ class Witness:
             self.history.append(
                 Published(under_way(), head.plan_id, head.sequence, row.waveform_id, row.samples, chunks)
             )
+        self._without(head)
         self.history.append(
             Committed(
                 under_way(),
@@ -149,6 +151,14 @@ class Witness:
                 head.note,
             )
         )
+
+    def _without(self, head: Any) -> None:
+        """Where anything was ever taken out: what is not there of what maintenance has seen."""
+        if not self._tables.taken_out:
+            return
+        there = set(map(_row_of, self._tables.held_rows()))
+        gone = {_row_of(row) for rows in self._tables.taken_out.values() for row in rows} - there
+        self.history.append(TakenOut(under_way(), head.sequence, tuple(sorted(gone))))
 
     def _recorded(self, row: Any) -> None:
         counts = {int(p): dict(n) for p, n in row.partitions.items()}
@@ -177,4 +187,9 @@ class Witness:
         self.history.append(CatalogSetBack(0))
 
     def _forgotten(self, head: Any) -> None:
-        self.history.append(Forgotten(head.sequence, head.decision))
+        self.history.append(Forgotten(head.sequence, head.decision, under_way()))
+
+
+def _row_of(row: StoredHeld) -> tuple[str, int, int, str, str]:
+    chunk = row.held.chunk
+    return *chunk.coordinate, chunk.piece.hex(), row.held.decision

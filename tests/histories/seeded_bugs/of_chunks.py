@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from consumers import range_scan
 from tests.fakes import batch as fake_batch
 from tests.histories.anomaly import Kind
@@ -17,6 +19,7 @@ from wavestitch.contracts.decision import Evidence
 from wavestitch.contracts.pending_decision import PendingDecision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.reasons import Fate, Reason
+from wavestitch.tables.lookup.id_store import IdStore
 
 
 @shows(Kind.LOST)
@@ -58,6 +61,26 @@ def what_is_published_is_not_looked_up(patch: Patch) -> None:
     real = decision.decide
     for module in (publish, reassemble):
         patch.setattr(module, "decide", lambda *a, **kw: real(*a, **{**kw, "published": {}}))
+
+
+@shows(Kind.DUPLICATE)
+def an_index_of_ids_is_believed_whatever_became_of_it(patch: Patch) -> None:
+    def wrong(self: IdStore, numbers: Any) -> Any:
+        return dict(self._rows("SELECT number, body FROM bucket WHERE number IN ({})", list(numbers)))
+
+    patch.setattr(IdStore, "_bodies", wrong)
+
+
+@shows(Kind.DUPLICATE)
+def an_index_of_ids_answers_for_files_that_it_has_never_seen(patch: Patch) -> None:
+    real = IdStore.known_parts
+
+    def wrong(self: IdStore, names: Any) -> Any:
+        asked = list(names)
+        found = real(self, asked)
+        return dict.fromkeys(asked, np.zeros(0, "<u4")) | found if found else found
+
+    patch.setattr(IdStore, "known_parts", wrong)
 
 
 @shows(Kind.ALTERED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tests.fakes import fake_maintenance
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import held_decision, publish, reassemble, steps, stream_state
@@ -14,6 +15,7 @@ from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.tombstones import Tombstones
+from wavestitch.maintain import what_goes
 
 
 @shows(Kind.LOST)
@@ -152,3 +154,32 @@ def junk_that_finds_no_room_is_not_even_named(patch: Patch) -> None:
         return [row for row in real(*what) if row.held.stored or row.held.chunk.reason is None]
 
     patch.setattr(publish, "_held_rows", wrong)
+
+
+# what maintenance lets go
+
+
+@shows(Kind.LOST)
+def held_rows_go_as_soon_as_their_waveforms_id_is_published(patch: Patch) -> None:
+    """A late copy with other bytes, too, which nobody has decided about."""
+    real = what_goes.held_to_delete
+
+    def wrong(places: Any, *, published: Any, under_way: Any) -> Any:
+        going = real(places, published=published, under_way=under_way)
+        for p in places:
+            if p.held.chunk.reason is None and any(p.held.chunk.waveform_id in some for some in published):
+                going.setdefault(p.file, set()).add(p.row)
+        return going
+
+    patch.setattr(what_goes, "held_to_delete", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def snapshots_go_before_their_heads_stand_in_the_history(patch: Patch) -> None:
+    real = what_goes.snapshots_to_expire
+
+    def wrong(table: Any, **about: Any) -> Any:
+        return real(table, **about | {"recorded": {(s.head.sequence, s.head.decision) for s in table.main}})
+
+    patch.setattr(fake_maintenance, "repair_history", lambda _: 0)
+    patch.setattr(what_goes, "snapshots_to_expire", wrong)

@@ -1,0 +1,103 @@
+"""Maintenance over the memory edges: what may go is decided by the product, and let go here as the product does it.
+
+Of its stages those that touch what batches rely on: held rows that are published, and snapshots. Files, folders and
+compaction are tried on real tables (tests/domain/test_maintain*.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.fakes.batch import FakeEdges
+from wavestitch.batch.history import history_of, repair_history
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.maintenance import BatchFolder, BatchState, HeldPlace, SnapshotFacts, TableState
+from wavestitch.contracts.maintenance_stages import STAGES, DeleteHeld, ExpireSnapshots
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.ports import CommitConflict
+from wavestitch.contracts.quantities import BEGINNING, Milliseconds
+from wavestitch.contracts.stages import Stage
+from wavestitch.maintain import what_goes
+from wavestitch.maintain.batch_state import judge_batch, may_commit
+from wavestitch.maintain.what_goes import SnapshotLimits
+
+
+class Batches(NamedTuple):
+    """As of one look: batches that may still commit, and those at a closed gate."""
+
+    under_way: list[Plan]
+    busy: set[str]
+    closed: set[str]
+    recorded: set[tuple[int, str]]
+
+
+def maintain(edges: FakeEdges, *, most: int) -> None:
+    """All stages, in the product's order. `most`: so many snapshots are to stay."""
+    for stage in STAGES:
+        if stage in ACTS:
+            ACTS[stage](edges, most)
+
+
+def look_at_batches(edges: FakeEdges) -> Batches:
+    """Folders first, then the history, then the heads, as the product does."""
+    plans = dict(edges.bench.plans)
+    closed = {p.plan_id for p in edges.closed_gates()}
+    rows, heads = edges.tables.batches(), edges.tables.heads()
+    committed = {b.plan_id for b in rows} | {h.plan_id for h in heads}
+    states = {
+        i: judge_batch(
+            BatchFolder(i, plan, "", i in edges.bench.abandoned, BEGINNING, 0, 0, 0),
+            committed=committed,
+            heads=heads,
+            closed=closed,
+        )
+        for i, plan in plans.items()
+    }
+    return Batches(
+        under_way=[plans[i] for i, state in states.items() if state is BatchState.UNDER_WAY],
+        busy={i for i, state in states.items() if may_commit(state)},
+        closed=closed,
+        recorded={(b.sequence, b.decision) for b in rows},
+    )
+
+
+def delete_held(edges: FakeEdges, _most: int) -> None:
+    tables = edges.tables
+    head = tables.head()
+    if head is None or head.held is None:
+        return
+    rows = tables.held_places(head.held)
+    places = [HeldPlace(str(n), 0, row.held, row.plan_id) for n, row in enumerate(rows)]
+    busy = look_at_batches(edges).busy
+    ids = {i for row in rows if (i := row.held.chunk.waveform_id) is not None}
+    published = [tables.published_in_oldest(ids)] if ids else []
+    going = what_goes.held_to_delete(places, published=published, under_way=busy)
+    if going:
+        try:
+            tables.rewrite_held(head, {int(file) for file in going}, note=f"{len(going)} held rows went")
+        except CommitConflict:
+            raise Transient("a batch committed while held rows were taken out") from None
+
+
+def expire_snapshots(edges: FakeEdges, most: int) -> None:
+    tables = edges.tables
+    repair_history(history_of(edges))
+    batches = look_at_batches(edges)
+    main = tuple(SnapshotFacts(h.snapshot_id or 0, BEGINNING, "append", h) for h in tables.heads())
+    going, _ = what_goes.snapshots_to_expire(
+        TableState("waves.waveforms", main, frozenset(), 0, (), 0),
+        limits=SnapshotLimits(age=Milliseconds(1), most=most, least=1, pinned=Milliseconds(10**9)),
+        now=edges.clock_ms(),
+        recorded=batches.recorded,
+        under_way=batches.under_way,
+        closed=batches.closed,
+    )
+    tables.drop_snapshots(going)
+
+
+ACTS: dict[type[Stage], Callable[[FakeEdges, int], None]] = {
+    DeleteHeld: delete_held,
+    ExpireSnapshots: expire_snapshots,
+}
+"""As the product's table of the same name, less what has no part in this world."""
