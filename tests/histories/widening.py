@@ -48,6 +48,7 @@ class Widening(Racing):
             self.gate_closes_while_another_publishes,
             self.second_copies,
             *([self.maintain] * 3),
+            self.contradicted_and_maintained,
             *([self.large_records] if self.tight else []),
             *([self.index_of_ids] * 4 if self.bench.tables.index is not None else []),
         ]
@@ -57,6 +58,17 @@ class Widening(Racing):
         if not self.busy:
             edges = FakeEdges(self.bench, self.stream, self.clock_ms, self.carrying())
             self.launch("maintain", partial(maintain, edges, most=self.random.choice([1, 1, 3])))
+
+    def contradicted_and_maintained(self) -> None:
+        """Of what is published another copy comes, with other bytes; then maintenance looks at what is held."""
+        published = {row.waveform_id for _, row in self.bench.tables.rows}
+        known = [one for one in self.sent if self.id_of(one) in published]
+        if known and not self.busy:
+            self.ops["contradicted and maintained"] += 1
+            self.send(self.another(self.random.choice(known)))
+            self.all_there_is()
+            edges = FakeEdges(self.bench, self.stream, self.clock_ms, self.carrying())
+            self.launch("maintain", partial(maintain, edges, most=1), far=True)
 
     def index_of_ids(self) -> None:
         """What becomes of a cache: nothing that it says is proven by its being there."""

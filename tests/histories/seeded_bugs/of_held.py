@@ -159,7 +159,7 @@ def junk_that_finds_no_room_is_not_even_named(patch: Patch) -> None:
 # what maintenance lets go
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=140)
 def held_rows_go_as_soon_as_their_waveforms_id_is_published(patch: Patch) -> None:
     """A late copy with other bytes, too, which nobody has decided about."""
     real = what_goes.held_to_delete
