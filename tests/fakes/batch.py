@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,17 @@ class Bench(Edge):
 
     def __post_init__(self) -> None:
         self.tables = FakeTables(self.files)
+
+    def copied(self) -> Bench:
+        """The tables and what lies beside them, as they are now, over the same log."""
+        made = copy(self)
+        made.files = self.files.copied()
+        for name in ("plans", "landed_records", "receipts", "reports", "verdicts", "gates", "previews"):
+            setattr(made, name, dict(getattr(self, name)))
+        made.at_gates = {i: list(found) for i, found in self.at_gates.items()}
+        made.abandoned, made.stops = set(self.abandoned), list(self.stops)
+        made.tables = self.tables.copied(made.files)
+        return made
 
 
 @dataclass(frozen=True)

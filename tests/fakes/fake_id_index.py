@@ -113,6 +113,10 @@ class FakeIdIndex:
             shutil.copyfile(path, self._copies / path.name)
         return bool(found)
 
+    @property
+    def has_a_copy(self) -> bool:
+        return self._copies.exists() and any(self._copies.iterdir())
+
     def is_put_back(self) -> bool:
         """As it was when it was copied: what was published since is in it no more."""
         found = list(self._copies.glob("*.sqlite")) if self._copies.exists() else []

@@ -9,6 +9,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -63,6 +64,11 @@ class FakeFiles:
         self.landings: dict[str, tuple[bytes | None, ...]] = {}
         self.staged: dict[str, list[PublishedRow]] = {}
         self.kept: dict[str, BatchRow] = {}
+
+    def copied(self) -> FakeFiles:
+        made = FakeFiles()
+        made.landings, made.staged, made.kept = dict(self.landings), dict(self.staged), dict(self.kept)
+        return made
 
 
 class FakeTables(Edge):
@@ -392,6 +398,18 @@ class FakeTables(Edge):
         newest = kept[-1].held if kept else None
         self.held_main = newest.snapshot_id if newest is not None else None
         self.tell("restored", sequence=sequence)
+
+    def copied(self, files: FakeFiles) -> FakeTables:
+        """A copy of the catalog: the same table by its own word. What is written to one of them from here on is in no
+        other, and has names of its own."""
+        made = copy(self)
+        made.files, made.index = files, None
+        for name in ("held_snapshots", "held_of", "branches", "taken_out", "properties"):
+            setattr(made, name, dict(getattr(self, name)))
+        for name in ("snapshots", "rows", "history"):
+            setattr(made, name, list(getattr(self, name)))
+        made._snapshot_ids, made._held_ids = itertools.count(1_000_000), itertools.count(5_000_000)
+        return made
 
     # for readers and the oracle
 

@@ -87,7 +87,13 @@ class Accidents(Running):
         self.right_after_a_commit()
         self.forked |= table == tables.uuid
         log.group[p] = GroupOffset(self.random.randint(0, at.end), tables.snapshots[-1].tag(table).encode())
-        log.tell("shared", partition=p, offset=log.group[p].offset, another=table == ANOTHER_TABLE)
+        log.tell(
+            "shared",
+            partition=p,
+            offset=log.group[p].offset,
+            another=table == ANOTHER_TABLE,
+            version=tables.snapshots[-1].version,
+        )
         return True
 
     def retention(self) -> None:

@@ -321,12 +321,15 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The group got a tag that no run of ours wrote: of `another` table, or of a copy of this one."""
+    """The group got a tag that no run of ours wrote: of `another` table, or of a copy of this one. `generation`,
+    `sequence`: of the head that it names."""
 
     topic_id: str
     partition: int
     offset: int
     another: bool
+    generation: int = 0
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)

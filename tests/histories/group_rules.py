@@ -9,12 +9,14 @@ from tests.histories.events import CatalogSetBack, Committed, Event, Projected, 
 
 class GroupRules(Rule):
     """`resets`: by partition, since when one by Kafka's tools stands that nobody took over. `shown`: since when the
-    group shows which head of today's table."""
+    group shows which head of today's table. `copied`: by partition, since when the group shows which offset and head of
+    a copy of this table."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.resets: dict[int, int] = {}
         self.shown: dict[int, tuple[int, tuple[int, int]]] = {}
+        self.copied: dict[int, tuple[int, int, tuple[int, int]]] = {}
         self.topic_made_at = -1
         self.stood: tuple[int, tuple[int, int] | None] | None = None
 
@@ -29,22 +31,29 @@ class GroupRules(Rule):
         match event:
             case CatalogSetBack():
                 self.shown = self.shown if event.sequence else {}
+                self.copied = self.copied if event.sequence else {}  # of a table that is no more
             case Reset() if event.offset is None:
+                self.copied.pop(event.partition, None)
                 self.resets.pop(event.partition, None)
                 self.shown.pop(event.partition, None)
             case Reset():
                 self.shown.pop(event.partition, None)
+                self.copied.pop(event.partition, None)
                 if self.stood != (event.offset, None):  # otherwise nobody can see that it was done once more
                     self.resets[event.partition] = self.case.at
             case Shared():
                 self.shown.pop(event.partition, None)
                 self.resets.pop(event.partition, None)
-                if event.another:  # what a copy of this table wrote, nobody can tell from what this one wrote
+                self.copied.pop(event.partition, None)
+                if event.another:
                     self.resets[event.partition] = self.case.at
+                else:
+                    self.copied[event.partition] = self.case.at, event.offset, (event.generation, event.sequence)
             case TopicMade():
                 self.topic_made_at = self.case.at
                 self.shown = {}
                 self.resets = {}
+                self.copied = {}
 
     def _projected(self, event: Projected) -> None:
         could_not_know, say = self.case.could_not_know, self.case.say
@@ -56,6 +65,7 @@ class GroupRules(Rule):
                 what = f"head {version} was shown over head {newest} on partition {p}, by a run that could see that"
                 say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
             self.shown[p] = self.case.at, version
+            self._over_a_copy(event, p, offset)
             far = self.ledger.furthest(p)
             if fresh and offset > far:
                 what = f"the group was put to {offset} on partition {p}, no head beyond {far}"
@@ -66,6 +76,19 @@ class GroupRules(Rule):
             if not any(at > reset_at and kind in (*MOVED_ON_PURPOSE, "first") for at, kind in self.case.heads_at):
                 what = f"a reset of the group on partition {p} was written over and never taken over"
                 say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
+
+    def _over_a_copy(self, event: Projected, p: int, offset: int) -> None:
+        """What a copy of this table wrote looks like what this one wrote, as long as both tell one story: within a
+        generation positions only grow, and a head has one set of them."""
+        since, shown, theirs = self.copied.pop(p, (-1, 0, (0, 0)))
+        ours = event.generation, event.sequence
+        beyond = theirs[0] == ours[0] and (shown > offset or (theirs == ours and shown != offset))
+        if since < 0 or not (theirs > ours or beyond) or self.case.could_not_know(event.run, "group", since):
+            return
+        what = (
+            f"head {ours} at {offset} was shown over head {theirs} at {shown} of a copy of the table, on partition {p}"
+        )
+        self.case.say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
 
     def close(self) -> None:
         if not self.case.quiet or not self.ledger.heads:

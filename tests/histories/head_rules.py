@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import CatalogSetBack, Committed, Event, Forgotten, HistoryLost, Recorded, Rewound
+from tests.histories.events import CatalogSetBack, Committed, Event, Forgotten, HistoryLost, Recorded, Rewound, Shared
 
 
 class HeadRules(Rule):
     """`named`: by run, the partitions that its rewind is about. `unrecorded`: heads whose rows somebody deleted
-    from the history; `forgotten`: whose snapshots are gone; `recorded`: whose rows have ever stood there."""
+    from the history; `forgotten`: whose snapshots are gone; `recorded`: whose rows have ever stood there.
+    `copied`: the newest generation that a copy of the table has shown."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -17,11 +18,14 @@ class HeadRules(Rule):
         self.unrecorded: set[int] = set()
         self.forgotten: set[int] = set()
         self.recorded: set[tuple[int, str]] = set()
+        self.copied = 0
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
             case Rewound() if event.only is not None:
                 self.named[event.run] = event.only
+            case Shared() if not event.another:
+                self.copied = max(self.copied, event.generation)
             case Recorded():
                 self.unrecorded.discard(event.sequence)
                 self.recorded.add((event.sequence, event.decision))
@@ -78,7 +82,7 @@ class HeadRules(Rule):
         step = head.generation - before.generation
         if head.kind not in MOVED_ON_PURPOSE:
             return step == 0
-        known = max((h.generation for h in (before, *self.ledger.lost)), default=0)
+        known = max(self.copied, *(h.generation for h in (before, *self.ledger.lost)))
         return step == 1 or 0 < step <= known + 1 - before.generation or (head.kind == "rebuilt" and step > 0)
 
     def _named_only(self, before: Committed, head: Committed) -> None:

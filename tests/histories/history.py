@@ -24,6 +24,8 @@ class History:
     def __init__(self, events: Iterable[Event] = (), path: Path | None = None) -> None:
         self._events: list[Event] = list(events)
         self._path = path
+        self.copies: list[History] = []
+        """Of copies of the tables that somebody worked on, too."""
 
     def append(self, event: Event) -> None:
         if self._path is not None:

@@ -134,6 +134,7 @@ class Play(Widening):
         """End what is under way, put the world in order, and let quiet runs finish the work."""
         log = self.bench.log
         self.healing = True
+        self.copy_stops()
         for run in list(self.runs):
             if self.random.random() < 0.5:
                 run.kill()

@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.code_digest import code_digest
-from tests.histories.checker import analyse
 from tests.histories.mutants import MUTANTS, hunt
-from tests.histories.random_histories import Summary, play_history, run_histories
+from tests.histories.random_histories import Summary, judge, play_history, run_histories
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE = ROOT / ".wavestitch" / "faults" / "histories.jsonl"
@@ -106,7 +105,7 @@ def show_seed(seed: int) -> int:
     path = STATE.parent / f"history-{seed}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     history.save(path)
-    found = analyse(history)
+    found = judge(history)
     print(f"seed {seed}: {len(history)} events, {sum(ops.values())} acts; written to {path.relative_to(ROOT)}")
     print("\n".join(map(str, found)) or "no anomaly")
     return 1 if found else 0

@@ -39,6 +39,7 @@ ACTS = (
     *("undo", "undo of positions", "undo of a decision", "half decided", "back behind a cut"),
     *("diluted decision", "diluted backfill", "unsure gate", "small junk limit"),
     "maintain",
+    *("forked", "copy goes on"),
     *("maintain", "contradicted and maintained"),
     *("an index of ids", "index vanishes", "index is damaged", "index is copied", "index is put back"),
     *("small byte budget", "large records"),

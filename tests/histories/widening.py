@@ -13,6 +13,7 @@ from functools import partial
 from tests.fakes.batch import FakeEdges
 from tests.fakes.fake_id_index import FakeIdIndex
 from tests.fakes.fake_maintenance import maintain
+from tests.histories.forking import Fork
 from tests.histories.racing import Racing
 
 SHARE, OFTEN = 0.4, 0.12
@@ -20,12 +21,14 @@ SHARE, OFTEN = 0.4, 0.12
 
 
 class Widening(Racing):
-    """`apart`: the randomness of what is added. `tight`: batches may take few bytes."""
+    """`apart`: the randomness of what is added. `tight`: batches may take few bytes. `copy`: of the
+    catalog, that somebody works on."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.apart = random.Random(f"wider {seed}")
         self.wider = self.apart.random() < SHARE
+        self.copy: Fork | None = None
         self.tight = self.wider and self.apart.random() < 0.4
         if self.wider and self.apart.random() < 0.4:
             self.ops["an index of ids"] += 1
@@ -36,21 +39,44 @@ class Widening(Racing):
 
     def something_more(self) -> None:
         """Perhaps; of what is rare there is a little of everything."""
-        if not self.wider or self.apart.random() > OFTEN:
+        if not self.wider or self.apart.random() > (0.4 if self.copy is not None else OFTEN):
             return
         self.random, drawn = self.apart, self.random
         self.random.choice(self.more())()
         self.random = drawn
+        if self.apart.random() < 0.5:
+            self.copy_goes_on()
+
+    def fork(self) -> None:
+        """Somebody copies the catalog and works on both; or goes on with that, or stops it."""
+        if self.copy is not None:
+            self.copy_stops()
+        elif self.bench.tables.snapshots and not (self.bench.tables.headless or self.forked):
+            self.ops["forked"] += 1
+            self.forked = True
+            self.copy = Fork(self.bench, self.history, self.witness, under_way=self.runs, chance=self.apart)
+            self.history.copies.append(self.copy.history)
+
+    def copy_goes_on(self) -> None:
+        if self.copy is not None:
+            self.ops["copy goes on"] += 1
+            self.copy.goes_on(self.stream, self.clock_ms, self.carrying())
+
+    def copy_stops(self) -> None:
+        if self.copy is not None:
+            self.copy.stops()
+            self.copy = None
 
     def more(self) -> list[Callable[[], None]]:
         return [
             self.given_up_while_it_publishes,
             self.gate_closes_while_another_publishes,
             self.second_copies,
+            self.fork,
             *([self.maintain] * 3),
             self.contradicted_and_maintained,
             *([self.large_records] if self.tight else []),
-            *([self.index_of_ids] * 4 if self.bench.tables.index is not None else []),
+            *([self.index_of_ids] * 9 if self.bench.tables.index is not None else []),
         ]
 
     def maintain(self) -> None:
@@ -75,6 +101,8 @@ class Widening(Racing):
         index = self.bench.tables.index
         assert index is not None
         does = self.random.choice([index.vanishes, index.is_damaged, index.is_copied, index.is_put_back])
+        if does == index.is_put_back and not index.has_a_copy:
+            does = index.is_copied
         self.ops[f"index {does.__name__.replace('_', ' ')}"] += does()
         self.repeat()
 

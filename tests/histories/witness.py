@@ -45,14 +45,16 @@ from tests.histories.sealing import is_proven
 class Witness:
     """Listens from now on; call it before the first record is produced."""
 
-    def __init__(self, bench: Bench, history: History) -> None:
+    def __init__(self, bench: Bench, history: History, *, goes_on: bool = False) -> None:
+        """`goes_on`: the history has a beginning already, and somebody else says what becomes of the log."""
         self._log = bench.log
         self._tables = bench.tables
         self.history = history
         self._proof = bench.proof.kind, bench.proof.key, bench.proof.topic
-        for edge in (bench, bench.log, bench.tables):
+        for edge in (bench, bench.tables) if goes_on else (bench, bench.log, bench.tables):
             edge.tell = self._hear  # type: ignore[method-assign]
-        self._topic_made()
+        if not goes_on:
+            self._topic_made()
 
     def _hear(self, what: str, /, **facts: Any) -> None:
         getattr(self, "_" + what.replace(" ", "_"))(**facts)
@@ -91,8 +93,8 @@ class Witness:
     def _reset(self, partition: int, offset: int) -> None:
         self.history.append(Reset(self._log.topic_id, partition, offset))
 
-    def _shared(self, partition: int, offset: int, another: bool) -> None:
-        self.history.append(Shared(self._log.topic_id, partition, offset, another))
+    def _shared(self, partition: int, offset: int, another: bool, version: tuple[int, int]) -> None:
+        self.history.append(Shared(self._log.topic_id, partition, offset, another, *version))
 
     def _expired(self, partition: int) -> None:
         self.history.append(Reset(self._log.topic_id, partition, None))

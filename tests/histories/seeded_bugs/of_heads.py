@@ -184,6 +184,17 @@ def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> N
     patch.setattr(disagreement, "_doubt", wrong)
 
 
+@shows(Kind.STALE_WRITER)
+def a_copy_of_the_table_that_goes_on_is_not_seen(patch: Patch) -> None:
+    real = disagreement._doubt
+
+    def wrong(head: Any, **about: Any) -> Any:
+        found = real(head, **about)
+        return None if found is Doubt.FORKED else found
+
+    patch.setattr(disagreement, "_doubt", wrong)
+
+
 @shows(Kind.UNEXPLAINED_GAP)
 def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
     patch.setattr(rebuilt_head, "_position", lambda sight, p, *_: Position(sight.ends[p].stable_end))
