@@ -294,7 +294,8 @@ class FakeEdges:
     def _facts(self, landed: LandedSlice, file: int) -> ChunkTable:
         records = self.bench.landed_records[str(landed.file)]
         ids = IdBinding(self.stream.id_partitions)
-        return ChunkTable.of([facts_of(r, file, row, self.bench.proof, ids) for row, r in enumerate(records)])
+        proof = self.bench.proof if self.stream.proof != "none" else NO_PROOF
+        return ChunkTable.of([facts_of(r, file, row, proof, ids) for row, r in enumerate(records)])
 
     def _payload(self, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
         if chunk.carried:

@@ -117,6 +117,8 @@ class Planned:
     ranges: tuple[tuple[int, int, int], ...]
     action: str = ""
     ids: tuple[str, ...] = ()
+    asks: bool = True
+    """By the definition that it was made of, chunks are to be `proven`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,8 @@ class Held:
     payload: bytes | None
     stored: bool = True
     sequence: int = 0
+    asked: bool = True
+    """What was read was asked to be `proven`, if the stream ever asks for that."""
 
     @property
     def coordinate(self) -> Coordinate:
@@ -206,6 +210,13 @@ class Recorded:
     sequence: int
     decision: str
     partitions: dict[int, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """Whether the stream's definition asks for chunks that are `proven`, from here on. Without any: it always does."""
+
+    proof: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,5 +390,6 @@ Event = (
     | Shared
     | GateSays
     | JunkLimit
+    | Asks
     | Quiet
 )

@@ -39,7 +39,7 @@ class Fork:
         for run in under_way:
             self.history.append(Ended(run.name, "killed", len(run.trace)))
         self._ours, self._meant = witness, bench
-        self._theirs = Witness(self.bench, self.history, goes_on=True)
+        self._theirs = Witness(self.bench, self.history, goes_on=True, asked=witness.asked)
         bench.log.tell = self._hear  # type: ignore[method-assign]
         self.random = chance
         self.run: Steps | None = None

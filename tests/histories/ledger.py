@@ -5,10 +5,12 @@ stand. Answers one question, whether a record is durable; decides nothing else. 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from tests.domain.oracle import Piece, Truth, digest_of, piece_of, size_of, truths
 from tests.histories.events import (
+    Asks,
     Committed,
     Coordinate,
     Event,
@@ -69,6 +71,8 @@ class Ledger:
         self._decisions: set[str] = set()
         self._taken: set[tuple[str, int, int, str, str]] = set()
         """Rows of these decisions that maintenance has taken out."""
+        self.asks, self._asked_late = True, False
+        """Whether chunks are to be proven; whether once they were not."""
         self._junk_bytes = 0
         """Of all that was ever staged to be held and is no chunk."""
         self._events: list[Event] = []
@@ -118,6 +122,8 @@ class Ledger:
                 self._taken = set(event.rows)
             case Projected():
                 self.group |= {p: (o, (event.generation, event.sequence)) for p, o in event.offsets.items()}
+            case Asks():
+                self.asks, self._asked_late = event.proof, True
             case JunkLimit():
                 self.junk_limit = event.bytes
             case Reset() if event.offset is None:
@@ -141,10 +147,22 @@ class Ledger:
         return now + self.former.get(coordinate, [])[::-1]
 
     def piece(self, record: Produced) -> Piece | None:
-        return piece_of(record) if record.proven else None
+        return piece_of(record) if record.proven or not self.asks else None
 
     def truths(self, records: Iterable[Produced]) -> dict[str, Truth]:
-        return truths(r for r in records if r.proven)
+        return truths(r for r in records if r.proven or not self.asks)
+
+    @contextmanager
+    def as_planned(self, plan_id: str) -> Iterator[None]:
+        """As the definition asks that this plan was made of."""
+        now = self.asks
+        self.asks = self.plans[plan_id].asks if plan_id in self.plans and self._asked_late else now
+        yield
+        self.asks = now
+
+    def believed(self, row: Held) -> bool:
+        """Whether a held row meets what is asked now. What an operator let go stays that."""
+        return not self.asks or row.asked or row.reason == "discarded"
 
     def _hold(self, row: Held) -> None:
         self.held[row.coordinate].append(row)
@@ -166,7 +184,7 @@ class Ledger:
         record = self.records[coordinate]
         if any(self.counts(row) and self._has(row, record.value) for row in self.held.get(record.coordinate, ())):
             return True
-        piece = self.piece(record)
+        piece = piece_of(record) if self._asked_late else self.piece(record)
         if piece is None:
             return self._held_without_bytes(record)
         if piece.same in self._published_pieces:
@@ -195,11 +213,16 @@ class Ledger:
         return [(c, piece) for c, piece in found if piece is not None and piece.id == waveform_id]
 
     def held_records(self) -> set[Coordinate]:
-        """The places whose held rows count."""
-        return {self._place(row) for rows in self.held.values() for row in rows if self.counts(row)}
+        """The places whose held rows count, and are believed."""
+        rows = (row for rows in self.held.values() for row in rows)
+        return {self._place(row) for row in rows if self.counts(row) and self.believed(row)}
 
     def effective(self, waveform_id: str) -> list[Held]:
-        """What is held of a waveform, whatever was published: of each place and piece the newest row that counts."""
+        """What is held of a waveform, and believed, whatever was published."""
+        return [row for row in self._newest(waveform_id) if self.believed(row)]
+
+    def _newest(self, waveform_id: str) -> list[Held]:
+        """Of each place and piece the newest row that counts."""
         newest: dict[tuple[Coordinate, Identity], Held] = {}
         for row in self._held_of[waveform_id]:
             key = row.coordinate, identity(row)
@@ -214,7 +237,7 @@ class Ledger:
 
     def undecided(self, waveform_id: str) -> bool:
         """Whether anything is held of it that nobody let go, and that was not published."""
-        rows = self.effective(waveform_id)
+        rows = self._newest(waveform_id)
         return any(row.reason != "discarded" and identity(row) not in self._published_pieces for row in rows)
 
     def discarded(self, waveform_id: str) -> set[Identity]:

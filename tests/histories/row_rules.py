@@ -24,7 +24,8 @@ class RowRules(Rule):
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
             case Published():
-                self._row(event)
+                with self.ledger.as_planned(event.plan_id):
+                    self._row(event)
             case Held():
                 self._held(event)
             case ReadBack():

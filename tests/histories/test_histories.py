@@ -38,7 +38,7 @@ ACTS = (
     *("everything decided", "sent again though held"),
     *("undo", "undo of positions", "undo of a decision", "half decided", "back behind a cut"),
     *("diluted decision", "diluted backfill", "unsure gate", "small junk limit"),
-    "maintain",
+    "proof asked for later",
     *("forked", "copy goes on"),
     *("maintain", "contradicted and maintained"),
     *("an index of ids", "index vanishes", "index is damaged", "index is copied", "index is put back"),

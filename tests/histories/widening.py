@@ -13,8 +13,12 @@ from functools import partial
 from tests.fakes.batch import FakeEdges
 from tests.fakes.fake_id_index import FakeIdIndex
 from tests.fakes.fake_maintenance import maintain
+from tests.histories.deciding import KEY
+from tests.histories.events import Asks
 from tests.histories.forking import Fork
+from tests.histories.producing import SECRET
 from tests.histories.racing import Racing
+from wavestitch.contracts.chunk_proof import ChunkProof
 
 SHARE, OFTEN = 0.4, 0.12
 """Of all histories so many are wider; in those something more comes after so many acts."""
@@ -28,6 +32,10 @@ class Widening(Racing):
         super().__init__(seed)
         self.apart = random.Random(f"wider {seed}")
         self.wider = self.apart.random() < SHARE
+        self.asks_later = self.wider and not self.mac and self.apart.random() < 0.35
+        if self.asks_later:
+            self.mac = True
+            self.witness.will_be_asked("mac", SECRET, "waves")
         self.copy: Fork | None = None
         self.tight = self.wider and self.apart.random() < 0.4
         if self.wider and self.apart.random() < 0.4:
@@ -46,6 +54,25 @@ class Widening(Racing):
         self.random = drawn
         if self.apart.random() < 0.5:
             self.copy_goes_on()
+
+    def ask_for_proof(self) -> None:
+        """The stream is declared to ask for a MAC; what is held was read when nobody asked. Its owner has sealed all
+        along, and others have not."""
+        if self.busy:
+            return
+        self.asks_later = False
+        first, *rest = self.new_waveform(3)
+        self.send(first._replace(headers=tuple(h for h in first.headers if h[0] != "ws-mac")))
+        self.all_there_is()
+        self.ops["proof asked for later"] += 1
+        self.bench.proof = ChunkProof("mac", SECRET, "waves")
+        self.stream = self.stream.model_copy(update={"proof": "mac", "proof_key": KEY})
+        for history in (self.history, *([self.copy.history] if self.copy is not None else [])):
+            history.append(Asks(True))
+        for one in rest:
+            self.send(one)
+        for one in self.random.sample(self.sent, min(len(self.sent), 6)):
+            self.send(one)
 
     def fork(self) -> None:
         """Somebody copies the catalog and works on both; or goes on with that, or stops it."""
@@ -73,6 +100,7 @@ class Widening(Racing):
             self.gate_closes_while_another_publishes,
             self.second_copies,
             self.fork,
+            *([self.ask_for_proof] * 4 if self.asks_later else []),
             *([self.maintain] * 3),
             self.contradicted_and_maintained,
             *([self.large_records] if self.tight else []),

@@ -14,6 +14,7 @@ from tests.fakes.faults import under_way
 from tests.histories.events import (
     Abandoned,
     Answered,
+    Asks,
     CatalogSetBack,
     Committed,
     Forgotten,
@@ -40,21 +41,30 @@ from tests.histories.events import (
 )
 from tests.histories.history import History
 from tests.histories.sealing import is_proven
+from wavestitch.contracts.chunk_proof import ProofKind
+
+Proof = tuple[ProofKind, bytes, str]
 
 
 class Witness:
     """Listens from now on; call it before the first record is produced."""
 
-    def __init__(self, bench: Bench, history: History, *, goes_on: bool = False) -> None:
-        """`goes_on`: the history has a beginning already, and somebody else says what becomes of the log."""
+    def __init__(self, bench: Bench, history: History, *, goes_on: bool = False, asked: Proof | None = None) -> None:
+        """`goes_on`: the history has a beginning already, and somebody else says what becomes of the log. `asked`: what
+        is asked of chunks, kind, key and topic, some day; the bench's where it is asked already."""
         self._log = bench.log
         self._tables = bench.tables
         self.history = history
-        self._proof = bench.proof.kind, bench.proof.key, bench.proof.topic
+        self.asked: Proof = asked or (bench.proof.kind, bench.proof.key, bench.proof.topic)
         for edge in (bench, bench.tables) if goes_on else (bench, bench.log, bench.tables):
             edge.tell = self._hear  # type: ignore[method-assign]
         if not goes_on:
             self._topic_made()
+
+    def will_be_asked(self, kind: ProofKind, key: bytes, topic: str) -> None:
+        """Some day, and not yet."""
+        self.asked = kind, key, topic
+        self.history.append(Asks(False))
 
     def _hear(self, what: str, /, **facts: Any) -> None:
         getattr(self, "_" + what.replace(" ", "_"))(**facts)
@@ -65,7 +75,7 @@ class Witness:
     def _produced(self, record: Record, seen: str) -> None:
         at = (record.topic_id, record.partition, record.offset, record.timestamp_ms)
         self.history.append(
-            Produced(*at, record.key, record.headers, record.value, seen, is_proven(record, *self._proof))
+            Produced(*at, record.key, record.headers, record.value, seen, is_proven(record, *self.asked))
         )
 
     def _settled(self, partition: int, offsets: list[int], outcome: str) -> None:
@@ -111,8 +121,9 @@ class Witness:
         stands = {p: at.next_offset for p, at in plan.positions.items()}
         ranges = tuple((r.partition, r.start, r.end) for r in plan.ranges)
         facts = (plan.plan_id, plan.kind.value, plan.generation, plan.base_sequence, plan.topic_id)
-        choice = ("", ()) if plan.choice is None else (plan.choice.action.value, plan.choice.ids)
-        self.history.append(Planned(under_way(), *facts, stands, ranges, *choice))
+        action, ids = ("", ()) if plan.choice is None else (plan.choice.action.value, plan.choice.ids)
+        asks = plan.stream.proof == self.asked[0]
+        self.history.append(Planned(under_way(), *facts, stands, ranges, action, ids, asks))
 
     def _read(self, plan_id: str, wanted: Any, records: list[Record]) -> None:
         offsets = tuple(r.offset for r in records)
@@ -124,8 +135,9 @@ class Witness:
         chunk = held.chunk
         facts = (chunk.waveform_id, chunk.seq, chunk.length, chunk.piece.hex(), chunk.reason is None)
         why = (held.reason.value, held.decision)
+        asked = held.proof == self.asked[0]
         self.history.append(
-            Held(under_way(), *chunk.coordinate, *facts, *why, row.payload, row.stored, held.sequence)  # type: ignore[arg-type]
+            Held(under_way(), *chunk.coordinate, *facts, *why, row.payload, row.stored, held.sequence, asked)  # type: ignore[arg-type]
         )
 
     def _committed(self, head: Any, rows: list[PublishedRow]) -> None:

@@ -11,6 +11,7 @@ from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import held_decision, publish, reassemble, steps, stream_state
 from wavestitch.contracts import assembly, decision, held_quota, pending_decision
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.reasons import Reason
@@ -154,6 +155,11 @@ def junk_that_finds_no_room_is_not_even_named(patch: Patch) -> None:
         return [row for row in real(*what) if row.held.stored or row.held.chunk.reason is None]
 
     patch.setattr(publish, "_held_rows", wrong)
+
+
+@shows(Kind.INVENTED)
+def what_was_held_before_a_proof_was_asked_for_is_believed(patch: Patch) -> None:
+    patch.setattr(Belief, "believes", lambda *_: True)
 
 
 # what maintenance lets go
