@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.position import GroupOffset, HeadKind
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind
 
 START_MS = 1_767_614_400_000
 STREAM = make_stream()
@@ -50,7 +51,7 @@ def published(bench: Bench) -> set[str]:
 
 
 def rewind(bench: Bench, target: Target, *, accept_skip: bool = False) -> None:
-    found = plan_rewind(STREAM, target, log=bench.log, tables=bench.tables, who="a test", why="to see")
+    found = plan_rewind(STREAM, target, **where(bench))
     apply_rewind(STREAM, found, accept_skip=accept_skip, log=bench.log, tables=bench.tables)
 
 
@@ -243,3 +244,28 @@ def test_a_plan_beside_a_batch_that_commits_meanwhile_is_not_refused(bench: Benc
     bench.log.group_offsets = slow  # type: ignore[assignment, method-assign]
     ingest(bench)
     assert published(bench) == {"a", "b", "c"}
+
+
+def test_a_rewind_is_not_shown_over_what_a_copy_of_the_table_has_made_of_the_same_head(bench: Bench) -> None:
+    """Else nobody on this side would ever hear of the copy."""
+    other = bench.copied()
+    theirs, ours = (plan_rewind(STREAM, Target(offsets={0: to}), **where(b)) for b, to in ((other, 3), (bench, 1)))
+    real = bench.tables.commit
+
+    def beside(*args: Any) -> Head:
+        made = real(*args)
+        apply_rewind(STREAM, theirs, accept_skip=False, log=other.log, tables=other.tables)
+        return made
+
+    bench.tables.commit = beside  # type: ignore[method-assign]
+    apply_rewind(STREAM, ours, accept_skip=False, log=bench.log, tables=bench.tables)
+    heads = [b.tables.snapshots[-1] for b in (bench, other)]
+    assert heads[0].version == heads[1].version, "else this is about nothing"
+    shown = bench.log.group[0]
+    assert (shown.offset, shown.metadata) == (3, heads[1].tag(bench.tables.uuid).encode())
+    with pytest.raises(Refused, match="two copies of this table are written to"):
+        ingest(bench)
+
+
+def where(bench: Bench) -> dict[str, Any]:
+    return {"log": bench.log, "tables": bench.tables, "who": "a test", "why": "to see"}

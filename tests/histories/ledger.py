@@ -184,9 +184,12 @@ class Ledger:
         record = self.records[coordinate]
         if any(self.counts(row) and self._has(row, record.value) for row in self.held.get(record.coordinate, ())):
             return True
-        piece = piece_of(record) if self._asked_late else self.piece(record)
+        piece = self.piece(record)
+        if piece is None and self._held_without_bytes(record):
+            return True
+        piece = piece_of(record) if self._asked_late else piece
         if piece is None:
-            return self._held_without_bytes(record)
+            return False
         if piece.same in self._published_pieces:
             return True
         copies = self._held_pieces.get(piece.same, ())

@@ -176,10 +176,11 @@ def left_alone(
     answered: Mapping[int, GroupOffset | None],
 ) -> set[int]:
     """The partitions that this head is not written over, as the group stands right before: all of them where it shows
-    a newer head, and otherwise those that somebody has reset, or another table has written, unless that is what this
-    head is the answer to."""
-    tags = [parse_tag(found.metadata) for found in group.values() if found is not None]
-    if any(t is not None and t.table == table and t.version > head.version and is_believable(t, head) for t in tags):
+    a newer head, or what a copy of this table has made beside this one, and otherwise those that somebody has reset, or
+    another table has written, unless that is what this head is the answer to."""
+    tags = {p: parse_tag(found.metadata) for p, found in group.items() if found is not None}
+    mine = {p for p, tag in tags.items() if tag is not None and tag.table == table and is_believable(tag, head)}
+    if find_disagreement(head, {p: group[p] for p in mine}, table=table) is not None:
         return set(head.positions)
     others = {p for p, found in group.items() if found is not None and not _is_of(found.metadata, table)}
     return {p for p in others if p not in answered or group[p] != answered[p]}
