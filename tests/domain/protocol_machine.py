@@ -25,7 +25,8 @@ from tests.fakes.batch import Bench
 from tests.fakes.fake_log import FakeLog, Visibility
 from tests.fakes.faults import Killed, Steps, under_way
 from tests.fakes.sight import look_around
-from tests.guarantees import Balanced, Fenced, Idempotent, NoDuplicates, NoInvention, NoLoss, OffsetsLast, Passed, Sight
+from tests.guarantees import Balanced, NoDuplicates, NoInvention, NoLoss, Passed, Sight
+from tests.guarantees_of_runs import Fenced, Idempotent, OffsetsLast
 from tests.held_guarantees import Decided
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.errors import DataLost, GateClosed, Refused, WavestitchError

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders.records import letter, metadata
 from tests.conftest import ROOT
-from tests.domain.test_held_decisions import ONE, OTHER, TWO, T, World
+from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.reasons import OF_RECORDS, Reason

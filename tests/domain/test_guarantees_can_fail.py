@@ -8,16 +8,8 @@ from typing import Any
 import pytest
 
 from tests.domain.protocol_machine import ProtocolMachine
-from tests.guarantees import (
-    Balanced,
-    Fenced,
-    Idempotent,
-    NoDuplicates,
-    NoInvention,
-    NoLoss,
-    OffsetsLast,
-    Sight,
-)
+from tests.guarantees import Balanced, NoDuplicates, NoInvention, NoLoss, Sight
+from tests.guarantees_of_runs import Fenced, Idempotent, OffsetsLast
 from tests.held_guarantees import Decided
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.rewind import Target

@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders.records import metadata
 from tests.builders.sending import send_chunk
-from tests.domain.test_held_decisions import ONE, TWO, T, World, parked
+from tests.domain.held_world import ONE, TWO, T, World, parked
 from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
 from tests.fakes.way_out import Take, ways_out

@@ -6,111 +6,27 @@ On the memory edges, by the product's own steps; all guarantees hold after every
 from __future__ import annotations
 
 import json
-from collections import Counter
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tests.builders.records import metadata
-from tests.builders.sending import send_chunk
-from tests.builders.streams import make_stream
-from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
-from tests.fakes.fake_log import FakeLog
-from tests.fakes.sight import look_around
-from tests.guarantees import Balanced, Fenced, NoDuplicates, NoInvention, NoLoss
-from wavestitch.batch.held_decision import carry_out, plan_held
-from wavestitch.batch.held_waveforms import Selection, select_held
-from wavestitch.batch.history import history_of
-from wavestitch.batch.plan import PlanRequest
+from tests.domain.held_world import ONE, OTHER, TWO, T, World, conflicting, parked
+from tests.fakes.batch import Carrying, FakeEdges
+from wavestitch.batch.held_decision import plan_held
+from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.results import Read
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
 from wavestitch.batch.steps import step_publish, step_reassemble, step_validate
-from wavestitch.cli_held import held_selection
-from wavestitch.contracts.errors import BadInput, GateClosed, Refused, Terminal
+from wavestitch.contracts.errors import Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.held_mark import HeldMark, held_bytes
-from wavestitch.contracts.quantities import EpochMs
-from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
-
-T = 1_767_614_400_000
-ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
-
-
-class World:
-    def __init__(self) -> None:
-        self.bench = Bench(FakeLog("waves", 1))
-        self.stream = make_stream()
-        self.now_ms = T
-        self.guarantees: tuple[Any, ...] = (NoLoss(), NoDuplicates(), NoInvention(), Fenced(), Balanced())
-
-    def send(
-        self, wid: str, seq: int, value: bytes, *, count: int | None = 2, at: int = T, meta: bytes | None = None
-    ) -> None:
-        send_chunk(self.bench.log, wid, seq, value, at_ms=at, start_ms=T, count=count, meta=meta)
-
-    def ingest(self, **how: Any) -> Any:
-        self.now_ms += 1
-        done = run_batch(self.bench, self.stream, PlanRequest(), clock_ms=self.now_ms, how=Carrying(**how))
-        self.check()
-        return done
-
-    def decide(self, action: HeldAction, *ids: str, pick: str = "", how: Carrying | None = None) -> Any:
-        self.now_ms += 1
-        edges = FakeEdges(self.bench, self.stream, self.now_ms, how or Carrying())
-        found = plan_held(edges, action, Selection(ids=ids), who="ops", why="looked at it", pick=pick)
-        done = carry_out(edges, found.plan)
-        self.check()
-        return done
-
-    def check(self) -> None:
-        sight = look_around(self.bench, allowed_lateness_ms=self.stream.allowed_lateness * 1000)
-        for guarantee in self.guarantees:
-            guarantee.check(sight)
-        held = [h for one in select_held(self.bench.tables, self.stream, Selection()) for h in one.held]
-        counts = dict(Counter(h.counted_as for h in held))
-        mark = self.bench.tables.snapshots[-1].held
-        assert (dict(mark.counts) if mark is not None else {}) == counts | self.junk_counts(), (
-            "the head counts what is held"
-        )
-        size = sum(held_bytes(h.chunk, h.counted_as) for h in held)
-        assert (mark.chunk_bytes if mark is not None else 0) == size, "the head knows the bytes of what is held"
-
-    def mark(self) -> HeldMark:
-        mark = self.bench.tables.snapshots[-1].held
-        assert mark is not None
-        return mark
-
-    def junk_counts(self) -> dict[str, int]:
-        return dict(Counter(r.held.reason.value for r in self.bench.tables.held_rows() if r.held.chunk.reason))
-
-    def published(self) -> dict[str, bytes]:
-        return {row.waveform_id: row.samples for _, row in self.bench.tables.rows}
-
-    def held(self) -> dict[str, set[str]]:
-        found = select_held(self.bench.tables, self.stream, Selection())
-        return {one.waveform_id: {s.value for s in one.states} for one in found}
 
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def parked(world: World) -> None:
-    world.send("w", 0, ONE)
-    world.send("w", 1, TWO)
-    world.ingest(park=True)
-
-
-def conflicting(world: World) -> None:
-    world.send("w", 0, ONE)
-    world.send("w", 1, TWO)
-    world.send("w", 1, OTHER)
-    world.ingest()
 
 
 class TestParked:
@@ -276,144 +192,6 @@ class TestDiscard:
         assert world.published() == {"w": ONE + TWO}
 
 
-class TestPlanning:
-    def test_carried_out_twice_it_is_one_head(self, world: World) -> None:
-        parked(world)
-        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
-        found = plan_held(edges, HeldAction.REDRIVE, Selection(ids=("w",)), who="ops", why="ok")
-        carry_out(edges, found.plan)
-        heads = len(world.bench.tables.snapshots)
-        carry_out(edges, found.plan)
-        assert len(world.bench.tables.snapshots) == heads
-
-    def test_a_batch_that_commits_between_plan_and_decision_is_decided_upon(self, world: World) -> None:
-        conflicting(world)
-        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
-        found = plan_held(edges, HeldAction.DISCARD, Selection(ids=("w",)), who="ops", why="ok")
-        world.send("w", 0, OTHER)
-        world.ingest()
-        carry_out(edges, found.plan)
-        world.check()
-        assert world.held() == {"w": {"discarded"}}
-
-    def test_the_preview_counts_and_nothing_is_changed(self, world: World) -> None:
-        conflicting(world)
-        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
-        before = list(world.bench.tables.snapshots)
-        found = plan_held(edges, HeldAction.DISCARD, Selection(reasons=frozenset({Reason.CONFLICT})), who="o", why="y")
-        assert (found.waveforms, found.chunks, found.bytes, found.reasons) == (1, 3, 6, {"conflict": 3})
-        assert world.bench.tables.snapshots == before
-
-    def test_there_is_a_cap_unless_somebody_says_all(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("wavestitch.batch.held_decision.MOST", 2)
-        for n in range(3):
-            world.send(f"w{n}", 0, ONE)
-        world.ingest()
-        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
-        capped = plan_held(edges, HeldAction.DISCARD, Selection(), who="o", why="y")
-        assert (capped.waveforms, capped.more) == (2, True)
-        whole = plan_held(edges, HeldAction.DISCARD, Selection(), who="o", why="y", everything=True)
-        assert (whole.waveforms, whole.more) == (3, False)
-
-    @pytest.mark.parametrize(
-        ("wanted", "ids"),
-        [
-            (Selection(source="other"), []),
-            (Selection(until_ms=EpochMs(T)), []),
-            (Selection(since_ms=EpochMs(T)), ["w"]),
-            (Selection(reasons=frozenset({Reason.PARKED})), []),
-            (Selection(decisions=frozenset({"none"})), []),
-            (Selection(after="w"), []),
-            (Selection(ids=("w", "nobody")), ["w"]),
-        ],
-    )
-    def test_what_is_meant_is_selected(self, world: World, wanted: Selection, ids: list[str]) -> None:
-        conflicting(world)
-        assert [w.waveform_id for w in select_held(world.bench.tables, world.stream, wanted)] == ids
-
-    @pytest.mark.parametrize(("since", "until", "ids"), [(0, 1, ["w"]), (1, 2, []), (-1, 0, [])])
-    def test_times_that_people_write_are_record_times(
-        self, world: World, since: int, until: int, ids: list[str]
-    ) -> None:
-        conflicting(world)
-        (one,) = select_held(world.bench.tables, world.stream, Selection())
-        first, end = (datetime.fromtimestamp(one.newest_ms // 1000 + s, UTC).isoformat() for s in (since, until))
-        history = history_of(FakeEdges(world.bench, world.stream, T + 9, Carrying()))
-        wanted = held_selection(history, None, None, "", first, end, None, "")
-        assert [w.waveform_id for w in select_held(world.bench.tables, world.stream, wanted)] == ids
-
-    def test_a_reason_must_be_given(self, world: World) -> None:
-        parked(world)
-        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
-        with pytest.raises(BadInput, match="say why"):
-            plan_held(edges, HeldAction.DISCARD, Selection(ids=("w",)), who="ops", why=" ")
-
-
-class TestWaiting:
-    def test_record_times_decades_away_do_not_keep_chunks_open_for_ever(self, world: World) -> None:
-        century = T + 30 * 365 * 86_400_000
-        world.send("w", 0, ONE, at=century, meta=metadata(century))
-        world.ingest()
-        assert world.held() == {"w": {"implausible_time"}}
-        world.send("w", 1, TWO, at=century, meta=metadata(century))
-        world.ingest()
-        assert world.published() == {"w": ONE + TWO}, "a late chunk heals it all the same"
-
-    def test_a_held_set_that_lost_a_row_is_not_believed(self, world: World) -> None:
-        conflicting(world)
-        tables = world.bench.tables
-        mark = tables.snapshots[-1].held
-        assert mark is not None
-        tables.held_snapshots[mark.snapshot_id] = tables.held_snapshots[mark.snapshot_id][:-1]
-        world.send("x", 0, ONE)
-        with pytest.raises(Exception, match="the head vouches for 3 rows"):
-            world.ingest()
-
-    def test_a_missing_history_row_changes_nothing(self, world: World) -> None:
-        world.send("w", 0, ONE)
-        world.ingest()
-        world.bench.tables.history = []
-        world.bench.tables.expired = len(world.bench.tables.snapshots) - 1
-        world.send("w", 1, TWO)
-        world.ingest()
-        assert world.published() == {"w": ONE + TWO}
-        assert replace(world.bench.tables.snapshots[-1].held, counts={}).rows == 1
-
-
-class TestPlannedBeforeAnotherOneWasStopped:
-    """Two operators plan redrives; the gate closes before one of them, and the other one covers more and would pass."""
-
-    @pytest.fixture
-    def world(self):
-        world = World()
-        for wid in "wuvz":
-            world.send(wid, 0, ONE)
-            world.send(wid, 1, TWO)
-        world.ingest(park=True)
-        return world
-
-    def edges(self, world, **how):
-        return FakeEdges(world.bench, world.stream, world.now_ms + 1, Carrying(spoiled={"w"}, **how))
-
-    def plan(self, world, *ids):
-        return plan_held(self.edges(world), HeldAction.REDRIVE, Selection(ids=ids), who="ops", why="again").plan
-
-    def test_a_redrive_of_its_waveforms_does_not_publish_past_it(self, world):
-        wide, beside, narrow = self.plan(world, "w", "u", "v"), self.plan(world, "z"), self.plan(world, "w")
-        with pytest.raises(GateClosed):
-            carry_out(self.edges(world), narrow)
-        with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
-            carry_out(self.edges(world), wide)
-        assert world.published() == {}
-        carry_out(self.edges(world), beside)
-        assert set(world.published()) == {"z"}, "what it is not about goes on"
-        carry_through(world.bench, narrow, Carrying(spoiled={"w"}, gate="accept"))
-        assert set(world.published()) == {"z", "w"}
-        carry_out(self.edges(world), wide)
-        assert set(world.published()) == {"z", "w", "u", "v"}
-        world.check()
-
-
 class TestPickNamesOneCopy:
     def test_a_pick_among_other_copies_than_it_was_planned_on_publishes_nothing(self):
         world = World()
@@ -459,18 +237,6 @@ class TestPickNamesOneCopy:
         new = world.bench.tables.head().topic_id
         world.decide(HeldAction.PICK, "w", pick=f"{new}:0:0")
         assert world.published() == {"w": OTHER}
-
-
-def test_a_quota_counts_what_is_held_and_not_what_was_released_since():
-    world = World()
-    world.stream = world.stream.model_copy(update={"limits": Limits(max_held_rows=3)})
-    world.send("w0", 0, ONE)
-    for n in range(1, 6):
-        world.ingest()
-        world.send(f"w{n - 1}", 1, TWO, at=T + n)
-        world.send(f"w{n}", 0, ONE, at=T + n)
-    mark = world.bench.tables.head().held
-    assert (mark.rows, sum(mark.counts.values())) == (5, 1)
 
 
 @pytest.mark.parametrize("action", [HeldAction.ACCEPT, HeldAction.REDRIVE])

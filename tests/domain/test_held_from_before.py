@@ -10,10 +10,11 @@ import pytest
 from tests.builders.records import letter, metadata
 from tests.builders.streams import make_stream
 from tests.builders.table_rows import all_held, facts, held_row, hold
-from tests.domain.test_held_decisions import T, World
+from tests.domain.held_world import T, World
 from tests.fakes.batch import Bench, Carrying, FakeEdges
 from tests.fakes.fake_log import FakeLog
-from tests.guarantees import Fenced, NoDuplicates
+from tests.guarantees import NoDuplicates
+from tests.guarantees_of_runs import Fenced
 from wavestitch.batch.held_decision import plan_held
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.rewind import apply_rewind, plan_rewind

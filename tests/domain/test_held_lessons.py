@@ -9,7 +9,7 @@ import pytest
 import xxhash
 
 from tests.builders.records import letter, metadata
-from tests.domain.test_held_decisions import ONE, OTHER, TWO, T, World
+from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
 from wavestitch.contracts.held_choice import HeldAction

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.test_held_decisions import ONE, World
+from tests.domain.held_world import ONE, World
 from tests.fakes.batch import Carrying, FakeEdges, run_batch
 from tests.fakes.fake_tables import FakeTables
 from tests.fakes.faults import Fault, Steps

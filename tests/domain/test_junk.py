@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders.records import metadata
 from tests.builders.table_rows import facts, held_row, hold, write_landing
-from tests.domain.test_held_decisions import ONE, TWO, T, World
+from tests.domain.held_world import ONE, TWO, T, World
 from tests.fakes.batch import Carrying, FakeEdges
 from tests.fakes.sight import look_around
 from tests.guarantees import NoLoss

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders.sending import send_chunk
-from tests.domain.test_held_decisions import ONE, OTHER, TWO, T, World
+from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.fakes.batch import Bench, Carrying, FakeEdges
 from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.held_decision import HeldPreview, carry_out

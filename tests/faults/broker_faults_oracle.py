@@ -15,19 +15,8 @@ from tests.deployment_rig import STREAM, DeploymentRig
 from tests.domain.oracle import truths
 from tests.fakes.fake_log import Record
 from tests.faults.fault_class import Counts
-from tests.guarantees import (
-    Balanced,
-    Fenced,
-    HeldRow,
-    NoDuplicates,
-    NoInvention,
-    NoLoss,
-    OffsetsLast,
-    Passed,
-    Row,
-    Sight,
-    furthest,
-)
+from tests.guarantees import Balanced, HeldRow, NoDuplicates, NoInvention, NoLoss, Passed, Row, Sight, furthest
+from tests.guarantees_of_runs import Fenced, OffsetsLast
 from wavestitch.tables.read_waveforms import read_waveforms
 
 _COLUMNS = ["waveform_id", "sample_format", "samples", "chunks", "topic_id", "plan_id"]

@@ -1,0 +1,138 @@
+"""Files and folders that nothing names any more go with maintenance, and nothing else does."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders.table_rows import published_row, stage
+from tests.domain.maintenance_rig import STREAM, Rig, went
+from wavestitch.contracts.errors import Fenced
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class TestOrphans:
+    def test_what_nothing_names_goes_when_it_was_found_so_for_long_enough(self, rig):
+        rig.publish("a")
+        left = rig.tables.data_folder() / "dead-batch.parquet"
+        left.write_bytes(b"x" * 100)
+        foreign = rig.tables.data_folder() / "README.txt"
+        foreign.write_text("somebody else's")
+        named = rig.files()
+        age = {"orphan_age": 3600}
+        later = now_ms() + 2 * HOUR_MS
+        first = rig.maintain("orphans", now_ms=later, **age)
+        assert went(first, "orphans") == 0
+        assert first.actions[0].facts["waiting"] == 1
+        assert went(rig.maintain("orphans", now_ms=later + HOUR_MS - 1, **age), "orphans") == 0
+        second = rig.maintain("orphans", now_ms=later + HOUR_MS, **age)
+        assert went(second, "orphans") == 1
+        assert second.actions[0].bytes == 100
+        assert named - rig.files() == {str(left.relative_to(rig.folder))}
+        assert rig.ids() == ["a"]
+
+    def test_a_file_in_the_making_is_not_even_looked_at(self, rig):
+        rig.publish("a")
+        fresh = rig.tables.data_folder() / "in-the-making.parquet"
+        fresh.write_bytes(b"x")
+        assert went(rig.maintain("orphans", orphan_age=3600), "orphans") == 0
+        assert fresh.exists()
+
+    def test_files_of_expired_snapshots_go_and_every_retained_snapshot_stays_readable(self, rig):
+        rig.publish("a")
+        rig.publish("b")
+        rig.tables.waveforms().delete("waveform_id == 'b'")
+        rig.publish("c")
+        before = rig.files("warehouse/**/*.parquet")
+        rig.maintain("snapshots", "orphans", least_snapshots=2, most_snapshots=2)
+        gone = before - rig.files("warehouse/**/*.parquet")
+        assert {Path(g).name for g in gone} == {"f2.parquet"}
+        table = rig.tables.waveforms()
+        assert len(table.metadata.snapshots) == 2
+        for snapshot in table.metadata.snapshots:
+            assert "a" in table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()["waveform_id"].to_pylist()
+
+    def test_what_a_batch_under_way_has_staged_stays_and_is_published_afterwards(self, rig):
+        head = rig.publish("a")
+        plan = rig.plan(head, clock_ms=now_ms())
+        staged = stage(rig.tables.data_folder(), f"{plan.plan_id[:16]}-0-00", [published_row("staged")])
+        rest = stage(rig.tables.data_folder(), "0123456789abcdef-0-00", [published_row("of nobody")])
+        old = now_ms() / 1000 - 10 * 86400
+        for f in (staged, rest):
+            os.utime(f.path, (old, old))
+        assert went(rig.maintain("orphans", orphan_age=86400), "orphans") == 0
+        rig.maintain("orphans")
+        assert Path(staged.path).exists()
+        assert not Path(rest.path).exists()
+        rig.tables.commit(head, head.next(), [staged])
+        assert rig.ids() == ["a", "staged"]
+
+    def test_a_plan_that_cannot_be_read_protects_its_files_too(self, rig):
+        head = rig.publish("a")
+        plan = rig.plan(head, clock_ms=now_ms())
+        path = rig.deployment.folder(STREAM, plan.plan_id).path / "plan.json"
+        path.write_text('{"format": 99}')
+        staged = stage(rig.tables.data_folder(), f"{plan.plan_id[:16]}-0-00", [published_row("staged")])
+        report = rig.maintain("landing", "orphans")
+        assert any("format 99" in k for k in report.actions[0].kept)
+        assert Path(staged.path).exists()
+        assert path.exists()
+
+    def test_a_warehouse_that_is_damaged_lets_nothing_go(self, rig):
+        rig.publish("a")
+        left = rig.tables.data_folder() / "dead-batch.parquet"
+        left.write_bytes(b"x")
+        manifest = next(iter(rig.folder.glob("warehouse/ecg/waveforms/metadata/*-m0.avro")))
+        manifest.unlink()
+        with pytest.raises(Exception, match=manifest.name):
+            rig.maintain("orphans")
+        assert left.exists()
+
+
+class TestAbandonedBatches:
+    def test_an_abandoned_batch_cannot_be_carried_through_and_goes_with_what_it_staged(self, rig):
+        head = rig.publish("a")
+        plan = rig.plan(head, clock_ms=now_ms())
+        folder = rig.deployment.folder(STREAM, plan.plan_id)
+        (folder.path / "slice-0-5-9-aa.arrow").write_bytes(b"x" * 1000)
+        staged = stage(rig.tables.data_folder(), f"{plan.plan_id[:16]}-0-00", [published_row("staged")])
+        assert went(rig.maintain("landing", "orphans"), "landing") == 0
+        folder.abandon(who="ops", why="a bad day", at_ms=now_ms())
+        with pytest.raises(Fenced, match=r"abandoned by ops \(a bad day\)"):
+            folder.plan()
+        later = now_ms() + HOUR_MS
+        assert went(rig.maintain("landing", "orphans", given_up_batches=7200, now_ms=later), "landing") == 0
+        assert Path(staged.path).exists()
+        rig.maintain("landing", "orphans", given_up_batches=1800, now_ms=later)
+        assert not folder.path.exists()
+        assert not Path(staged.path).exists()
+
+    def test_a_batch_that_can_never_commit_any_more_goes_without_being_abandoned(self, rig):
+        head = rig.publish("a")
+        plan = rig.plan(head, clock_ms=now_ms())
+        rewound = rig.publish(generation=2)
+        waiting = rig.plan(rewound, clock_ms=now_ms(), nonce="m")
+        rig.maintain("landing")
+        assert not rig.deployment.folder(STREAM, plan.plan_id).path.exists()
+        assert rig.deployment.folder(STREAM, waiting.plan_id).path.exists()
+
+    def test_what_is_no_batch_folder_is_not_touched(self, rig):
+        rig.publish("a")
+        mine = rig.deployment.settings.landing / STREAM / "notes"
+        mine.mkdir(parents=True)
+        (mine / "text").write_text("?")
+        rig.maintain("landing")
+        assert (mine / "text").exists()
