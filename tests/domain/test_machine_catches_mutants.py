@@ -13,59 +13,18 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
 from tests import both_ways
-from tests.domain import mutants_of_accidents
+from tests.domain import mutants_of_accidents, mutants_of_others
 from tests.domain.effort import effort
 from tests.domain.machine_mutants import ALWAYS, MUTANTS, RULES, Patch, mutant
 from tests.domain.protocol_machine import ProtocolMachine
-from tests.fakes.fake_tables import FakeTables, held_files
-from wavestitch.batch import commit_offsets, publish, reassemble, rewind, steps, survey
-from wavestitch.contracts import assembly, decision, disagreement, pending_decision, protocol
+from tests.fakes.fake_tables import FakeTables
+from wavestitch.batch import publish, reassemble, rewind, steps, survey
+from wavestitch.contracts import assembly, decision, disagreement, pending_decision
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.held_mark import mark_of
 from wavestitch.contracts.pending_decision import PendingDecision
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import HeadKind, Position
 from wavestitch.contracts.reasons import Reason
-
-
-@mutant()
-def the_fence_lets_everybody_through(patch: Patch) -> None:
-    for module in (publish, reassemble):
-        patch.setattr(module, "check_fence", lambda *_, **__: None)
-
-
-@mutant("backfill", "start_rewind")
-def the_fence_forgets_generations(patch: Patch) -> None:
-    real = protocol.check_fence
-    for module in (publish, reassemble):
-        patch.setattr(
-            module, "check_fence", lambda p, head, **kw: real(p, replace(head, generation=p.generation), **kw)
-        )
-
-
-@mutant("start_rewind")
-def decide_ignores_what_is_published(patch: Patch) -> None:
-    real = decision.decide
-    for module in (decision, publish, reassemble):
-        patch.setattr(module, "decide", lambda *a, **kw: real(*a, **{**kw, "published": {}}))
-
-
-@mutant("produce_scattered", "disturb")
-def held_rows_count_without_a_commit(patch: Patch) -> None:
-    real = FakeTables.stage_held
-
-    def wrong(self: Any, base: Any, rows: Any, *, staging: Any) -> Any:
-        """On whatever was staged last, as a table that is simply appended to would be."""
-        newest = max(self.held_snapshots, default=None)
-        on = base if newest is None else mark_of(newest, held_files(self.held_snapshots[newest]), {}, 0)
-        return real(self, on, rows, staging=staging)
-
-    patch.setattr(FakeTables, "stage_held", wrong)
-
-
-@mutant("accident")
-def a_foreign_tag_is_overwritten(patch: Patch) -> None:
-    patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
 
 
 @mutant("accident")
@@ -86,11 +45,6 @@ def an_expired_group_means_latest(patch: Patch) -> None:
         return real(stream, topic, kind, walk=walk)
 
     patch.setattr(survey, "reconcile_head", wrong)
-
-
-@mutant("produce_scattered")
-def held_rows_are_lost(patch: Patch) -> None:
-    patch.setattr(publish, "_held_rows", lambda *_: [])
 
 
 @mutant("backfill")
@@ -139,7 +93,7 @@ def a_row_is_stitched_of_other_copies_than_the_decision_publishes(patch: Patch) 
 
 
 @mutant("carry_plan_again", "carry_finished_plan_again")
-def finished_plans_are_forgotten(patch: Patch) -> None:
+def whether_a_plan_is_finished_is_asked_of_nobody(patch: Patch) -> None:
     for module in (publish, steps):
         patch.setattr(module, "find_committed", lambda *_: None)
 
@@ -147,64 +101,6 @@ def finished_plans_are_forgotten(patch: Patch) -> None:
 @mutant("produce_scattered", "produce_oddly")
 def open_waveforms_are_not_carried_in(patch: Patch) -> None:
     patch.setattr(pending_decision, "open_deadlines", lambda *_, **__: {})
-
-
-@mutant("start_rewind")
-def what_a_rewind_skips_is_not_recorded(patch: Patch) -> None:
-    real = rewind.plan_rewind
-
-    def wrong(*args: Any, **kwargs: Any) -> Any:
-        found = real(*args, **kwargs)
-        return replace(found, head=replace(found.head, skipped=found.base.skipped))
-
-    patch.setattr(rewind, "plan_rewind", wrong)
-
-
-@mutant()
-def the_group_is_put_one_too_far(patch: Patch) -> None:
-    real = commit_offsets.project
-
-    def wrong(stream: Any, head: Any, **edges: Any) -> str:
-        far = {p: at._replace(next_offset=at.next_offset + 1) for p, at in head.positions.items()}
-        return real(stream, replace(head, positions=far), **edges)
-
-    patch.setattr(commit_offsets, "project", wrong)
-
-
-@mutant("start_rewind")
-def a_rewind_keeps_the_generation(patch: Patch) -> None:
-    real = rewind.plan_rewind
-
-    def wrong(*args: Any, **kwargs: Any) -> Any:
-        found = real(*args, **kwargs)
-        return replace(found, head=replace(found.head, generation=found.base.generation))
-
-    patch.setattr(rewind, "plan_rewind", wrong)
-
-
-@mutant("send_again_what_is_held")
-def what_was_parked_is_decided_afresh(patch: Patch) -> None:
-    real = pending_decision.blocked_by
-
-    def wrong(mine: Any) -> Any:
-        found = real(mine)
-        return None if found is Reason.PARKED else found
-
-    for module in (decision, pending_decision):
-        patch.setattr(module, "blocked_by", wrong)
-
-
-@mutant("decide_held", "send_again_what_is_held")
-def what_was_discarded_comes_back_by_a_replay(patch: Patch) -> None:
-    real = pending_decision.blocked_by
-
-    def wrong(mine: Any) -> Any:
-        found = real(mine)
-        return None if found is Reason.DISCARDED else found
-
-    patch.setattr(pending_decision.Tombstones, "cover", lambda *_: False)
-    for module in (decision, pending_decision):
-        patch.setattr(module, "blocked_by", wrong)
 
 
 @mutant("decide_held")
@@ -231,14 +127,6 @@ def a_closed_gate_bars_nobody(patch: Patch) -> None:
 
 
 @mutant()
-def the_gate_is_looked_at_when_planning_only(patch: Patch) -> None:
-    real = steps.refuse_past_closed_gate
-    patch.setattr(
-        steps, "refuse_past_closed_gate", lambda edges, own="", **about: None if own else real(edges, **about)
-    )
-
-
-@mutant()
 def what_is_parked_is_not_held(patch: Patch) -> None:
     real = publish._held_rows
 
@@ -259,39 +147,12 @@ def an_ingest_of_one_partition_moves_all(patch: Patch) -> None:
     patch.setattr(survey, "ends_after", wrong)
 
 
-@mutant("start_rewind", "accident")
-def a_rewind_of_one_partition_writes_all(patch: Patch) -> None:
-    patch.setattr(commit_offsets, "left_alone", lambda *_, **__: set())
-
-
 @mutant("another_catalog")
 def a_lost_catalog_is_a_new_stream(patch: Patch) -> None:
     real = disagreement._doubt
 
     def wrong(head: Any, *, tag: Any, table: Any, **at: Any) -> Any:
         return None if head is None or tag.table != table else real(head, tag=tag, table=table, **at)
-
-    patch.setattr(disagreement, "_doubt", wrong)
-
-
-@mutant("another_catalog")
-def a_newer_tag_is_taken_for_an_older_one(patch: Patch) -> None:
-    real = disagreement._doubt
-
-    def wrong(*args: Any, **at: Any) -> Any:
-        found = real(*args, **at)
-        return None if found is disagreement.Doubt.RESTORED else found
-
-    patch.setattr(disagreement, "_doubt", wrong)
-
-
-@mutant("another_catalog", "backfill")
-def a_fork_is_not_seen(patch: Patch) -> None:
-    real = disagreement._doubt
-
-    def wrong(*args: Any, **at: Any) -> Any:
-        found = real(*args, **at)
-        return None if found is disagreement.Doubt.FORKED else found
 
     patch.setattr(disagreement, "_doubt", wrong)
 
@@ -313,6 +174,7 @@ def the_history_says_what_is_held(patch: Patch) -> None:
 
 
 assert mutants_of_accidents, "it has mutants, too"
+assert mutants_of_others, "it has some that others know, too"
 
 
 @pytest.fixture(autouse=True)

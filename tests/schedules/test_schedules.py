@@ -8,15 +8,21 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.fake_tables import FakeTables, held_files
+from tests.histories.seeded_bugs.of_heads import (
+    a_conflict_with_oneself_is_believed_and_cleaned_up_after,
+    a_rewind_keeps_the_generation,
+    the_fence_lets_everybody_through,
+)
 from tests.schedules.explore import Bounds, explore
 from tests.schedules.odometer import Odometer
 from tests.schedules.scenarios import SCENARIOS
-from wavestitch.batch import carry, publish, reassemble, rewind, rewind_preview, steps
+from tests.wrong_products import (
+    a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after,
+    held_rows_count_without_a_commit,
+    the_gate_is_looked_at_when_planning_only,
+)
+from wavestitch.batch import carry, publish, rewind, rewind_preview
 from wavestitch.batch.history import History
-from wavestitch.contracts.errors import StateUnknown
-from wavestitch.contracts.held_mark import mark_of
-from wavestitch.contracts.ports import CommitConflict
 
 Patch = pytest.MonkeyPatch
 ONE_SWITCH = Bounds(1, 0, 0)
@@ -55,21 +61,6 @@ def test_no_schedule_in_which_a_request_takes_effect_late_breaks_a_guarantee() -
 # a product whose order is wrong
 
 
-def the_fence_lets_everybody_through(patch: Patch) -> None:
-    for module in (publish, reassemble):
-        patch.setattr(module, "check_fence", lambda *_, **__: None)
-
-
-def a_rewind_keeps_the_generation(patch: Patch) -> None:
-    real = rewind.plan_rewind
-
-    def wrong(*args: Any, **kwargs: Any) -> Any:
-        found = real(*args, **kwargs)
-        return replace(found, head=replace(found.head, generation=found.base.generation))
-
-    patch.setattr(rewind, "plan_rewind", wrong)
-
-
 def a_preview_holds_in_every_generation(patch: Patch) -> None:
     real = rewind_preview._again
 
@@ -100,23 +91,6 @@ def whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at(patch: Patc
     patch.setattr(publish, "find_committed", lambda *_: answers.pop())
 
 
-def the_gate_is_looked_at_when_planning_only(patch: Patch) -> None:
-    real = steps.refuse_past_closed_gate
-    wrong = lambda edges, own="", **about: None if own else real(edges, **about)  # noqa: E731
-    patch.setattr(steps, "refuse_past_closed_gate", wrong)
-
-
-def held_rows_count_before_their_commit(patch: Patch) -> None:
-    real = FakeTables.stage_held
-
-    def wrong(self: Any, base: Any, rows: Any, *, staging: Any) -> Any:
-        newest = max(self.held_snapshots, default=None)
-        on = base if newest is None else mark_of(newest, held_files(self.held_snapshots[newest]), {}, 0)
-        return real(self, on, rows, staging=staging)
-
-    patch.setattr(FakeTables, "stage_held", wrong)
-
-
 def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:
     real = carry.step_publish
 
@@ -135,28 +109,6 @@ def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:
     patch.setattr(carry, "step_publish", wrong)
 
 
-def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> None:
-    def wrong(self: FakeTables, made: Any) -> Any:
-        self.rows = [(sequence, row) for sequence, row in self.rows if sequence != made.sequence]
-        raise CommitConflict("the newest head is another one")
-
-    patch.setattr(FakeTables, "_looked_up", wrong)
-
-
-def a_commit_without_an_answer_is_cleaned_up_after(patch: Patch) -> None:
-    real = FakeTables.commit
-
-    def wrong(self: FakeTables, base: Any, new: Any, files: Any) -> Any:
-        try:
-            return real(self, base, new, files)
-        except StateUnknown:
-            for file in files:
-                self.files.staged[file.path] = []
-            raise
-
-    patch.setattr(FakeTables, "commit", wrong)
-
-
 MUTANTS: dict[str, tuple[Callable[[Patch], None], str, Bounds]] = {
     plant.__name__.replace("_", " "): (plant, name, bounds)
     for plant, name, bounds in (
@@ -166,10 +118,10 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], str, Bounds]] = {
         (a_preview_is_worked_out_anew, "an ingest and an approval", ONE_SWITCH),
         (whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at, "a decision carried by two", ONE_SWITCH),
         (the_gate_is_looked_at_when_planning_only, "two at a closed gate", ONE_SWITCH),
-        (held_rows_count_before_their_commit, "two ingests", ONE_FAULT),
+        (held_rows_count_without_a_commit, "two ingests", ONE_FAULT),
         (the_group_is_written_before_the_head_is_committed, "two ingests", ONE_FAULT),
         (a_conflict_with_oneself_is_believed_and_cleaned_up_after, "two ingests", ONE_FAULT),
-        (a_commit_without_an_answer_is_cleaned_up_after, "two ingests", ONE_LATE),
+        (a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after, "two ingests", ONE_LATE),
     )
 }
 

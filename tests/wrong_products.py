@@ -1,0 +1,50 @@
+"""Products with one rule wrong that both the state machine and the schedules find out.
+
+What the histories find out, too, is among the seeded bugs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.fakes.fake_tables import FakeTables, held_files
+from wavestitch.batch import steps
+from wavestitch.contracts.errors import StateUnknown
+from wavestitch.contracts.held_mark import mark_of
+
+Patch = pytest.MonkeyPatch
+
+
+def held_rows_count_without_a_commit(patch: Patch) -> None:
+    real = FakeTables.stage_held
+
+    def wrong(self: Any, base: Any, rows: Any, *, staging: Any) -> Any:
+        """On whatever was staged last, as a table that is simply appended to would be."""
+        newest = max(self.held_snapshots, default=None)
+        on = base if newest is None else mark_of(newest, held_files(self.held_snapshots[newest]), {}, 0)
+        return real(self, on, rows, staging=staging)
+
+    patch.setattr(FakeTables, "stage_held", wrong)
+
+
+def the_gate_is_looked_at_when_planning_only(patch: Patch) -> None:
+    real = steps.refuse_past_closed_gate
+    patch.setattr(
+        steps, "refuse_past_closed_gate", lambda edges, own="", **about: None if own else real(edges, **about)
+    )
+
+
+def a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after(patch: Patch) -> None:
+    real = FakeTables.commit
+
+    def wrong(self: FakeTables, base: Any, new: Any, files: Any) -> Any:
+        try:
+            return real(self, base, new, files)
+        except StateUnknown:
+            for file in files:
+                self.files.staged[file.path] = []
+            raise
+
+    patch.setattr(FakeTables, "commit", wrong)
