@@ -15,9 +15,10 @@ from tests.builders.streams import make_stream
 from tests.domain.effort import FACTOR
 from tests.fakes.batch import facts_of
 from tests.fakes.fake_log import Record
-from tests.model import protocol as model
+from tests.model import exploration as model
+from tests.model import rules
 from tests.model.rules import Deciding, doubted, fenced, offered, projects, reconciles
-from tests.model.world import WAVES, Group, Groups, Head, Held, Place, Run, State, World
+from tests.model.world import WAVES, Choice, Group, Groups, Head, Held, Place, Run, State, World
 from wavestitch.batch.held_decision import why_not
 from wavestitch.batch.held_waveforms import HeldWaveform
 from wavestitch.contracts.assembly import ChunkFacts
@@ -43,6 +44,8 @@ REACHED = {
     "held": 40_000,
     "decisions beside ingests": 30_000,
     "gates": 30_000,
+    "gates beside backfills": 25_000,
+    "gates beside decisions": 70_000,
     "partitions": 100_000,
     "partitions of catalogs": 40_000,
 }
@@ -124,7 +127,7 @@ def test_reconciling_and_projecting_follow_the_model() -> None:
         doubt = find_disagreement(head_of(here), group_of(group), table="0")
         assert ("" if doubt is None else doubt.doubt.value) == doubted(here, group), f"{here} {group}"
         if doubt is not None:
-            assert next_generation(head_of(here), group_of(group), table="0") == model.next_generation(here, group)
+            assert next_generation(head_of(here), group_of(group), table="0") == rules.next_generation(here, group)
             continue
         reset = [(g.offset, at) for g, at in zip(group, here.positions, strict=True) if g.tag is None]
         if any(offset is not None and offset > at for offset, at in reset):
@@ -277,8 +280,8 @@ def test_a_held_row_of_the_model_says_why_it_was_held_before() -> None:
     """The least of the decisions, by hand: what is discarded and restored is held as it was."""
     world = model.SCENARIOS["held"].world
     head = Head(1, 1, (3,), held=frozenset({Held((0, 2), "failed")}))
-    gone = Deciding(world, Run("held", "planned", 1, 1, (3,), (3,), 1, choice=model.Choice("discard", "F")), head)
+    gone = Deciding(world, Run("held", "planned", 1, 1, (3,), (3,), 1, choice=Choice("discard", "F")), head)
     assert list(gone.held.values()) == [Held((0, 2), "discarded", "failed")]
     after = head._replace(held=frozenset(gone.held.values()))
-    back = Deciding(world, Run("held", "planned", 2, 1, (3,), (3,), 2, choice=model.Choice("restore", "F")), after)
+    back = Deciding(world, Run("held", "planned", 2, 1, (3,), (3,), 2, choice=Choice("restore", "F")), after)
     assert list(back.held.values()) == [Held((0, 2), "failed")]

@@ -7,7 +7,8 @@
 - held: nothing held is lost without a decision; what was parked, is in conflict or was discarded changes only by an
   operator's decision about it; discarded bytes are never published; restoring undoes a discard; a pick publishes what
   the operator saw;
-- gate: no ingest goes past a batch that stands at a closed gate.
+- gate: no ingest goes past a batch that stands at a closed gate, and what that was stopped with is published by no
+  other batch, but by who accepts it.
 """
 
 from __future__ import annotations
@@ -92,10 +93,17 @@ def remember(world: World, before: Head, after: Head, run: Run) -> frozenset[tup
     return frozenset({**was, **{h.place: h.reason for h in fresh}}.items())
 
 
-def check_passed(s: State, run: Run, *, standing: bool) -> None:
+def check_passed(s: State, run: Run, head: Head, *, standing: bool) -> None:
+    numbers = sorted(r.number for r in s.stopped)
     if standing:
-        numbers = sorted(r.number for r in s.stopped)
         raise Violation(f"gate: batch {run.number} goes past {numbers}, which stand at a closed gate")
+    if run.moves or (run.choice is not None and run.choice.action == "accept"):
+        return
+    # A batch stands at its gate as long as nobody has moved the head under it.
+    stopped = [r for r in s.stopped if r.generation == head.generation and r.starts == head.positions]
+    past = {w for r in stopped if r.catalog == head.catalog for w in r.stopped_with} & dict(run.publish).keys()
+    if past:
+        raise Violation(f"gate: {run.kind} {run.number} publishes {sorted(past)}, which {numbers} were stopped with")
 
 
 def check_state(world: World, s: State) -> None:

@@ -74,6 +74,19 @@ def barred(stopped: Iterable[Run], head: Head, *, own: int = 0) -> bool:
     return bool(standing) and own not in standing
 
 
+def asks_the_gate(run: Run) -> bool:
+    """Whether a run that moves no positions asks what was stopped before it publishes: who accepts has an answer to
+    that, and who discards or restores publishes nothing."""
+    return run.choice is None or run.choice.action in ("redrive", "pick")
+
+
+def stopped_some(stopped: Iterable[Run], head: Head, waveforms: Iterable[str]) -> bool:
+    """Whether one of these is among what a batch was stopped with that stands at its gate: then it passes by nobody
+    else, wherever that has it from."""
+    standing = [run for run in stopped if barred([run], head)]
+    return any(run.stopped_with & set(waveforms) for run in standing)
+
+
 # What a batch decides.
 
 

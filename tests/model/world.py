@@ -55,6 +55,13 @@ GATED = World(
     log=((Record("S", 0), Record("B", 0), Record("D", 0)),), chunks={"S": 1, "B": 1, "D": 1}, spoiled=frozenset("S")
 )
 """S alone closes the gate; among B and D it is too few."""
+REPAIRED = World(
+    log=((Record("S", 0), Record("S", 0), Record("B", 0), Record("D", 0)),),
+    chunks={"S": 1, "B": 1, "D": 1},
+    failing=frozenset("S"),
+    spoiled=frozenset("S"),
+)
+"""S is refused by an expectation; once that is put right, its repeat closes the gate, unless B and D come with it."""
 PARTED = World(
     log=((Record("A", 0), Record("B", 0)), (Record("A", 1), Record("C", 0))), chunks={"A": 2, "B": 1, "C": 2}
 )
@@ -120,7 +127,7 @@ class Choice(NamedTuple):
 class Run(NamedTuple):
     """`kind`: ingest, backfill or held. `step`: what it has done last. `base`: sequence of the head that its decision
     rests on. `gate`: what somebody said to its closed gate. `held`: the snapshot that it staged. `shown`: the head that
-    it is about to write into the group."""
+    it is about to write into the group. `stopped_with`: the waveforms that its gate closed over."""
 
     kind: str
     step: str
@@ -137,6 +144,7 @@ class Run(NamedTuple):
     gate: str = ""
     choice: Choice | None = None
     shown: Head | None = None
+    stopped_with: frozenset[str] = frozenset()
 
     @property
     def moves(self) -> bool:

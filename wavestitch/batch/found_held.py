@@ -16,13 +16,12 @@ from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, effective_held
 from wavestitch.contracts.held_left import Choice, LeftSnapshot, choose_held
-from wavestitch.contracts.held_mark import HeldMark, held_bytes
+from wavestitch.contracts.held_mark import JUNK, HeldMark, held_bytes
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.reasons import OF_RECORDS, Reason
+from wavestitch.contracts.reasons import Reason
 
 _SHOWN = 20
-_JUNK = frozenset(r.value for r in OF_RECORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def _counted(tables: Tables, snapshot: LeftSnapshot | None) -> _Counted:
     rows = tables.held(mark, HeldLook(chunks=True))
     ids = {r.chunk.waveform_id for r in rows if r.chunk.waveform_id is not None}
     held = effective_held(rows, published=tables.published(ids))
-    counts = Counter({reason: n for reason, n in mark.counts.items() if reason in _JUNK})
+    counts = Counter({reason: n for reason, n in mark.counts.items() if reason in JUNK})
     counts.update(h.counted_as for h in held)
     released = frozenset(r.key for r in rows) - {h.key for h in held}
     size = sum(held_bytes(h.chunk, h.counted_as) for h in held)
@@ -144,11 +143,11 @@ def _unaccounted(
         return ()
     now, before = looked
     known = {h.key: h.reason for h in (*now.held, *before.held)}
-    chunks = sum(n for reason, n in word.held.items() if reason not in _JUNK) - len(known)
+    chunks = sum(n for reason, n in word.held.items() if reason not in JUNK) - len(known)
     there = Counter(reason.value for reason in known.values())
-    short = {r: n - there[r] for r, n in word.held.items() if r not in _JUNK and n > there[r]}
+    short = {r: n - there[r] for r, n in word.held.items() if r not in JUNK and n > there[r]}
     undone = sum(short.values()) - max(chunks, 0)
-    junk = sum(n for reason, n in word.held.items() if reason in _JUNK) - max(_junk(now.mark), _junk(before.mark))
+    junk = sum(n for reason, n in word.held.items() if reason in JUNK) - max(_junk(now.mark), _junk(before.mark))
     since = 0
     if chunks > 0 and tables.published_by_plan().keys() - _published_up_to(word, history):
         since = min(chunks, len(now.released | before.released))
@@ -222,7 +221,7 @@ def _last_word(chosen: Choice, history: Sequence[BatchRow], last: Head | None) -
 
 
 def _junk(mark: HeldMark | None) -> int:
-    return sum(n for reason, n in mark.counts.items() if reason in _JUNK) if mark is not None else 0
+    return sum(n for reason, n in mark.counts.items() if reason in JUNK) if mark is not None else 0
 
 
 def _places(chunks: Sequence[HeldChunk]) -> str:

@@ -1,0 +1,205 @@
+"""What the actors of the protocol do, one effect or one look at a time: runs, and the people who rewind and decide.
+
+Each is a function from a state to the next one. `dropped` names a rule of the design that is left out. Knows nothing of
+what may happen when, nor of what must hold but for what shows in a single step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.model.checks import Violation, check_commit, check_passed, remember
+from tests.model.rules import (
+    Deciding,
+    asks_the_gate,
+    barred,
+    doubted,
+    fenced,
+    held_of,
+    next_generation,
+    picked,
+    projects,
+    reconciles,
+    stopped_some,
+)
+from tests.model.world import WAVES, Budget, Choice, Group, Groups, Head, Run, State, World
+
+
+@dataclass(frozen=True)
+class Actors:
+    """Of the design, or with `dropped` of the design without one of its rules."""
+
+    world: World = WAVES
+    dropped: str = ""
+
+    def first(self, budget: Budget) -> State:
+        n = len(self.world.log)
+        return State((0,) * n, Head(positions=(0,) * n), (Group(),) * n, (), (0,) * n, budget)
+
+    # runs
+
+    def plan_ingest(self, s: State, only: int | None = None) -> State:
+        head, group = s.head, s.group
+        if self.dropped != "a-closed-gate-bars-nobody" and barred(s.stopped, head):
+            return s  # refused, by name
+        if doubted(head, group) and self.dropped == "lost-means-group":
+            head = head.moved(tuple(g.offset or 0 for g in group))
+            group = written(head)
+        elif doubted(head, group, dropped=self.dropped):
+            return s  # refused, by name
+        elif doubted(head, group):
+            raise Violation("doubt: an ingest goes on where group and catalog contradict each other")
+        todo = reconciles(head, group)
+        if self.dropped == "expired-means-latest" and any(g.offset is None for g in group):
+            head = head.moved(s.ends)
+            todo = "project"
+        elif todo == "adopt":
+            shown = zip(group, head.positions, strict=True)
+            head = head.moved(tuple(at if g.tag is not None or g.offset is None else g.offset for g, at in shown))
+        if todo:
+            group = written(head)
+        s = s._replace(head=head, group=group)
+        ends = tuple(max(at, s.ends[p]) if only in (None, p) else at for p, at in enumerate(head.positions))
+        return s if ends == head.positions else self._planned(s, "ingest", head.positions, ends)
+
+    def plan_backfill(self, s: State) -> State:
+        return self._planned(s, "backfill", (0,) * len(s.ends), s.ends) if any(s.ends) else s
+
+    def _planned(self, s: State, kind: str, starts: tuple[int, ...], ends: tuple[int, ...]) -> State:
+        head = s.head
+        run = Run(kind, "planned", head.sequence, head.generation, starts, ends, s.next_number, mended=s.mended)
+        run = run._replace(table=head.table, catalog=head.catalog)
+        left = s.left._replace(runs=s.left.runs - 1)
+        return s._replace(runs=(*s.runs, run), left=left, next_number=s.next_number + 1)
+
+    def plan_choice(self, s: State, action: str, waveform: str) -> State:
+        """A decision about what is held: it reads nothing, and is carried on by the steps of every batch."""
+        at = s.head.positions
+        s = self._planned(s._replace(left=s.left._replace(runs=s.left.runs + 1)), "held", at, at)
+        standing = [h.place for h in held_of(self.world, s.head, waveform) if h.reason != "discarded"]
+        seen = sorted((r.seq, r.copy) for r in map(self.world.at, picked(self.world, standing)[0]))
+        meant = tuple(dict(seen).values())
+        choice = Choice(action, waveform, *((frozenset(standing), meant) if action == "pick" else ()))
+        left = s.left._replace(decisions=s.left.decisions - 1)
+        return s._replace(left=left).with_run(len(s.runs) - 1, s.runs[-1]._replace(choice=choice))
+
+    def advance(self, s: State, i: int) -> State:
+        """The next step of one run; each is one effect, or one look."""
+        run = s.runs[i]
+        match run.step:
+            case "planned":
+                return self._decide(s, i, run)
+            case "decided":
+                main = run.held if self.dropped == "what-is-staged-counts" else None
+                return s._replace(main=main).with_run(i, run._replace(step="staged"))
+            case "staged":
+                return self._commit(s, i, run)
+            case "committed":
+                # The head of the catalog that is in use now, which may be newer than its own.
+                if not projects(s.head, s.group, dropped=self.dropped):
+                    if self.dropped == "overwrite-foreign" and any(g.tag is None for g in s.group):
+                        raise Violation("reset: overwritten by a batch that looked after it")
+                    return s.without(i)
+                if doubted(s.head, s.group):
+                    raise Violation("doubt: a batch writes a group that contradicts the catalog")
+                return s.with_run(i, run._replace(step="looked", shown=s.head))
+        assert run.shown is not None
+        return s.without(i)._replace(group=written(run.shown))
+
+    def _decide(self, s: State, i: int, run: Run) -> State:
+        """The decision on top of today's head: what of held and read is whole, and what is to be held."""
+        head = s.head if s.main is None else s.head._replace(held=s.main)
+        choice = run.choice
+        if choice is not None and choice.action == "pick" and self.dropped != "a-pick-is-of-whatever-is-there":
+            mine = held_of(self.world, head, choice.waveform)
+            if choice.among != {h.place for h in mine if h.reason != "discarded"}:
+                return s.without(i)  # what was stitched is of the copies that were there then: plan again
+        made = Deciding(self.world, run, head, dropped=self.dropped)
+        spoiled = len(self.world.spoiled & made.publish.keys())
+        if run.moves and not run.gate and spoiled and 2 * spoiled >= len(made.publish):
+            stands = run._replace(step="planned", stopped_with=frozenset(made.publish))
+            return s.without(i)._replace(stopped=s.stopped | {stands})
+        return s.with_run(
+            i,
+            run._replace(
+                step="decided",
+                base=head.sequence,
+                publish=frozenset(made.publish.items()),
+                held=frozenset(made.held.values()),
+            ),
+        )
+
+    def _commit(self, s: State, i: int, run: Run) -> State:
+        head = s.head
+        standing = run.moves and barred(s.stopped, head, own=run.number)
+        asks = self.dropped not in ("a-closed-gate-bars-nobody", "the-gate-is-asked-when-planning-only")
+        passes = not run.moves and stopped_some(s.stopped, head, dict(run.publish))
+        by_another = passes and asks_the_gate(run)
+        if self.dropped == "a-backfill-asks-at-no-gate" and run.kind == "backfill":
+            by_another = False
+        if self.dropped == "a-closed-gate-knows-ingests-only":
+            by_another = False
+        if fenced(run, head, dropped=self.dropped) or ((standing or by_another) and asks):
+            return s.without(i)
+        if run.base != head.sequence and self.dropped != "no-compare-and-set":
+            # A conflict: decide again, and stage anew, so that what was staged before never counts.
+            return self._decide(s, i, run)
+        check_passed(s, run, head, standing=standing)
+        ends = s.ends if self.dropped == "an-ingest-of-one-partition-moves-all" else run.ends
+        new = head._replace(
+            sequence=head.sequence + 1,
+            positions=ends if run.moves else head.positions,
+            published=head.published | run.publish,
+            held=run.held,
+        )
+        check_commit(self.world, head, new, run)
+        new = new._replace(was=remember(self.world, head, new, run))
+        stopped = frozenset(r for r in s.stopped if r.number != run.number)
+        s = s._replace(head=new, furthest=furthest(s, new), stopped=stopped)
+        return s.with_run(i, run._replace(step="committed", base=new.sequence)) if run.moves else s.without(i)
+
+    # people
+
+    def rewind(self, s: State, moved: dict[int, int]) -> State:
+        """Of these partitions alone; what the group says of the others is left, where somebody has reset it."""
+        head = s.head.moved(tuple(moved.get(p, at) for p, at in enumerate(s.head.positions)))
+        group = written(head)
+        foreign = {p for p, g in enumerate(s.group) if g.offset is not None and g.tag is None and p not in moved}
+        if self.dropped == "a-rewind-writes-every-partition" and foreign:
+            raise Violation("reset: overwritten by a rewind of another partition")
+        group = tuple(s.group[p] if p in foreign else g for p, g in enumerate(group))
+        return s._replace(head=head, group=group, furthest=furthest(s, head))
+
+    def settle(self, s: State, way: str) -> State:
+        """Go on where this table stands, begin anew from the log, or go on where the group stands, naming what is
+        skipped."""
+        head, newer = s.head, next_generation(s.head, s.group)
+        if way == "group":
+            to = tuple(at if g.offset is None else g.offset for g, at in zip(s.group, head.positions, strict=True))
+            gone = {(p, o) for p, at in enumerate(head.positions) for o in range(at, to[p])}
+            named = frozenset() if self.dropped == "what-is-skipped-is-not-named" else frozenset(gone)
+            head = head._replace(skipped=head.skipped | named)
+        else:
+            to = head.positions if way == "head" else (0,) * len(head.positions)
+        head = head.moved(to, generation=newer)
+        return s._replace(head=head, group=written(head), furthest=furthest(s, head))
+
+    def say_at_the_gate(self, s: State, run: Run, word: str) -> State:
+        """Accept or park it, which carries its plan through again, or abandon it: its offsets are read by the next."""
+        if word != "abandon":
+            return s._replace(runs=(*s.runs, run._replace(gate=word)))
+        head = s.head
+        if self.dropped == "an-abandoned-batch-is-passed":
+            head = head._replace(sequence=head.sequence + 1, positions=run.ends)
+        # A zombie of it ends fenced.
+        runs = tuple(r for r in s.runs if r.number != run.number)
+        return s._replace(head=head, stopped=s.stopped - {run}, runs=runs)
+
+
+def written(head: Head) -> Groups:
+    """The group, as it shows this head."""
+    return tuple(Group(at, head.version) for at in head.positions)
+
+
+def furthest(s: State, head: Head) -> tuple[int, ...]:
+    return tuple(map(max, s.furthest, head.positions))
