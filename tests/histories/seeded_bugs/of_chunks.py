@@ -63,7 +63,7 @@ def what_is_published_is_not_looked_up(patch: Patch) -> None:
         patch.setattr(module, "decide", lambda *a, **kw: real(*a, **{**kw, "published": {}}))
 
 
-@shows(Kind.DUPLICATE)
+@shows(Kind.DUPLICATE, since=40)
 def an_index_of_ids_is_believed_whatever_became_of_it(patch: Patch) -> None:
     def wrong(self: IdStore, numbers: Any) -> Any:
         return dict(self._rows("SELECT number, body FROM bucket WHERE number IN ({})", list(numbers)))

@@ -37,7 +37,7 @@ def the_group_is_put_one_too_far(patch: Patch) -> None:
     patch.setattr(commit_offsets, "project", wrong)
 
 
-@shows(Kind.COMMIT_AHEAD)
+@shows(Kind.COMMIT_AHEAD, since=70)
 def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> None:
     real = commit_offsets.project
 
@@ -104,7 +104,7 @@ def a_lost_commit_is_tried_again_because_a_property_says_so(patch: Patch) -> Non
     patch.setattr(FakeTables, "commit", wrong)
 
 
-@shows(Kind.LOST, since=75)
+@shows(Kind.LOST, since=100)
 def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> None:
     """What a library does that deletes what it wrote on every 409, the answer to a request that was sent twice too."""
 
@@ -184,7 +184,7 @@ def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> N
     patch.setattr(disagreement, "_doubt", wrong)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=35)
 def a_copy_of_the_table_that_goes_on_is_not_seen(patch: Patch) -> None:
     real = disagreement._doubt
 
