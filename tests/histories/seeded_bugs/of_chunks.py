@@ -51,7 +51,7 @@ def of_two_copies_with_other_bytes_the_first_is_taken(patch: Patch) -> None:
         patch.setattr(module, "assemble_waveform", wrong)
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=10)
 def copies_are_told_apart_by_their_checksum(patch: Patch) -> None:
     patch.setattr(ChunkFacts, "identity", property(lambda c: (c.seq, c.crc if c.count is None else 0, c.length)))
 
@@ -63,7 +63,7 @@ def what_is_published_is_not_looked_up(patch: Patch) -> None:
         patch.setattr(module, "decide", lambda *a, **kw: real(*a, **{**kw, "published": {}}))
 
 
-@shows(Kind.DUPLICATE, since=40)
+@shows(Kind.DUPLICATE, since=80)
 def an_index_of_ids_is_believed_whatever_became_of_it(patch: Patch) -> None:
     def wrong(self: IdStore, numbers: Any) -> Any:
         return dict(self._rows("SELECT number, body FROM bucket WHERE number IN ({})", list(numbers)))
@@ -71,7 +71,7 @@ def an_index_of_ids_is_believed_whatever_became_of_it(patch: Patch) -> None:
     patch.setattr(IdStore, "_bodies", wrong)
 
 
-@shows(Kind.DUPLICATE)
+@shows(Kind.DUPLICATE, since=45)
 def an_index_of_ids_answers_for_files_that_it_has_never_seen(patch: Patch) -> None:
     real = IdStore.known_parts
 
@@ -118,7 +118,7 @@ def what_the_gate_refuses_is_published(patch: Patch) -> None:
     patch.setattr(publish, "decide", wrong)
 
 
-@shows(Kind.ORDER)
+@shows(Kind.ORDER, since=5)
 def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
     """And nobody compares the row with the decision, or the producer's digest, which would find it out."""
     real = assembly.assemble_waveform
@@ -134,12 +134,12 @@ def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
         patch.setattr(module, "assemble_waveform", wrong)
 
 
-@shows(Kind.LOST, since=60)
+@shows(Kind.LOST, since=110)
 def a_proof_is_asked_for_and_not_compared(patch: Patch) -> None:
     patch.setattr(chunk_header, "same", lambda *_: True)
 
 
-@shows(Kind.INVENTED, since=60)
+@shows(Kind.INVENTED, since=115)
 def nothing_seals_the_count(patch: Patch) -> None:
     """As in version 1 of the contract: a CRC that is right for another count is right."""
     real = fake_batch.parse_chunk
@@ -159,7 +159,7 @@ def nothing_seals_the_count(patch: Patch) -> None:
     patch.setattr(fake_batch, "parse_chunk", wrong)
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=45)
 def the_record_time_of_any_repeat_counts(patch: Patch) -> None:
     """Whoever sends a chunk again at another time makes its waveform implausible."""
     real = assembly._judge

@@ -12,7 +12,7 @@ from wavestitch.batch import plan, publish, reassemble
 from wavestitch.contracts.stop_rule import StopRule
 
 
-@shows(Kind.UNBOUNDED_END)
+@shows(Kind.UNBOUNDED_END, since=5)
 def an_open_transaction_is_waited_for(patch: Patch) -> None:
     """The end of a range is asked of all readers, and the stop rule takes silence for nothing."""
     real = plan.find_backlog
@@ -26,7 +26,7 @@ def an_open_transaction_is_waited_for(patch: Patch) -> None:
     patch.setattr(StopRule, "judge", lambda self, *, position, now: judge(self, position=position, now=0))
 
 
-@shows(Kind.UNBOUNDED_END)
+@shows(Kind.UNBOUNDED_END, since=45)
 def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
     real = publish.load_ground
     seen: dict[tuple[int, str], Any] = {}
@@ -50,7 +50,7 @@ def a_lost_race_is_an_error_of_its_own(patch: Patch) -> None:
     patch.setattr(publish, "CommitConflict", Nobody)
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=55)
 def what_a_reader_saw_that_stopped_at_its_budget_teaches_nobody(patch: Patch) -> None:
     """So that the stream stands where the estimate was off."""
     patch.setattr(FakeEdges, "reader_stops", lambda _: [])

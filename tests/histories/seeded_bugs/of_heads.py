@@ -37,7 +37,7 @@ def the_group_is_put_one_too_far(patch: Patch) -> None:
     patch.setattr(commit_offsets, "project", wrong)
 
 
-@shows(Kind.COMMIT_AHEAD, since=70)
+@shows(Kind.COMMIT_AHEAD, since=75)
 def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> None:
     real = commit_offsets.project
 
@@ -67,7 +67,7 @@ def the_group_moves_before_the_commit(patch: Patch) -> None:
     patch.setattr(survey, "reconcile_head", wrong)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=5)
 def the_fence_forgets_generations(patch: Patch) -> None:
     real = protocol.check_fence
     for module in (publish, reassemble):
@@ -76,7 +76,7 @@ def the_fence_forgets_generations(patch: Patch) -> None:
         )
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=5)
 def the_fence_lets_everybody_through(patch: Patch) -> None:
     for module in (publish, reassemble):
         patch.setattr(module, "check_fence", lambda *_, **__: None)
@@ -104,7 +104,7 @@ def a_lost_commit_is_tried_again_because_a_property_says_so(patch: Patch) -> Non
     patch.setattr(FakeTables, "commit", wrong)
 
 
-@shows(Kind.LOST, since=100)
+@shows(Kind.LOST, since=110)
 def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> None:
     """What a library does that deletes what it wrote on every 409, the answer to a request that was sent twice too."""
 
@@ -134,7 +134,7 @@ def a_rewind_keeps_the_generation(patch: Patch) -> None:
     patch.setattr(rewind, "plan_rewind", wrong)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=15)
 def a_rewind_of_one_partition_moves_them_all(patch: Patch) -> None:
     real = rewind.wanted_offsets
 
@@ -148,12 +148,12 @@ def a_rewind_of_one_partition_moves_them_all(patch: Patch) -> None:
     patch.setattr(rewind, "wanted_offsets", wrong)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=10)
 def a_foreign_tag_is_overwritten(patch: Patch) -> None:
     patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=10)
 def a_head_is_written_over_a_reset_that_came_after_it(patch: Patch) -> None:
     patch.setattr(commit_offsets, "left_alone", lambda *_, **__: set())
 
@@ -163,7 +163,7 @@ def what_another_table_wrote_into_the_group_is_written_over(patch: Patch) -> Non
     patch.setattr(protocol, "_is_of", lambda metadata, _: protocol.is_ours(metadata))
 
 
-@shows(Kind.UNEXPLAINED_GAP)
+@shows(Kind.UNEXPLAINED_GAP, since=10)
 def a_lost_catalog_passes_for_a_new_stream(patch: Patch) -> None:
     real = reconciled_head.find_disagreement
 
@@ -203,7 +203,7 @@ def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
 # the history, of which somebody deletes rows
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=35)
 def only_the_history_knows_what_is_finished(patch: Patch) -> None:
     real = history.find_committed
 

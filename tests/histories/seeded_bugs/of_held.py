@@ -77,7 +77,7 @@ def held_rows_are_written_after_the_commit(patch: Patch) -> None:
     patch.setattr(steps, "publish_batch", wrong)
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=15)
 def a_held_chunk_is_known_by_its_coordinate_alone(patch: Patch) -> None:
     """Where an election cut the log off, another one lies there."""
     patch.setattr(ChunkFacts, "key", property(lambda c: (c.coordinate, (None, None, b""))))
@@ -88,7 +88,7 @@ def a_chunk_that_comes_again_undoes_parking(patch: Patch) -> None:
     _never_blocked_by(patch, Reason.PARKED)
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=10)
 def a_chunk_that_comes_again_brings_back_what_was_discarded(patch: Patch) -> None:
     _never_blocked_by(patch, Reason.DISCARDED)
     patch.setattr(Tombstones, "cover", lambda *_: False)
@@ -157,7 +157,7 @@ def junk_that_finds_no_room_is_not_even_named(patch: Patch) -> None:
     patch.setattr(publish, "_held_rows", wrong)
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=20)
 def what_was_held_before_a_proof_was_asked_for_is_believed(patch: Patch) -> None:
     patch.setattr(Belief, "believes", lambda *_: True)
 
@@ -165,7 +165,7 @@ def what_was_held_before_a_proof_was_asked_for_is_believed(patch: Patch) -> None
 # what maintenance lets go
 
 
-@shows(Kind.LOST, since=150)
+@shows(Kind.LOST, since=215)
 def held_rows_go_as_soon_as_their_waveforms_id_is_published(patch: Patch) -> None:
     """A late copy with other bytes, too, which nobody has decided about."""
     real = what_goes.held_to_delete
@@ -180,7 +180,7 @@ def held_rows_go_as_soon_as_their_waveforms_id_is_published(patch: Patch) -> Non
     patch.setattr(what_goes, "held_to_delete", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP)
+@shows(Kind.UNEXPLAINED_GAP, since=10)
 def snapshots_go_before_their_heads_stand_in_the_history(patch: Patch) -> None:
     real = what_goes.snapshots_to_expire
 

@@ -53,13 +53,13 @@ def a_batch_ends_one_offset_too_far(patch: Patch) -> None:
     patch.setattr(survey, "ends_after", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP)
+@shows(Kind.UNEXPLAINED_GAP, since=20)
 def a_skip_needs_no_acceptance(patch: Patch) -> None:
     real = rewind.apply_rewind
     patch.setattr(rewind, "apply_rewind", lambda *a, **kw: real(*a, **{**kw, "accept_skip": True}))
 
 
-@shows(Kind.UNEXPLAINED_GAP)
+@shows(Kind.UNEXPLAINED_GAP, since=15)
 def a_position_that_retention_overtook_moves_silently(patch: Patch) -> None:
     real = plan.find_backlog
 
@@ -76,14 +76,14 @@ def an_offset_that_is_gone_passes_for_a_marker(patch: Patch) -> None:
     patch.setattr(holes, "_join", lambda found: [(a, b, p or Proof.CONTROL) for a, b, p in real(found)])
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=5)
 def a_log_that_was_cut_off_and_written_anew_passes_for_the_one_that_was_read(patch: Patch) -> None:
     patch.setattr(fake_batch, "_start_epoch", lambda *_: None)
     for module in (cut_log, rewind):
         patch.setattr(module, "find_cuts", lambda *_: {})
 
 
-@shows(Kind.LOST, since=30)
+@shows(Kind.LOST, since=60)
 def the_way_past_a_bad_place_takes_in_the_other_partitions_too(patch: Patch) -> None:
     """Of two bad places each stands in the way past the other."""
     real = holes.past_bad_place
@@ -96,19 +96,19 @@ def the_way_past_a_bad_place_takes_in_the_other_partitions_too(patch: Patch) -> 
     patch.setattr(holes, "past_bad_place", wrong)
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=20)
 def whoever_goes_back_behind_a_cut_hides_it(patch: Patch) -> None:
     """A position that is set is of the epoch of now, wherever it is."""
     for module in (reconciled_head, rewind):
         patch.setattr(module, "moved_position", lambda to, *, here, **_: Position(to, leader_epoch=here.leader_epoch))
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=110)
 def a_rewind_forward_over_a_cut_names_only_what_it_passes(patch: Patch) -> None:
     patch.setattr(rewind, "find_cuts", lambda *_: {})
 
 
-@shows(Kind.UNEXPLAINED_GAP)
+@shows(Kind.UNEXPLAINED_GAP, since=10)
 def what_is_read_again_goes_on_being_named_as_skipped(patch: Patch) -> None:
     for module in (reconciled_head, rewind, rebuilt_head):
         patch.setattr(module, "still_skipped", lambda skipped, _: tuple(skipped))

@@ -18,7 +18,7 @@ def an_ingest_goes_past_a_closed_gate(patch: Patch) -> None:
     patch.setattr(steps, "refuse_past_closed_gate", lambda edges, **_: edges.closed_gates() and None)
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=30)
 def a_gate_that_closed_once_opens_every_other(patch: Patch) -> None:
     real = steps.refuse_past_closed_gate
     patch.setattr(steps, "refuse_past_closed_gate", lambda edges, **more: real(edges, **{**more, "answered": True}))
@@ -78,7 +78,7 @@ def the_gate_is_asked_before_staging_and_not_before_the_commit(patch: Patch) -> 
     _asks_again(patch, but_for=Refused)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=10)
 def whether_it_was_given_up_is_asked_before_staging_and_not_before_the_commit(patch: Patch) -> None:
     _asks_again(patch, but_for=Fenced)
 
@@ -96,7 +96,7 @@ def _asks_again(patch: Patch, *, but_for: type[Exception]) -> None:
     patch.setattr(steps, "publish_batch", wrong)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=10)
 def undo_of_a_decision_is_about_all_that_is_held_of_its_waveforms(patch: Patch) -> None:
     patch.setattr(undo, "not_undone_by", lambda *_, **__: [])
 
@@ -112,7 +112,7 @@ def undo_of_a_decision_does_not_look_again_whether_it_still_is_its_opposite(patc
     patch.setattr(undo, "_plan_opposite", wrong)
 
 
-@shows(Kind.STALE_WRITER, since=50)
+@shows(Kind.STALE_WRITER, since=100)
 def undo_moves_all_partitions_back(patch: Patch) -> None:
     """To where the batch was planned: those that it did not read, too."""
     real = undo._plan_back
