@@ -218,7 +218,7 @@ class Ledger:
     def held_records(self) -> set[Coordinate]:
         """The places whose held rows count, and are believed."""
         rows = (row for rows in self.held.values() for row in rows)
-        return {self._place(row) for row in rows if self.counts(row) and self.believed(row)}
+        return {self._place(row) for row in rows if self.counts(row) and (row.asked or not self.asks)}
 
     def effective(self, waveform_id: str) -> list[Held]:
         """What is held of a waveform, and believed, whatever was published."""
