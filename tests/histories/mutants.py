@@ -42,7 +42,7 @@ def hunt(name: str) -> Caught:
     said: tuple[str, ...] = ()
     with planted(name):
         for seed in range(MUTANTS[name].since, MUTANTS[name].since + MOST_SEEDS):
-            found = check_seed(seed)
+            found = check_seed(seed, MUTANTS[name].act)
             said = tuple(str(a) for a in found) or said
             if {a.kind for a in found} == {MUTANTS[name].kind}:
                 return Caught(seed, said)
@@ -52,7 +52,7 @@ def hunt(name: str) -> Caught:
 def count_catches(name: str, *, most: int = MOST_SEEDS) -> tuple[int, int]:
     """In how many histories it shows as exactly its kind, and in how many as anything."""
     with planted(name):
-        found = [{a.kind for a in check_seed(seed)} for seed in range(most)]
+        found = [{a.kind for a in check_seed(seed, MUTANTS[name].act)} for seed in range(most)]
     return sum(kinds == {MUTANTS[name].kind} for kinds in found), sum(map(bool, found))
 
 

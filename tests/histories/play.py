@@ -71,6 +71,8 @@ class Play(Widening):
         self.heal()
         return self.history
 
+    on_purpose = ""
+
     def settle(self, run: Steps) -> str | None:
         text = super().settle(run)
         if text and not self.healing and not self.busy and self.random.random() < 0.25:
@@ -133,6 +135,8 @@ class Play(Widening):
     def heal(self) -> None:
         """End what is under way, put the world in order, and let quiet runs finish the work."""
         log = self.bench.log
+        if self.on_purpose:
+            getattr(self, self.on_purpose)()
         self.healing = True
         self.copy_stops()
         for run in list(self.runs):

@@ -49,8 +49,10 @@ class Summary:
         return f"{counted}: 0 lost, 0 duplicated, 0 altered, 0 unexplained gaps ({rate:.1f} histories a second)"
 
 
-def play_history(seed: int) -> tuple[History, Counter[str]]:
+def play_history(seed: int, act: str = "") -> tuple[History, Counter[str]]:
+    """`act`: what is done on purpose, before it is healed."""
     play = Play(seed)
+    play.on_purpose = act
     return play.play(play.random.randint(SHORTEST, LONGEST)), play.ops
 
 
@@ -59,8 +61,8 @@ def judge(history: History) -> list[Anomaly]:
     return [a for one in (history, *history.copies) for a in analyse(one)]
 
 
-def check_seed(seed: int) -> list[Anomaly]:
-    return judge(play_history(seed)[0])
+def check_seed(seed: int, act: str = "") -> list[Anomaly]:
+    return judge(play_history(seed, act)[0])
 
 
 def run_histories(*, first_seed: int, count: int, deadline_seconds: float) -> Summary:

@@ -13,7 +13,7 @@ import pytest
 from tests.histories import mutants
 from tests.histories.anomaly import Kind
 from tests.histories.history import load_history
-from tests.histories.random_histories import Summary, play_history, run_histories
+from tests.histories.random_histories import Summary, check_seed, play_history, run_histories
 from tests.histories.run import done_chunks, keep
 
 FIRST, SEEDS = 200, 200  # a stretch in which all that is asked for below happens, rare ends too
@@ -80,6 +80,11 @@ def test_every_kind_of_anomaly_has_a_mutant() -> None:
 def test_a_seeded_bug_shows_as_exactly_its_kind(name: str) -> None:
     caught = mutants.hunt(name)
     assert caught.seed is not None, f"survived {mutants.MOST_SEEDS} histories; last seen: {caught.said}"
+
+
+@pytest.mark.parametrize("act", sorted({m.act for m in mutants.MUTANTS.values()} - {""}))
+def test_what_is_done_on_purpose_shows_nothing_where_the_product_is_sound(act: str) -> None:
+    assert [str(a) for seed in range(20) for a in check_seed(seed, act)] == []
 
 
 def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:

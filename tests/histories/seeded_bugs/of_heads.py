@@ -104,7 +104,7 @@ def a_lost_commit_is_tried_again_because_a_property_says_so(patch: Patch) -> Non
     patch.setattr(FakeTables, "commit", wrong)
 
 
-@shows(Kind.LOST, since=110)
+@shows(Kind.LOST, since=140)
 def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> None:
     """What a library does that deletes what it wrote on every 409, the answer to a request that was sent twice too."""
 
@@ -158,7 +158,7 @@ def a_head_is_written_over_a_reset_that_came_after_it(patch: Patch) -> None:
     patch.setattr(commit_offsets, "left_alone", lambda *_, **__: set())
 
 
-@shows(Kind.STALE_WRITER, since=205)
+@shows(Kind.STALE_WRITER, act="another_table_beside_a_rewind")
 def what_another_table_wrote_into_the_group_is_written_over(patch: Patch) -> None:
     patch.setattr(protocol, "_is_of", lambda metadata, _: protocol.is_ours(metadata))
 

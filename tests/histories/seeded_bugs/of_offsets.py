@@ -103,7 +103,7 @@ def whoever_goes_back_behind_a_cut_hides_it(patch: Patch) -> None:
         patch.setattr(module, "moved_position", lambda to, *, here, **_: Position(to, leader_epoch=here.leader_epoch))
 
 
-@shows(Kind.LOST, since=110)
+@shows(Kind.LOST, act="forward_over_a_cut")
 def a_rewind_forward_over_a_cut_names_only_what_it_passes(patch: Patch) -> None:
     patch.setattr(rewind, "find_cuts", lambda *_: {})
 

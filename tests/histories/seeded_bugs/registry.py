@@ -17,19 +17,21 @@ Patch = pytest.MonkeyPatch
 
 
 class Mutant(NamedTuple):
-    """`make` puts the bug in place. `since`: the seed where the hunt begins; a rare one is met shortly after it."""
+    """`make` puts the bug in place. `since`: the seed where the hunt begins; a rare one is met shortly after it.
+    `act`: what is done on purpose before each history is healed, where chance would take too long."""
 
     kind: Kind
     make: Callable[[Patch], None]
     since: int = 0
+    act: str = ""
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
-def shows(kind: Kind, since: int = 0) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+def shows(kind: Kind, since: int = 0, act: str = "") -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     def enter(make: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        MUTANTS[make.__name__.replace("_", " ")] = Mutant(kind, make, since)
+        MUTANTS[make.__name__.replace("_", " ")] = Mutant(kind, make, since, act)
         return make
 
     return enter
