@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 kind=${1:-runtime}
 case $kind in
-runtime | dev) files=(requirements/$kind.txt) ;;
+runtime | dev) files=("requirements/$kind.txt") ;;
 export) files=(requirements/runtime.txt requirements/export.txt) ;;
 *)
     echo "usage: scripts/bootstrap.sh runtime|export|dev (not '$kind')" >&2
