@@ -109,8 +109,8 @@ def _never_blocked_by(patch: Patch, reason: Reason) -> None:
 def who_accepts_a_waveform_accepts_that_its_end_is_missing(patch: Patch) -> None:
     real = assembly.assemble_waveform
 
-    def wrong(waveform_id: str, pool: Any, limits: Any, *, accepted: bool = False) -> Any:
-        found = real(waveform_id, pool, limits, accepted=accepted)
+    def wrong(waveform_id: str, pool: Any, limits: Any, *, accepted: bool = False, **how: Any) -> Any:
+        found = real(waveform_id, pool, limits, accepted=accepted, **how)
         lacks_its_end = [c.seq for c in found.pieces] == list(range(len(found.pieces)))
         return replace(found, reason=None) if accepted and found.reason is Reason.OPEN and lacks_its_end else found
 
