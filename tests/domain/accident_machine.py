@@ -15,7 +15,8 @@ from hypothesis.stateful import precondition, rule
 from tests.domain.producing_machine import pick
 from tests.domain.running_machine import Run
 from tests.domain.undoing_machine import UndoingMachine
-from tests.fakes.fake_tables import FakeFiles, FakeTables
+from tests.fakes.fake_rows import FakeFiles
+from tests.fakes.fake_tables import FakeTables
 from tests.fakes.faults import under_way
 from wavestitch.contracts.position import Head
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.domain.held_world import ONE, TWO, World
-from tests.fakes.fake_tables import Staged
+from tests.fakes.fake_rows import Staged
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.held_choice import HeldAction
 

@@ -12,7 +12,8 @@ from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
-from tests.fakes.fake_tables import FakeFiles, FakeTables
+from tests.fakes.fake_rows import FakeFiles
+from tests.fakes.fake_tables import FakeTables
 from tests.fakes.way_out import way_out
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.plan import PlanRequest

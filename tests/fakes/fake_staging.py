@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tests.fakes.fake_tables import FakeFiles, PublishedRow
+from tests.fakes.fake_rows import FakeFiles, PublishedRow
 from tests.fakes.faults import Edge, may_land_late
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Transient

@@ -1,7 +1,4 @@
-"""Iceberg in memory, as far as batches can tell: snapshots made by compare-and-set, held rows, published rows, history.
-
-`FakeFiles` is the disk beside it: what was staged or landed outlives any run that wrote it.
-"""
+"""Iceberg in memory, as far as batches can tell: snapshots by compare-and-set, held and published rows, history."""
 
 from __future__ import annotations
 
@@ -10,65 +7,21 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 from tests.fakes.fake_id_index import FakeIdIndex
+from tests.fakes.fake_rows import FakeFiles, PublishedRow, Staged, StoredHeld
 from tests.fakes.faults import Edge, Fault, may_land_late
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
-from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedChunk, PublishedWaveform
+from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft, LeftSnapshot
 from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark, mark_of
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
 from wavestitch.contracts.position import Head, HeadKind, head_from_properties
 from wavestitch.contracts.reasons import Reason
 
-
-@dataclass(frozen=True, slots=True)
-class PublishedRow:
-    """One row of the published table, bytes included. `topic_ids`: of each piece."""
-
-    waveform_id: str
-    samples: bytes
-    topic_ids: tuple[str, ...]
-    chunks: tuple[PublishedChunk, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredHeld:
-    """One row of the held table. `stored`: whether it has the payload (which may be null), or an earlier row does."""
-
-    plan_id: str
-    held: HeldChunk
-    payload: bytes | None
-    stored: bool
-
-
 _LOOKS = 3
-
-
-class Staged(NamedTuple):
-    """What a held snapshot says of itself. `parent`: that it stands on."""
-
-    decision: str
-    generation: int
-    sequence: int
-    parent: int | None
-
-
-class FakeFiles:
-    """Write-once files by name: landings (payload by row) and staged rows."""
-
-    def __init__(self) -> None:
-        self.landings: dict[str, tuple[bytes | None, ...]] = {}
-        self.staged: dict[str, list[PublishedRow]] = {}
-        self.kept: dict[str, BatchRow] = {}
-
-    def copied(self) -> FakeFiles:
-        made = FakeFiles()
-        made.landings, made.staged, made.kept = dict(self.landings), dict(self.staged), dict(self.kept)
-        return made
 
 
 class FakeTables(Edge):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.fakes.fake_log import Mood
-from tests.fakes.fake_tables import FakeFiles, FakeTables
+from tests.fakes.fake_rows import FakeFiles
+from tests.fakes.fake_tables import FakeTables
 from tests.histories.running import Running
 from tests.histories.witness import Witness
 from wavestitch.contracts.position import GroupOffset

@@ -9,7 +9,8 @@ from typing import Any
 
 from tests.fakes.batch import Bench
 from tests.fakes.fake_log import Record
-from tests.fakes.fake_tables import FakeTables, PublishedRow, StoredHeld
+from tests.fakes.fake_rows import PublishedRow, StoredHeld
+from tests.fakes.fake_tables import FakeTables
 from tests.fakes.faults import under_way
 from tests.histories.events import (
     Abandoned,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.fake_log import FakeLog, stored_size
-from tests.fakes.fake_tables import FakeFiles, FakeTables
+from tests.fakes.fake_rows import FakeFiles
+from tests.fakes.fake_tables import FakeTables
 from wavestitch.batch.plan import PlanRequest, plan_batch
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_size import (
