@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -275,6 +276,20 @@ def test_files_are_closed_at_their_size_and_row_groups_at_theirs_and_large_ones_
     assert len(sizes) == 3
     assert {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))} == before
     assert went(rig.maintain("compact", small_files=5, target_file=250_000), "compact") == 0
+
+
+def test_where_the_disk_is_full_no_half_file_stays(rig, monkeypatch):
+    for n in range(5):
+        rig.publish(f"w{n}")
+    before = rig.files("warehouse/**/*.parquet")
+
+    def full(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(put_together.PublishedFile, "close", full)
+    with pytest.raises(Transient, match="No space left on device"):
+        rig.maintain("compact", small_files=5)
+    assert rig.files("warehouse/**/*.parquet") == before
 
 
 def test_nothing_is_written_where_there_is_nothing_to_put_together(rig):

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
-from pyiceberg.io import WAREHOUSE, InputFile, OutputFile, OutputStream
+from pyiceberg.io import WAREHOUSE, FileIO, InputFile, OutputFile, OutputStream
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
@@ -51,6 +53,19 @@ class DurableFileIO(PyArrowFileIO):
         if scheme != "file":
             return super().new_output(location)
         return _LocalFile(location, path, self.fs_by_scheme(scheme, netloc))
+
+
+@contextmanager
+def all_or_none(files: FileIO, paths: Sequence[str]) -> Iterator[None]:
+    """Where writing these files ends in an error none of them stays: half a file takes up space that may be short, and
+    nothing names it. `paths`: those that were begun by then."""
+    try:
+        yield
+    except BaseException:
+        for path in paths:
+            with suppress(Exception):  # what led here is what counts; maintenance takes what stays
+                files.delete(path)
+        raise
 
 
 class _LocalFile(PyArrowFile):

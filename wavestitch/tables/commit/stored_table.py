@@ -31,6 +31,7 @@ from sqlalchemy.exc import IntegrityError
 
 from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.ports import CommitConflict
+from wavestitch.tables.access.durable_file_io import all_or_none
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.one_commit import OneCommit
 from wavestitch.tables.commit.own_place import OwnPlace
@@ -190,14 +191,15 @@ class StoredTable:
         paths: list[str] = []
         rest = _row_groups(batches, self._layout.columns)
         batch = next(rest, None)
-        while batch is not None:
-            path = table.location_provider().new_data_location(f"{uuid4()}.parquet")
-            with reading(self.name), table.io.new_output(path).create() as sink:
-                paths.append(path)
-                with pq.ParquetWriter(sink, self._layout.columns, **self._parquet_options()) as writer:
-                    while batch is not None and sink.tell() < file_bytes:
-                        writer.write_batch(batch)
-                        batch = next(rest, None)
+        with all_or_none(table.io, paths):
+            while batch is not None:
+                path = table.location_provider().new_data_location(f"{uuid4()}.parquet")
+                with reading(self.name), table.io.new_output(path).create() as sink:
+                    paths.append(path)
+                    with pq.ParquetWriter(sink, self._layout.columns, **self._parquet_options()) as writer:
+                        while batch is not None and sink.tell() < file_bytes:
+                            writer.write_batch(batch)
+                            batch = next(rest, None)
         return paths
 
     def _parquet_options(self) -> dict[str, object]:

@@ -25,6 +25,7 @@ from wavestitch.contracts.sample_kinds import Encoding, SampleType
 from wavestitch.contracts.sample_types import Values, type_of_list
 from wavestitch.parquet.published_file import PublishedFile
 from wavestitch.parquet.sample_pages import SamplePages, TypedSamples
+from wavestitch.tables.access.durable_file_io import all_or_none
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.lookup.file_scans import stream_file
 
@@ -51,7 +52,7 @@ def put_waveforms_together(
     """Where the files with the rows of these lie, all of samples of this type; each is of about `target_bytes`."""
     pages = SamplePages(samples, encoding)
     paths: list[str] = []
-    with reading(".".join(table.name())), ExitStack() as open_now:
+    with reading(".".join(table.name())), all_or_none(table.io, paths), ExitStack() as open_now:
         file: PublishedFile | None = None
         for rows, found in _groups(_sorted_units(table, files)):
             if file is None:
