@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -158,7 +159,7 @@ def make_backfill_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, s
         max_active_tasks=1,
         dagrun_timeout=timedelta(days=2),
         tags=[OWNER, "backfill"],
-        params=PARAMS,
+        params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args={**of_a_batch(retry_delay), "weight_rule": "upstream"},
     ) as dag:
         batches = carry_batches(stream.name, "batch", plan(stream.name), spark_pool=spark_pool)

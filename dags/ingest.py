@@ -8,6 +8,7 @@ imported in the task: this file is parsed again and again.
 from __future__ import annotations
 
 import logging
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -145,7 +146,7 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         allowed_run_types=["scheduled", "manual", "operator_triggered", "asset_triggered"],
         dagrun_timeout=timedelta(hours=12) + timedelta(seconds=stream.gate_timeout),
         tags=[OWNER, "ingest"],
-        params=PARAMS,
+        params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args=of_a_batch(retry_delay),
     ) as dag:
         planned = plan(stream.name)

@@ -7,6 +7,7 @@ Decides nothing: `wavestitch.batch.rewind_preview` does. No task is tried again 
 from __future__ import annotations
 
 import logging
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -131,7 +132,7 @@ def make_rewind_dag(stream: Stream) -> DAG:
         max_active_runs=1,
         dagrun_timeout=WAITS + timedelta(hours=2),
         tags=[OWNER, "rewind"],
-        params=PARAMS,
+        params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args={"owner": OWNER, "retries": 0},
     ) as dag:
         previewed = preview(stream.name)

@@ -156,7 +156,7 @@ def test_the_command_for_the_next_page_is_in_one_piece_and_runs_nothing_of_a_str
 
 _OURS = re.compile(
     r"(?:\w+\.){0,2}(?:name|stream|plan_id|partition|sequence|offset|p|at|a|end|first|last \+ 1|worst|log_start|places)"
-    r"|named\(.*|over|on|stay|table\.(?:name\(\)|split\(.*\))\[0\]|in_shell\(.*"
+    r"|named\(.*|over|on|stay|away|only|until|_places\(.*|table\.(?:name\(\)|split\(.*\))\[0\]|in_shell\(.*"
 )
 """Names that only we give, numbers, and words of our own; whatever else stands in a command goes through `in_shell`."""
 

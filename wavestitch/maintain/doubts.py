@@ -17,6 +17,7 @@ from pathlib import Path
 
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
 from wavestitch.contracts.errors import BadInput, Refused, Transient
+from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.table_versions import TableVersion, let_go_with, proven
 from wavestitch.maintain.maintenance_run import MaintenanceRun
 from wavestitch.modes import make_folder, opener
@@ -99,7 +100,7 @@ def _sentence(stream: str, stored: StoredTable, versions: list[TableVersion]) ->
         f"{v.file} ({v.snapshots} snapshots, {'newer' if v.table == own else f'of table {v.table}'})"
         for v in newest.values()
     )
-    away = " ".join(f"--let-go {v.file}" for v in newest.values())
+    away = " ".join(f"--let-go {in_shell(v.file)}" for v in newest.values())
     return (
         f"{stored.place.folders()[-1]} has {what}, which no table of the catalog names: it was set back, or is another "
         "one than before, and nothing is let go of that an earlier one may need. Put that one back, or register what "

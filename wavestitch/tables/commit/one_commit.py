@@ -63,10 +63,21 @@ class OneCommit(Transaction):
                 ) from cause_of(error)
             meaning = meaning_of(error, name=name)
             if not sent.anything:
+                if self._moved():
+                    raise CommitConflict(f"somebody else changed table {name} first; nothing was sent") from cause_of(
+                        error
+                    )
                 raise (meaning or Terminal(f"nothing was sent to table {name}: {brief(error)}")) from cause_of(error)
             if not self._landed(error):
                 raise (meaning if isinstance(meaning, BadInput) else _unknown(name, error)) from cause_of(error)
         return table
+
+    def _moved(self) -> bool:
+        """Whether the table is not as it was loaded: then what went wrong is that the change fits it no more."""
+        try:
+            return self._table.catalog.load_table(self._table.name()).metadata_location != self._table.metadata_location
+        except Exception:  # what is told then is what went wrong first
+            return False
 
     def _landed(self, told: Exception) -> bool:
         """Whether the table has the snapshot of this change, whatever was answered; the table is as it is now then."""
