@@ -83,6 +83,7 @@ def make_deployment_rig(
         f"topic: {topic}\ngroup: {group}\nreading: {{min_slice: 4}}\n"
         f"limits: {{max_clock_skew: 36500 d, max_waveform_bytes: {max_waveform_bytes}}}\n{stream}"
     )
+    (folder / "catalog-address").touch(mode=0o600)
     (folder / "catalog-address").write_text(catalog or f"sqlite:///{folder}/catalog.db")
     (folder / "wavestitch.toml").write_text(
         f'landing = "{folder}/landing"\ncache = "{folder}/cache"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'

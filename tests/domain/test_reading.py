@@ -20,6 +20,7 @@ from tests.conftest import ROOT
 from wavestitch import cli, cli_waveforms
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.quantities import time_ns
+from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.reading.drawing import draw
 from wavestitch.reading.sketch import sketch
 from wavestitch.settings import load_settings
@@ -56,11 +57,11 @@ def ecg(settings):
     return wavestitch.open("ecg")
 
 
-def publish(opened, *rows) -> None:
+def publish(opened, *rows, samples: SampleType = "int") -> None:
     tables = opened._tables
     head = tables.head()
     name = f"f{0 if head is None else head.sequence}"
-    staged = stage(tables.data_folder(), name, rows, samples=tables.sample_type() or "int")
+    staged = stage(tables.data_folder(), name, rows, samples=tables.sample_type() or samples)
     tables.commit(head, first_head() if head is None else head.next(), [staged])
 
 
@@ -123,7 +124,7 @@ def test_what_is_no_number_is_a_gap(settings):
     waves = wavestitch.open("waves", settings)
     raw = np.array([np.nan, 1, 2, np.inf, -np.inf, 3, np.nan], "<f4")
     waves._tables.data_folder()
-    publish(waves, {**published_row("a", raw=raw, sample_format="f32le"), "nonfinite_count": 4})
+    publish(waves, {**published_row("a", raw=raw, sample_format="f32le"), "nonfinite_count": 4}, samples="float")
     (one,) = waves.waveforms()
     assert one.gaps == [(0, 1), (3, 5), (6, 7)]
 

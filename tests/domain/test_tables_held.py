@@ -175,7 +175,8 @@ class TestHeld:
         rows = [(p, o, bytes([p]) * (3 << 20)) for p in range(2) for o in range(15)]
         held = held_rows(write_landing(tmp_path / "l.arrow", rows, batch_rows=5), rows)
         hold(tables, held[::-1])
-        assert len(list(tables._held.load().scan().plan_files())) == 2
+        (task,) = tables._held.load().scan().plan_files()
+        assert len(task.file.split_offsets) > 5
         to = tmp_path / "out.arrow"
         numbers = payloads(tables, [r.held.chunk.key for r in held], to)
         with pa.ipc.open_file(to) as reader:
