@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 from tests.domain.oracle import piece_of
-from tests.guarantees import HeldRow, Row, Sight
+from tests.fakes.fake_log import FOR_EVER
+from tests.guarantees import HeldRow, Passed, Row, Sight
 
 FOR_PEOPLE = frozenset({"conflict", "parked", "discarded"})
 """What stays until somebody decides."""
@@ -80,7 +81,12 @@ def _read(sight: Sight, row: Row) -> set[tuple[int | None, int, bytes]]:
     if plan is None:
         return set()
     found: dict[Any, list[Any]] = {}
+    passed = Passed(sight.heads)
     for record in sight.records:
+        lives = sight.lives.get(record)
+        # What was cut off since may have been gone before this batch read there; what a head went past was there.
+        if lives is not None and all(end < FOR_EVER for _, end in lives) and not passed.there(record, lives):
+            continue
         topic_id, partition, offset = record.coordinate
         if topic_id == plan.topic_id and any(
             r.partition == partition and r.start <= offset < r.end for r in plan.ranges
