@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wavestitch import console, console_rewind
+from wavestitch import console_rewind
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.request import rewind_target
@@ -75,7 +75,7 @@ def rewind(
     if as_json:
         print(json.dumps(rewind_to_json(found, applied=apply), indent=1, default=str))
     else:
-        console.show_rewind(found, applied=apply)
+        console_rewind.show_rewind(found, applied=apply)
 
 
 def _kept(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from wavestitch import console, console_held
+from wavestitch import console, console_held, console_rewind
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import HeldPreview, carry_out
@@ -52,7 +52,7 @@ def undo(
     if as_json:
         print(json.dumps({"of": meant, **rewind_to_json(found, applied=apply)}, indent=1, default=str))
     else:
-        console.show_rewind(found, applied=apply)
+        console_rewind.show_rewind(found, applied=apply)
 
 
 def _head_meant(edges: DeploymentEdges, plan_id: str | None, of: int | None, *, apply: bool) -> int | None:

@@ -11,14 +11,13 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from wavestitch.batch.rewind import Rewind
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_quota import said_of_places
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Fate
-from wavestitch.contracts.stages import Told, explain
+from wavestitch.contracts.stages import Told
 from wavestitch.producers.send_report import SendReport
 from wavestitch.terminal import coloured, err, out
 
@@ -229,26 +228,6 @@ def _spans(offsets: Sequence[int], most: int = 8) -> str:
             runs.append([o, o])
     shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs[:most])
     return shown if len(runs) <= most else f"{shown}, … ({len(runs)} runs)"
-
-
-def show_rewind(rewind: Rewind, *, applied: bool) -> None:
-    table = Table(title="rewind" + ("" if applied else " (dry run)"), title_justify="left")
-    for name in ("partition", "from", "to", "offsets to read again"):
-        table.add_column(name, justify="right")
-    for p, (was, to) in sorted(rewind.moves.items()):
-        table.add_row(str(p), "-" if was is None else str(was), str(to), str(max(0, (was or 0) - to)))
-    out.print(table)
-    for r in rewind.skipped:
-        out.print(coloured(("skipped for good:", "red"), f" {r} ({r.size} offsets)"))
-    for gone in rewind.missing:
-        out.print(coloured(("missing:", "red"), f" {gone.said}"))
-    for remark in rewind.remarks:
-        out.print(remark, highlight=False)
-    if rewind.settles:
-        out.print(f"settles: {rewind.settles}", highlight=False)
-    show_stages(explain(rewind.stages))
-    if not applied:
-        out.print("Nothing was changed. Add --apply to do it.")
 
 
 def clock(ms: int) -> str:

@@ -5,7 +5,6 @@ Airflow itself does not close a plugin's application: it asks nobody who they ar
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,25 +23,16 @@ METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 
 @pytest.fixture(scope="module")
 def apps() -> dict[str, Any]:
-    """Every application that a file of ours registers with Airflow, by its prefix."""
+    """Every application that a plugin registers, by its prefix: as Airflow finds them (folder, entry point)."""
     make_database()
-    found = {}
-    for path in sorted((ROOT / "plugins").glob("*.py")):
-        spec = importlib.util.spec_from_file_location(f"plugin_under_test_{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        for plugin in vars(module).values():
-            for entry in getattr(plugin, "fastapi_apps", ()):
-                found[entry["url_prefix"]] = entry["app"]._make()
-            assert not getattr(plugin, "fastapi_root_middlewares", ()), (
-                f"{path.name} changes what all requests go through"
-            )
-            assert not getattr(plugin, "flask_blueprints", ()), (
-                f"{path.name} registers pages that are not looked at here"
-            )
-    return found
+    from airflow import plugins_manager  # noqa: PLC0415
+
+    assert not plugins_manager.get_import_errors()
+    found, middlewares = plugins_manager.get_fastapi_plugins()
+    assert not middlewares, "a plugin changes what all requests go through"
+    blueprints = plugins_manager.get_flask_plugins()[0]
+    assert not blueprints, "a plugin registers pages that are not looked at here"
+    return {entry["url_prefix"]: entry["app"]._make() for entry in found}
 
 
 @pytest.fixture

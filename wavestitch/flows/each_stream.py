@@ -24,7 +24,7 @@ def dags_of_streams(settings: Settings, make: Callable[[Stream], DAG]) -> dict[s
     for name in stream_names(settings):
         try:
             dag = make(load_stream(settings, name))
-        except Exception:
+        except Exception:  # whatever is wrong with one stream takes no other one's DAG away
             log.warning("the DAG of %s cannot be made", harmless(name), exc_info=True)
         else:
             made[f"DAG {dag.dag_id}"] = dag

@@ -60,6 +60,7 @@ KAFKA = JarSet(
         Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
     ),
 )
+# What Spark reads the tables with, as others do: fetched only for the tests.
 SPARK_TABLES = JarSet(
     name="spark-tables",
     title="Spark's access to the tables",

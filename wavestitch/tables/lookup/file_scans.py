@@ -16,7 +16,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.tables.access.reading import reading
-from wavestitch.tables.lookup.row_filter import EVERY_ROW, at_least
+from wavestitch.tables.lookup.row_filter import EVERY_ROW
 
 _AT_ONCE_BYTES = 16 << 20
 
@@ -28,11 +28,6 @@ def files_to_read(
     with reading(_name(table)):
         found = table.scan(row_filter=row_filter, snapshot_id=snapshot_id).plan_files()
         return sorted(found, key=lambda task: task.file.file_path)
-
-
-def files_with_nonfinite(table: Table) -> int:
-    """How many data files of a table of waveforms can have samples that are no finite number, by their bounds."""
-    return len(files_to_read(table, at_least("nonfinite_count", 1)))
 
 
 def read_file(
