@@ -274,6 +274,12 @@ class TestDamage:
                 db.execute(sql)
             self.check(tables)
 
+    def test_what_lacks_one_thing_and_has_another_one_damaged_is_made_anew(self, tables, tmp_path):
+        with sqlite3.connect(store_file(tmp_path)) as db:
+            db.execute("DELETE FROM part WHERE rowid = (SELECT min(rowid) FROM part)")
+            db.execute("UPDATE bucket SET body = x'00'")
+        self.check(tables)
+
     def test_a_folder_that_cannot_be_written_is_refused_by_name(self, tables, tmp_path, settings):
         blocked = tmp_path / "blocked"
         blocked.mkdir()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import logging
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -111,12 +111,12 @@ class IdIndex:
         for _ in range(_ATTEMPTS):
             try:
                 with _usable(path):
-                    if path.exists():
-                        with open_store(path, identity, write=False) as store:
-                            parts = store.known_parts(manifests)
-                            if parts.keys() == manifests.keys():
-                                return _look_up(store, list(parts.values()), ids)
-                    _follow(path, identity, table, list(manifests.values()), kind)
+                    if (found := _look(path, identity, manifests, ids)) is None:
+                        _follow(path, identity, table, list(manifests.values()), kind)
+                        # Not in the next round: what is damaged may take one for what it lacks and one for what it has.
+                        found = _look(path, identity, manifests, ids)
+                if found is not None:
+                    return found
             except _OtherKey:
                 continue  # somebody has removed it meanwhile, and it was made anew
             except Damaged as error:
@@ -179,6 +179,17 @@ def _manifests(table: Table, snapshot_id: int | None) -> list[ManifestFile]:
 
 def _part(manifest: ManifestFile) -> str:
     return f"{manifest.manifest_path}\n{manifest.manifest_length}"
+
+
+def _look(
+    path: Path, identity: str, manifests: Mapping[str, ManifestFile], ids: Collection[str]
+) -> dict[str, set[str]] | None:
+    """None: there is no store, or it does not cover all of these manifests."""
+    if not path.exists():
+        return None
+    with open_store(path, identity, write=False) as store:
+        parts = store.known_parts(manifests)
+        return _look_up(store, list(parts.values()), ids) if parts.keys() == manifests.keys() else None
 
 
 def _look_up(store: IdStore, parts: list[npt.NDArray[np.uint32]], ids: Collection[str]) -> dict[str, set[str]]:
