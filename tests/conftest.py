@@ -95,9 +95,9 @@ def broker(java_home: Path, kafka_jars: Path, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgresql]:
+def postgresql() -> Iterator[Postgresql]:
     """One real PostgreSQL for the session; tests keep apart by databases of their own."""
-    with running_postgresql(tmp_path_factory.mktemp("postgresql")) as found:
+    with running_postgresql() as found:
         yield found
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -89,13 +90,21 @@ class Postgresql:
 
 
 @contextmanager
-def running_postgresql(folder: Path) -> Iterator[Postgresql]:
-    """A server whose data are in this folder, until the block ends."""
-    folder.mkdir(parents=True, exist_ok=True)
+def running_postgresql() -> Iterator[Postgresql]:
+    """A server until the block ends, in a folder that goes with it.
+
+    Not in one of pytest's: whenever a run of tests begins on this host, pytest closes the folder above all of them to
+    others, and a server that is one of these then dies at its next checkpoint.
+    """
+    with TemporaryDirectory(prefix="wavestitch-postgresql-", ignore_cleanup_errors=True) as folder:
+        yield from _running(Path(folder))
+
+
+def _running(folder: Path) -> Iterator[Postgresql]:
     password = folder / "password"
     password.write_text(_PASSWORD)
     if os.geteuid() == 0:
-        _let_through(folder)
+        os.chown(folder, _NOBODY, _NOBODY)
     initdb = [str(postgresql_programs() / "initdb"), "-D", str(folder / "data"), "--no-sync", "--username=postgres"]
     initdb += ["--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--locale=C"]
     subprocess.run(initdb, check=True, capture_output=True, **_as_somebody())
@@ -105,14 +114,6 @@ def running_postgresql(folder: Path) -> Iterator[Postgresql]:
         yield server
     finally:
         server.stop(kill=True)
-
-
-def _let_through(folder: Path) -> None:
-    """pytest's folders are for their owner alone; this one is the server's, and it must get there."""
-    os.chown(folder, _NOBODY, _NOBODY)
-    for above in folder.parents:
-        if above.stat().st_uid == 0 and not above.stat().st_mode & 1:
-            above.chmod(above.stat().st_mode | 0o011)
 
 
 def _as_somebody() -> Mapping[str, Any]:

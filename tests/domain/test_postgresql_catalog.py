@@ -22,9 +22,9 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Postgresql]:
+def server() -> Iterator[Postgresql]:
     """One of its own: it is killed here."""
-    with running_postgresql(tmp_path / "server") as found:
+    with running_postgresql() as found:
         yield found
 
 
@@ -38,6 +38,17 @@ def test_a_catalog_that_was_used_leaves_no_connection_behind(postgresql: Postgre
     with postgresql.connection("postgres") as asked:
         found = asked.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = %s", [name]).fetchone()
     assert found == (0,)
+
+
+def test_the_server_goes_on_when_another_run_of_tests_begins(
+    postgresql: Postgresql, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for folder in (base := tmp_path_factory.getbasetemp(), *base.parents):
+        if folder.name.startswith("pytest-of-"):
+            folder.chmod(0o700)  # as pytest does it
+    with postgresql.connection("postgres") as asked:
+        asked.execute("CHECKPOINT")
+        assert asked.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_a_commit_whose_server_is_killed_has_an_unknown_outcome_and_a_look_afterwards_tells(
