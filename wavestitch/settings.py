@@ -19,9 +19,10 @@ from pydantic_settings import EnvSettingsSource, SettingsError
 from wavestitch import stream_files
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.quantities import Seconds
-from wavestitch.contracts.redaction import is_secret, secret_inside, shown_address, shown_section
+from wavestitch.contracts.redaction import MASK, is_secret, secret_inside, shown_address, shown_section
 from wavestitch.contracts.stream import MIB, ByteSize, Span, Stream
 from wavestitch.contracts.warehouse import plain_warehouse
+from wavestitch.contracts.web_address import shown_webhook, webhook_problem
 from wavestitch.secret_reference import is_reference, look_up
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
@@ -31,7 +32,7 @@ PROOF_PREFIX = "WAVESTITCH_PROOF_"
 _PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
 _NO_FILE = "no wavestitch.toml found; `wavestitch init` writes one, `wavestitch up` makes one of its own"
 _FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("spark", "conf"))
-_TABLES = ("kafka", "tables", "spark", "maintain")
+_TABLES = ("kafka", "tables", "spark", "maintain", "notify")
 _ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse"), ("spark", "master"))
 
 
@@ -74,6 +75,45 @@ class Spark(_Section):
     """Airflow's, of the tasks that start a Spark; it must be there, or they wait for ever. One slot: one at a time."""
     environment: tuple[str, ...] = ()
     """Names of variables that Spark gets besides what every program needs, e.g. those of an object store's login."""
+
+
+class Notify(_Section):
+    """Who is told where a person is needed. `log`: the log of whatever finds that out; `token` goes to the webhook."""
+
+    log: bool = True
+    webhook: str | None = None
+    """An address over https, or on loopback; by reference where the address itself is the secret."""
+    token: str | None = None
+    """By reference alone; sent as `Authorization: Bearer …`."""
+    timeout: Span = Field(default=Seconds(10), le=60)
+    """For the whole of a call."""
+
+    @field_validator("webhook")
+    @classmethod
+    def _may_be_called(cls, webhook: str | None) -> str | None:
+        if webhook is None or is_reference(webhook):
+            return webhook
+        problem = webhook_problem(webhook)
+        if inside := secret_inside("webhook", webhook):
+            problem = f"holds {inside}; write the whole as env:NAME or file:PATH instead"
+        if problem:
+            raise ValueError(f"it {problem}")
+        return webhook
+
+    @field_validator("token")
+    @classmethod
+    def _by_reference(cls, token: str | None) -> str | None:
+        if token is not None and not is_reference(token):
+            raise ValueError("it holds the secret itself; write env:NAME or file:PATH instead")
+        return token
+
+    @model_validator(mode="after")
+    def _somebody_is_told(self) -> Notify:
+        if not self.log and self.webhook is None:
+            raise ValueError("nobody would be told of anything; leave log on, or name a webhook")
+        if self.token is not None and self.webhook is None:
+            raise ValueError("a token goes with a webhook, and none is named")
+        return self
 
 
 class MaintainLimits(_Section):
@@ -127,6 +167,7 @@ class Settings(_Section):
     tables: Tables
     spark: Spark = Spark()
     maintain: Maintain = Maintain()
+    notify: Notify = Notify()
     landing: Path
     docs: Path
     streams: Path = Path("streams")
@@ -140,6 +181,10 @@ class Settings(_Section):
             found[section][key] = shown_section(found[section][key])
         for section, key in _ADDRESSES:
             found[section][key] = shown_address(found[section][key])
+        if (told := self.notify).webhook is not None:
+            found["notify"]["webhook"] = MASK if is_reference(told.webhook) else shown_webhook(told.webhook)
+        if told.token is not None:
+            found["notify"]["token"] = MASK
         return found
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from tests.builders.streams import make_stream
 from tests.conftest import ROOT
 from wavestitch.contracts.stream import Limits, Reading, Stream
-from wavestitch.settings import Kafka, Maintain, MaintainLimits, Settings, Spark, Tables
+from wavestitch.settings import Kafka, Maintain, MaintainLimits, Notify, Settings, Spark, Tables
 
 _TOML = re.search(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(), re.DOTALL)
 WRITTEN: dict[str, Any] = tomllib.loads(_TOML[1] if _TOML else "")
@@ -35,7 +35,14 @@ def test_the_file_of_the_page_is_one() -> None:
 
 @pytest.mark.parametrize(
     ("section", "model"),
-    [("", Settings), ("kafka", Kafka), ("tables", Tables), ("spark", Spark), ("maintain", Maintain)],
+    [
+        ("", Settings),
+        ("kafka", Kafka),
+        ("tables", Tables),
+        ("spark", Spark),
+        ("maintain", Maintain),
+        ("notify", Notify),
+    ],
 )
 def test_every_setting_stands_in_the_file_of_the_page(section: str, model: type[BaseModel]) -> None:
     written = WRITTEN[section] if section else WRITTEN

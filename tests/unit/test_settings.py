@@ -207,3 +207,43 @@ def test_a_warehouse_is_written_plainly(said: str, meant: str) -> None:
 def test_a_warehouse_that_not_all_take_for_the_same_folder_is_refused(said: str) -> None:
     with pytest.raises(BadInput, match=r"tables\.warehouse: warehouse .* as in file:///srv/wavestitch/warehouse; see"):
         parse_settings(TEXT.replace("file:///w", said), where="a test")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("webhook", "http://hooks.example/hunter2", "plain http beyond this machine"),
+        ("webhook", "http://127.0.0.1.example/hunter2", "plain http beyond this machine"),
+        ("webhook", "https://ada:hunter2@hooks.example/", "holds a"),
+        ("webhook", "https://hooks.example/?token=hunter2", "holds the secret parameter token"),
+        ("webhook", "hooks.example/hunter2", "no address of the web"),
+        ("webhook", "ftp://hooks.example/hunter2", "no address of the web"),
+        ("webhook", "https://hooks.example:x/hunter2", "is no address"),
+        ("webhook", "https://hooks.example/hunter2 x", "characters that no address has"),
+        ("token", "hunter2", "holds the secret itself"),
+        ("token", "env:HOOK", "none is named"),
+        ("log", "false", "nobody would be told"),
+        ("timeout", "10 m", "less than or equal to 60"),
+    ],
+)
+def test_a_way_to_tell_somebody_that_cannot_be_is_refused_without_a_secret(
+    config: Path, key: str, value: str, says: str
+) -> None:
+    with pytest.raises(BadInput, match=f"notify.*{says}") as refused:
+        load(config, **{f"WAVESTITCH_NOTIFY__{key.upper()}": value})
+    assert "hunter2" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("https://hooks.example:8443/services/hunter2", "https://hooks.example:8443/…"),
+        ("http://localhost:1/hunter2", "http://localhost:1/…"),
+        ("http://[::1]:1/hunter2", "http://[::1]:1/…"),
+        ("file:/run/hunter2", "…"),
+    ],
+)
+def test_of_a_webhook_only_whom_it_leads_to_is_printed(config: Path, value: str, shown: str) -> None:
+    found = load(config, WAVESTITCH_NOTIFY__WEBHOOK=value, WAVESTITCH_NOTIFY__TOKEN="file:/run/hunter2")
+    assert found.redacted()["notify"] == {"log": True, "webhook": shown, "token": "…", "timeout": 10}
+    assert "hunter2" not in str(found)

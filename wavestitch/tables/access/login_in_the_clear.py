@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.redaction import is_secret
+from wavestitch.contracts.web_address import is_here
 
 
 def refuse_login_in_the_clear(name: str, uri: str, properties: Mapping[str, str]) -> None:
@@ -51,7 +51,7 @@ class Servers:
             )
         logs_in = any(is_secret(key) for key in properties) or "@" in split[0][1].netloc
         for what, found in split:
-            if logs_in and found.scheme.lower() == "http" and not _is_here(found.hostname or ""):
+            if logs_in and found.scheme.lower() == "http" and not is_here(found.hostname or ""):
                 raise BadInput(
                     f"catalog {name}: its {what} is plain http beyond this machine, and a login goes there; use https, "
                     "or take the login out of [tables]"
@@ -85,10 +85,3 @@ _PORTS = {"http": 80, "https": 443}
 def _server(address: SplitResult) -> tuple[str, str, int]:
     scheme = address.scheme.lower()
     return scheme, (address.hostname or "").lower(), address.port or _PORTS.get(scheme, 0)
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

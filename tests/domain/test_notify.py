@@ -1,0 +1,103 @@
+"""Somebody is told, by a real HTTP server on loopback, or it is known that nobody was; and no secret is said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders.webhook import Webhook, dripping_webhook, listening_webhook
+from wavestitch.batch.notify import notify
+from wavestitch.contracts.quantities import Seconds
+from wavestitch.settings import Notify
+
+SUBJECT, TEXT = "ecg: the gate is closed", "Batch 1 waits.\nAnswer under Required Actions."
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    with listening_webhook() as found:
+        yield found
+
+
+def test_the_webhook_gets_subject_text_and_facts_and_the_log_the_same(
+    webhook: Webhook, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert notify(
+        Notify(webhook=webhook.address),
+        subject=SUBJECT,
+        text=TEXT,
+        facts={"stream": "ecg", "seconds": 3.5, "batch": None},
+    )
+    assert webhook.told == [
+        {"subject": SUBJECT, "text": TEXT, "facts": {"stream": "ecg", "seconds": 3.5, "batch": None}}
+    ]
+    assert "the gate is closed: Batch 1 waits. Answer" in caplog.text
+
+
+def test_the_token_and_an_address_by_reference_are_looked_up_when_they_are_used_and_said_nowhere(
+    webhook: Webhook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "address").write_text(f"{webhook.address}/hunter1\n")
+    monkeypatch.setenv("CANARY_TOKEN", "hunter2")
+    ways = Notify(webhook=f"file:{tmp_path / 'address'}", token="env:CANARY_TOKEN")
+    assert notify(ways, subject=SUBJECT, text=TEXT)
+    webhook.status = 401
+    assert not notify(ways, subject=SUBJECT, text=TEXT)
+    ((path, headers, _), _) = webhook.calls
+    assert (path, headers["Authorization"]) == ("/told/hunter1", "Bearer hunter2")
+    assert "it answered 401" in caplog.text
+    assert "hunter" not in caplog.text
+
+
+def test_what_does_not_take_it_is_an_answer_and_no_exception(
+    webhook: Webhook, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    webhook.status = 500
+    assert not notify(Notify(webhook=webhook.address), subject=SUBJECT, text=TEXT)
+    (tmp_path / "address").write_text("http://hooks.example/hunter1")
+    gone = [f"file:{tmp_path}/nowhere", "http://127.0.0.1:9/hunter1", f"file:{tmp_path / 'address'}"]
+    assert not any(notify(Notify(webhook=address), subject=SUBJECT, text=TEXT) for address in gone)
+    for said in ("it answered 500", "no answer (ConnectError)", "plain http beyond this machine", "No such file"):
+        assert said in caplog.text
+    assert "hunter" not in caplog.text
+
+
+def test_no_redirection_is_followed_with_what_is_told(webhook: Webhook) -> None:
+    with listening_webhook() as elsewhere:
+        webhook.status, webhook.headers = 307, {"Location": elsewhere.address}
+        assert not notify(Notify(webhook=webhook.address), subject=SUBJECT, text=TEXT)
+        assert (len(webhook.calls), elsewhere.calls) == (1, [])
+
+
+def test_a_proxy_of_the_environment_does_not_get_what_is_for_this_machine(
+    webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with listening_webhook() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.address)
+        monkeypatch.setenv("ALL_PROXY", proxy.address)
+        assert notify(Notify(webhook=webhook.address), subject=SUBJECT, text=TEXT)
+        assert (len(webhook.calls), proxy.calls) == (1, [])
+
+
+def test_an_answer_that_drips_in_holds_nobody_up_longer_than_the_time_out(caplog: pytest.LogCaptureFixture) -> None:
+    with dripping_webhook() as address:
+        began = time.monotonic()
+        assert not notify(Notify(webhook=address, timeout=Seconds(1)), subject=SUBJECT, text=TEXT)
+        assert time.monotonic() - began < 10
+    assert "no answer in 1 s" in caplog.text
+
+
+def test_what_strangers_wrote_cannot_write_lines_of_the_log_or_turn_text_round(
+    webhook: Webhook, caplog: pytest.LogCaptureFixture
+) -> None:
+    hostile = "ecg\nERROR \u202eforged\x1b[2J"
+    assert notify(Notify(webhook=webhook.address), subject=hostile, text=hostile, facts={"id": hostile})
+    (told,) = webhook.told
+    for said in (told["subject"], told["facts"]["id"]):
+        assert said == "ecg\\x0aERROR \\u202eforged\\x1b[2J"
+    assert len(caplog.text.splitlines()) == 1
+    assert "\x1b" not in caplog.text
+    assert "\u202e" not in caplog.text
