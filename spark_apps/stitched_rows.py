@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from spark_apps.assignment import Assignment
 from spark_apps.gathering import Group, Refusal
-from spark_apps.sample_metrics import SampleMetrics, physical_range
 from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.errors import Altered
+from wavestitch.contracts.row_proof import FROM_METADATA
 from wavestitch.contracts.rows import CHUNK_STRUCT, STITCHED, published_schema
+from wavestitch.contracts.sample_metrics import SampleMetrics, physical_range
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Of any type: without samples all are the same.
@@ -57,17 +58,8 @@ def published_rows(
     times = [waves.record_times[w] for w in kept]
     columns: dict[str, Any] = {
         "waveform_id": [waves.assignment.waveform_ids[w] for w in kept],
-        "source": [m.source for m in about],
-        "channel": [m.channel for m in about],
-        "start_time": _timestamps([m.start_time_ns // 1000 for m in about], "us"),
-        "start_time_ns": [m.start_time_ns for m in about],
-        "end_time": _timestamps([m.end_time_ns(n) // 1000 for m, n in zip(about, counts, strict=True)], "us"),
-        "sampling_rate_hz": [m.sampling_rate_hz for m in about],
+        **{name: [of(m, n) for m, n in zip(about, counts, strict=True)] for name, of in FROM_METADATA.items()},
         "sample_count": counts,
-        "sample_format": [m.sample_format for m in about],
-        "units": [m.units for m in about],
-        "adc_gain": [m.adc_gain for m in about],
-        "baseline": [m.baseline for m in about],
         "meta": [waves.assignment.metas[w] for w in kept],
         "digest": group.digests,
         "sample_min": [m.least for m in measured],

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from spark_apps.assignment import Assignment, read_assignment
 from spark_apps.gathering import Gatherer, Group, Refusal
-from spark_apps.sample_metrics import SampleMetrics, measure_samples
 from spark_apps.stitched_rows import describe_waveforms, published_rows, stitched_rows
 from wavestitch.contracts.rows import STITCHED
+from wavestitch.contracts.sample_metrics import SampleMetrics, measure_samples
 from wavestitch.contracts.stitch_job import StitchJob, StitchResult
 from wavestitch.modes import make_folder
 from wavestitch.parquet.published_file import PublishedFile

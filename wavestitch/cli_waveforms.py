@@ -22,7 +22,7 @@ def verify_table(
     stream: Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
 ) -> None:
-    """Read every published sample, turn it back into what was sent, and compare it with the digest beside it."""
+    """Read every published row, turn it back into what was sent, and compare it with the digests beside it."""
     from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms  # noqa: PLC0415
 
     deployment = Deployment()

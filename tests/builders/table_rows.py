@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,18 @@ import xxhash
 
 from tests.builders.heads import make_head
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.chunk_header import piece_digest
+from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
 from wavestitch.contracts.held_mark import HeldMark, held_bytes
 from wavestitch.contracts.ports import HeldRow, HeldStaging, StagedFile
 from wavestitch.contracts.position import Head, Position
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.row_proof import FROM_METADATA
 from wavestitch.contracts.rows import LANDING, published_schema
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
+from wavestitch.contracts.sample_metrics import measure_samples
 from wavestitch.parquet.published_file import PublishedFile
 from wavestitch.parquet.sample_pages import SamplePages, typed_samples
 from wavestitch.tables.stream_tables import StreamTables
@@ -46,32 +52,44 @@ def published_row(
     size: int = 16,
     sample_format: str = "i16le",
     raw: Any = None,
+    source: str = "bench",
 ) -> dict[str, Any]:
-    """`size`: bytes of samples, unless `raw` has them, in the dtype of the format."""
+    """A row whose columns are what its metadata and samples give. `size`: bytes of samples, unless `raw` has them, in
+    the dtype of the format."""
     raw = np.arange(size // 2).astype("<i2") if raw is None else raw
-    return {
-        "waveform_id": waveform_id,
-        "source": "bench",
+    said = {
+        "source": source,
         "channel": "ax",
-        "start_time": start,
         "start_time_ns": (start - _EPOCH) // timedelta(microseconds=1) * 1000,
-        "end_time": start + timedelta(seconds=7),
         "sampling_rate_hz": 1.0,
-        "sample_count": len(raw),
         "sample_format": sample_format,
         "units": "m/s2",
         "adc_gain": 4.0,
         "baseline": 2.0,
+        "id": waveform_id,
+    }
+    meta = json.dumps(said)
+    metadata = parse_metadata(meta)
+    assert isinstance(metadata, Metadata), metadata
+    sent = raw.tobytes()
+    (metrics,) = measure_samples(np.frombuffer(sent, np.uint8), np.array([0, len(sent)]), [sample_format])
+    values = [sent[a:b] for a, b in pairwise(len(sent) * n // max(chunks, 1) for n in range(chunks + 1))]
+    return {
+        "waveform_id": waveform_id,
+        **{name: of(metadata, len(raw)) for name, of in FROM_METADATA.items()},
+        "start_time": start,
+        "end_time": _EPOCH + timedelta(microseconds=metadata.end_time_ns(len(raw)) // 1000),
+        "sample_count": len(raw),
         "samples": raw.tolist() if raw.dtype.kind == "i" else raw,
-        "meta": "{}",
-        "digest": xxhash.xxh3_128_hexdigest(raw.tobytes()),
-        "sample_min": 0.0,
-        "sample_max": 7.0,
-        "nonfinite_count": 0,
+        "meta": meta,
+        "digest": xxhash.xxh3_128_hexdigest(sent),
+        "sample_min": metrics.least,
+        "sample_max": metrics.greatest,
+        "nonfinite_count": metrics.nonfinite,
         "chunk_count": chunks,
         "chunks": [
-            {"partition": 3, "offset": n, "length": 8, "piece": _digest(f"{waveform_id} {n}".encode())}
-            for n in range(chunks)
+            {"partition": 3, "offset": n, "length": len(value), "piece": piece_digest(meta.encode(), value)}
+            for n, value in enumerate(values)
         ],
         "topic_id": TOPIC_ID,
         "first_record_time": NOON,
