@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -341,6 +341,27 @@ class FakeTables(Edge):
             gone, self.expired = self.snapshots[self.expired :], len(self.snapshots)
             for head in gone:
                 self.tell("forgotten", head=head)
+
+    def delete_published(self, ids: Collection[str]) -> bool:
+        """Somebody deletes rows of the waveforms table, with any tool."""
+        gone = sorted({row.waveform_id for _, row in self.rows if row.waveform_id in ids})
+        self.rows = [(sequence, row) for sequence, row in self.rows if row.waveform_id not in ids]
+        self.tell("deleted", ids=gone)
+        return bool(gone)
+
+    def delete_held(self, goes: Callable[[StoredHeld], bool], *, expire: bool) -> bool:
+        """Another tool deletes rows of what main of the held table shows; `expire`: and every snapshot before its."""
+        on = self.held_main
+        if on is None or not any(map(goes, self.held_snapshots[on])):
+            return False
+        number, rows = next(self._held_ids), self.held_snapshots[on]
+        if expire:
+            self.held_snapshots, self.held_of, self.branches = {}, {}, {}
+        self.held_snapshots[number] = tuple(row for row in rows if not goes(row))
+        self.held_of[number] = Staged("", 0, 0, on)
+        self.held_main = number
+        self.taken_out[number] = tuple(filter(goes, rows))
+        return True
 
     def restore(self, sequence: int) -> None:
         """Put back a copy of the catalog from right after this head: what was committed since is in no table."""

@@ -34,7 +34,8 @@ class Kind(StrEnum):
     UNBOUNDED_COST = "unbounded cost"
     """A run loaded what its batch does not touch, and would load ever more."""
     UNBOUNDED_END = "unbounded end"
-    """A run without an end, with an end past its deadline, or without a known reason."""
+    """A run without an end, with an end past its deadline, or without a known reason; or one that does what a refusal
+    names as the way out, and is refused in the same words."""
 
 
 @dataclass(frozen=True, slots=True)

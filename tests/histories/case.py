@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from tests.histories.anomaly import Anomaly, Kind
 from tests.histories.events import (
-    CatalogSetBack,
     Committed,
     Coordinate,
     Event,
@@ -23,6 +22,7 @@ from tests.histories.events import (
     Recorded,
 )
 from tests.histories.ledger import Ledger
+from tests.histories.table_events import CatalogSetBack
 
 MOVED_ON_PURPOSE = ("rewind", "adopted", "rebuilt")
 _ACTS = (Planned, Read, Held, Published, Committed, Recorded, Projected)

@@ -14,12 +14,22 @@ from tests.histories.events import Event
 from tests.histories.gate_rules import GateRules
 from tests.histories.group_rules import GroupRules
 from tests.histories.head_rules import HeadRules
+from tests.histories.missing_rules import MissingRules
 from tests.histories.offset_rules import OffsetRules
 from tests.histories.row_rules import RowRules
 from tests.histories.run_rules import RunRules
 from tests.histories.undo_rules import UndoRules
 
-RULES: tuple[type[Rule], ...] = (RunRules, GroupRules, HeadRules, OffsetRules, GateRules, UndoRules, RowRules)
+RULES: tuple[type[Rule], ...] = (
+    RunRules,
+    GroupRules,
+    HeadRules,
+    OffsetRules,
+    MissingRules,
+    GateRules,
+    UndoRules,
+    RowRules,
+)
 
 
 def analyse(history: Iterable[Event]) -> list[Anomaly]:

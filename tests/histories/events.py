@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
+
 Coordinate = tuple[str, int, int]
 """Topic id, partition, offset."""
 
@@ -227,13 +229,6 @@ class JunkLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryLost:
-    """Somebody deleted the rows of these heads from the batches table."""
-
-    sequences: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ReadBack:
     """What a reader finds in the published table at the end: (waveform id, samples)."""
 
@@ -241,29 +236,11 @@ class ReadBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
-    """The snapshot of this head is gone. `run`: of our maintenance, which let it go; empty where somebody else did."""
-
-    sequence: int
-    decision: str
-    run: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TakenOut:
-    """Of the decisions whose rows are held under the head of this `sequence`, which follows, maintenance has taken
-    these rows out: place, digest of the piece in hex, decision."""
+class Advised:
+    """The run that comes does what the refusal of the run `of` names as a way out."""
 
     run: str
-    sequence: int
-    rows: tuple[tuple[str, int, int, str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogSetBack:
-    """The catalog is as it was right after this head: a backup was put back. 0: lost, and another one in its place."""
-
-    sequence: int
+    of: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +356,8 @@ Event = (
     | ReadBack
     | Forgotten
     | TakenOut
+    | Deleted
+    | Advised
     | CatalogSetBack
     | GateClosed
     | Abandoned

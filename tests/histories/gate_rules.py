@@ -11,7 +11,8 @@ from collections import defaultdict
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Abandoned, Answered, CatalogSetBack, Committed, Event, GateClosed, Published
+from tests.histories.events import Abandoned, Answered, Committed, Event, GateClosed, Published
+from tests.histories.table_events import CatalogSetBack
 
 
 class GateRules(Rule):

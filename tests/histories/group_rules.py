@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import CatalogSetBack, Committed, Event, Projected, Reset, Shared, TopicMade
+from tests.histories.events import Committed, Event, Projected, Reset, Shared, TopicMade
+from tests.histories.table_events import CatalogSetBack
 
 
 class GroupRules(Rule):

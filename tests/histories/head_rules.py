@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import CatalogSetBack, Committed, Event, Forgotten, HistoryLost, Recorded, Rewound, Shared
+from tests.histories.events import Committed, Event, Recorded, Rewound, Shared
+from tests.histories.table_events import CatalogSetBack, Forgotten, HistoryLost
 
 
 class HeadRules(Rule):

@@ -14,7 +14,6 @@ from tests.histories.events import (
     Committed,
     Coordinate,
     Event,
-    Forgotten,
     Held,
     JunkLimit,
     Planned,
@@ -26,10 +25,10 @@ from tests.histories.events import (
     Reset,
     Settled,
     Shared,
-    TakenOut,
     TopicMade,
     Truncated,
 )
+from tests.histories.table_events import Deleted, Forgotten, TakenOut
 
 Identity = tuple[str | None, int | None, int, bytes]
 """Waveform id, sequence number, length and digest: equal for two copies of one chunk."""
@@ -68,6 +67,10 @@ class Ledger:
         self._held_pieces: dict[Identity, list[Held]] = defaultdict(list)
         self._held_of: dict[str, list[Held]] = defaultdict(list)
         self._payloads: dict[tuple[Coordinate, Identity], bytes | None] = {}
+        self._stored: dict[tuple[Coordinate, Identity], list[Held]] = defaultdict(list)
+        """The rows that have the bytes."""
+        self.deleted: set[str] = set()
+        """Waveforms of which somebody has deleted the published row, and nobody has published it again."""
         self._decisions: set[str] = set()
         self._taken: set[tuple[str, int, int, str, str]] = set()
         """Rows of these decisions that maintenance has taken out."""
@@ -114,12 +117,15 @@ class Ledger:
                 self._hold(event)
             case Published():
                 self.published[event.id].append(event)
+                self.deleted.discard(event.id)
                 self._published_pieces |= {(event.id, n, c[3], bytes.fromhex(c[4])) for n, c in enumerate(event.chunks)}
             case Committed():
                 self.heads.append(event)
                 self._decisions = self._decisions | {event.decision} if event.held is None else set(event.held)
             case TakenOut():
                 self._taken = set(event.rows)
+            case Deleted():
+                self._delete(event)
             case Projected():
                 self.group |= {p: (o, (event.generation, event.sequence)) for p, o in event.offsets.items()}
             case Asks():
@@ -130,6 +136,12 @@ class Ledger:
                 self.group.pop(event.partition, None)
             case Reset() | Shared():
                 self.group[event.partition] = (event.offset, None)
+
+    def _delete(self, event: Deleted) -> None:
+        self.deleted |= set(event.ids)
+        self._published_pieces = {piece for piece in self._published_pieces if piece[0] not in self.deleted}
+        for waveform_id in event.ids:
+            self.published.pop(waveform_id, None)
 
     def _cut(self, event: Truncated) -> None:
         self._cuts += 1
@@ -172,12 +184,17 @@ class Ledger:
             self._held_of[row.id or ""].append(row)
         if row.stored:
             self._payloads.setdefault((row.coordinate, identity(row)), row.payload)
+            self._stored[row.coordinate, identity(row)].append(row)
 
     def counts(self, row: Held) -> bool:
         """Whether a held row is in the snapshot that the newest head names."""
         if row.decision == "" or row.decision not in self._decisions:
             return False
-        return not self._taken or (*row.coordinate, row.piece, row.decision) not in self._taken
+        return not self._is_out(row)
+
+    def _is_out(self, row: Held) -> bool:
+        """Whether maintenance, or somebody, has taken it out."""
+        return bool(self._taken) and (*row.coordinate, row.piece, row.decision) in self._taken
 
     def durable(self, coordinate: Coordinate) -> bool:
         """Whether the record is held with its bytes, or is a copy of a chunk that is published or so held."""
@@ -195,6 +212,10 @@ class Ledger:
         copies = self._held_pieces.get(piece.same, ())
         return any(self.counts(row) and self._has(row, record.value) for row in copies)
 
+    def is_held(self, coordinate: Coordinate) -> bool:
+        """Whether the record is held, with its bytes or without."""
+        return any(self.counts(row) for row in self.held.get(self.records[coordinate].coordinate, ()))
+
     def _held_without_bytes(self, record: Produced) -> bool:
         """What is no chunk may be held by what it was, once the stream keeps no more bytes of such."""
         if self.junk_limit is None or self._junk_bytes <= self.junk_limit:
@@ -204,8 +225,17 @@ class Ledger:
         return any(self.counts(r) and not r.valid and not r.stored and (r.length, r.piece) == what for r in rows)
 
     def _has(self, row: Held, value: bytes | None) -> bool:
-        key = row.coordinate, identity(row)
-        return key in self._payloads and self._payloads[key] == value
+        return any(r.payload == value and not self._is_out(r) for r in self._stored[row.coordinate, identity(row)])
+
+    def last_words(self) -> dict[tuple[Coordinate, Identity], tuple[Held, bool]]:
+        """Of each chunk that is held, and not published, the newest row that counts, and whether any row has its
+        bytes."""
+        newest = (row for waveform_id in list(self._held_of) for row in self._newest(waveform_id))
+        waiting = (row for row in newest if identity(row) not in self._published_pieces)
+        return {
+            (row.coordinate, identity(row)): (row, self._has(row, self._payloads.get((row.coordinate, identity(row)))))
+            for row in waiting
+        }
 
     def committed(self, coordinate: Coordinate) -> bool:
         return self.seen.get(coordinate) == "committed"

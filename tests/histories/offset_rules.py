@@ -10,22 +10,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import (
-    CatalogSetBack,
-    Committed,
-    Coordinate,
-    Event,
-    HistoryLost,
-    Planned,
-    Recorded,
-    Retained,
-    Rewound,
-    Truncated,
-    Undone,
-)
+from tests.histories.events import Committed, Coordinate, Event, Planned, Recorded, Retained, Rewound, Truncated, Undone
+from tests.histories.table_events import CatalogSetBack, Deleted, HistoryLost
 
 FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope")
 _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
@@ -33,8 +23,8 @@ _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
 
 class OffsetRules(Rule):
     """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
-    that no head has looked at, and since which event; `read_over`: those that one has, and when. `accepted`: runs whose
-    skips an operator has accepted."""
+    that no head has looked at, and since which event; `read_over`: those that one has, and when. `overtaken`: where
+    retention has passed the position, too. `accepted`: runs whose skips an operator has accepted."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -49,6 +39,7 @@ class OffsetRules(Rule):
         self.planned_at: dict[str, int] = {}
         self.cuts: dict[tuple[str, int], tuple[int, int]] = {}
         self.read_over: list[tuple[int, tuple[str, int], tuple[int, int]]] = []
+        self.overtaken: set[tuple[str, int]] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -68,8 +59,18 @@ class OffsetRules(Rule):
                 self.accepted.add(event.run)
             case Retained():
                 self.log_start[event.topic_id, event.partition] = event.log_start
+                self._retained(event)
             case CatalogSetBack():
                 self._set_back(event.sequence)
+            case Deleted():
+                self._deleted(set(event.ids))
+
+    def _deleted(self, ids: set[str]) -> None:
+        """What only these rows had is owed no more: whoever deleted them answers for it."""
+        mine = {c for c in self.owed if (piece := self.ledger.piece(self.ledger.records[c])) and piece.id in ids}
+        gone = {c for c in mine if not self.ledger.durable(c)}
+        self.owed = {c: found for c, found in self.owed.items() if c not in gone}
+        self.given_up |= dict.fromkeys(gone, self.case.at)
 
     def _set_back(self, to: int) -> None:
         since = self.case.kept_until
@@ -130,7 +131,8 @@ class OffsetRules(Rule):
         named = _named(head)
         gone = [c for c in self.owed if not self.ledger.durable(c)]
         again = {c for c in gone if c in named or (c[0] == head.topic_id and c[2] >= head.positions.get(c[1], 0))}
-        for_good = [c for c in gone if c[0] != head.topic_id]
+        # Nor is what is held still, without its bytes, read again by itself.
+        for_good = [c for c in gone if c[0] != head.topic_id or self.ledger.is_held(c)]
         said = sum(int(n) for n in _MISSING.findall(head.note))
         if len(for_good) <= said:
             again |= set(for_good)
@@ -186,9 +188,11 @@ class OffsetRules(Rule):
             at = head.positions.get(p, 0) if head.topic_id == topic_id else 0
             if at <= end if on_purpose else self._began_before(before, head, p, end, since):
                 self.read_over.append((self.case.at, (topic_id, p), self.cuts.pop((topic_id, p))))
-            elif on_purpose and (before is None or at > before.positions.get(p, 0)):
+            elif on_purpose:
                 anew = {(topic_id, p, o) for o in range(end, at)}
-                self.given_up |= dict.fromkeys(anew & _named(head) if before is not None else anew, self.case.at)
+                forward = before is None or at > before.positions.get(p, 0)
+                named = anew if before is None else anew & (_named(head) if forward else _named_now(before, head))
+                self.given_up |= dict.fromkeys(named, self.case.at)
 
     def _began_before(self, before: Committed | None, head: Committed, p: int, end: int, since: int) -> bool:
         planned = self.planned_at.get(head.plan_id, -1)
@@ -204,6 +208,13 @@ class OffsetRules(Rule):
         for given_up in (self.given_up, *(back for _, back in self.taken_back)):
             for c in [c for c in given_up if c[:2] == at and c[2] >= event.end]:
                 del given_up[c]
+
+    def _retained(self, event: Retained) -> None:
+        head = self.ledger.heads[-1] if self.ledger.heads else None
+        mine = head is not None and head.topic_id == event.topic_id
+        stands = head.positions.get(event.partition, 0) if head is not None and mine else 0
+        if event.log_start >= stands:
+            self.overtaken.add((event.topic_id, event.partition))
 
     def _audit(self, row: Recorded) -> None:
         self.recorded.add(row.sequence)
@@ -255,8 +266,11 @@ class OffsetRules(Rule):
             self.case.say(Kind.LOST, "never seen, though quiet runs ended", self._ids(unseen), unseen)
 
     def _deleted_after_a_cut(self, c: Coordinate) -> bool:
-        """Where retention took what lay around a cut, the broker knows its epochs no more (docs/guarantees.md)."""
-        return c[:2] in self.cuts and self.cuts[c[:2]][0] <= c[2] < self.log_start.get(c[:2], 0)
+        """Where retention took what lay around a cut and the position, too, the broker knows neither's epoch any more
+        (docs/guarantees.md)."""
+        where = c[:2]
+        passed = where in self.cuts and where in self.overtaken
+        return passed and self.cuts[where][0] <= c[2] < self.log_start.get(where, 0)
 
     def _ids(self, where: Iterable[Coordinate]) -> list[str]:
         return sorted(self.ledger.truths(self.ledger.records[c] for c in where))
@@ -264,3 +278,9 @@ class OffsetRules(Rule):
 
 def _named(head: Committed) -> set[Coordinate]:
     return {(head.topic_id, p, o) for p, a, b in head.skipped for o in range(a, b)}
+
+
+def _named_now(before: Committed, head: Committed) -> set[Coordinate]:
+    """Without what is kept from before: what was written anew since is not meant by that."""
+    kept = [r for r in head.skipped if any(r[0] == p and a <= r[1] and r[2] <= b for p, a, b in before.skipped)]
+    return _named(replace(head, skipped=tuple(r for r in head.skipped if r not in kept)))

@@ -1,7 +1,7 @@
 """One random history: producers, runs, operators, Kafka's tools and accidents, all drawn from one seed.
 
 Drives the product's own steps over the memory edges, effect by effect, so that runs interleave, die and fail anywhere.
-Then heals everything, lets quiet runs follow what refusals advise, and hands the history over. Judges nothing.
+Then heals everything (`healing`), and hands the history over. Judges nothing.
 """
 
 from __future__ import annotations
@@ -9,27 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
-from tests.histories.events import Quiet
 from tests.histories.history import History
+from tests.histories.on_purpose import OnPurpose
 from tests.histories.producing import START_MS
-from tests.histories.running import DEADLINE
-from tests.histories.widening import Widening
-from wavestitch.batch.held_waveforms import Selection
-from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target
-from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.quantities import EpochMs
-from wavestitch.contracts.stream import Limits
 
 WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic")
 
 
-class Play(Widening):
+class Play(OnPurpose):
     """The world of one seed. `ops` counts what was done; `history` is what was seen."""
 
     def play(self, ops: int) -> History:
@@ -70,8 +64,6 @@ class Play(Widening):
             self.something_more()
         self.heal()
         return self.history
-
-    on_purpose = ""
 
     def settle(self, run: Steps) -> str | None:
         text = super().settle(run)
@@ -129,68 +121,3 @@ class Play(Widening):
                 ]
             )
             self.start_rewind(target, self.random.random() < 0.5)
-
-    # healing
-
-    def heal(self) -> None:
-        """End what is under way, put the world in order, and let quiet runs finish the work."""
-        log = self.bench.log
-        if self.on_purpose:
-            getattr(self, self.on_purpose)()
-        self.healing = True
-        self.copy_stops()
-        for run in list(self.runs):
-            if self.random.random() < 0.5:
-                run.kill()
-            self.step(run, DEADLINE + 1)
-        log.live_members, log.compacted = [], False
-        log.moods.clear()
-        log.end_transactions(Visibility.COMMITTED, self.clock_ms)
-        if self.bench.gates.keys() - self.bench.abandoned:
-            self.a_month_passes()
-        self.quiet_runs()
-        everything = self.random.random() < 0.3
-        if everything:
-            self.decide_about_everything()
-            self.quiet_runs()
-        self.witness.read_back()
-        self.history.append(Quiet(everything))
-
-    def quiet_runs(self) -> None:
-        if self.tight:
-            self.learn_the_budget()
-        for _ in range(12):
-            last = self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
-            if isinstance(last.result, NothingToDo):
-                break
-            self.follow_to_the_end(last)
-
-    def learn_the_budget(self) -> None:
-        """Each reader that stops halves the next batch; once the stream gets on, somebody allows larger ones."""
-        for _ in range(40):
-            last = self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
-            if last.error is None:
-                self.tight = False
-                self.set_limits(max_batch_bytes=Limits().max_batch_bytes)
-                break
-            self.follow_to_the_end(last)
-
-    def follow_to_the_end(self, run: Steps) -> None:
-        """A way out may itself be refused, and name another."""
-        way: Steps | None = run
-        for _ in range(3):
-            way = self.follow(str(way.error)) if way is not None and way.error is not None else None
-
-    def decide_about_everything(self) -> None:
-        """Nothing is held for ever: what no other decision gets out can be let go."""
-        self.ops["everything decided"] += 1
-        for action in (HeldAction.REDRIVE, HeldAction.ACCEPT, HeldAction.PICK, HeldAction.DISCARD):
-            self.follow_to_the_end(self.launch_decision(action, Selection(), far=True))
-
-    def a_month_passes(self) -> None:
-        """Beside a closed gate: a batch that leaves the positions, then maintenance, which expires all but its head."""
-        self.ops["a month at a closed gate"] += 1
-        p, at = self.a_partition()
-        named = (OffsetRange(p, at.log_start, at.end),)
-        self.launch("manual", partial(self.batch, self.stream, PlanRequest(PlanKind.MANUAL, ranges=named)), far=True)
-        self.bench.tables.expire_snapshots(1)

@@ -10,16 +10,12 @@ from functools import partial
 
 from tests.builders.records import Letter
 from tests.fakes.faults import Steps
-from tests.histories.accidents import ANOTHER_TABLE
-from tests.histories.events import Rewound
 from tests.histories.undoing import Undoing
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.rewind import Target
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
-from wavestitch.contracts.position import GroupOffset
 from wavestitch.contracts.reasons import Reason
 
 STAGED = "staging.keep"
@@ -105,36 +101,3 @@ class Racing(Undoing):
         named = (OffsetRange(p, start, at.end),)
         request = PlanRequest(PlanKind.MANUAL, ranges=named)
         self.launch("manual", partial(self.batch, self.stream, request), far=True)
-
-    # on purpose, since chance would take too long
-
-    def forward_over_a_cut(self) -> None:
-        """An election cuts the log off below the head, it is written anew, and somebody goes on behind that."""
-        heads, p = self.bench.tables.snapshots, self.a_partition()[0]
-        at = self.bench.log.partitions[p]
-        stands = heads[-1].positions[p].next_offset if heads and p in heads[-1].positions else 0
-        mine = heads and heads[-1].topic_id == self.bench.log.topic_id and not self.bench.tables.headless
-        if not mine or not at.log_start + 1 < stands <= at.end:
-            return
-        self.bench.log.truncate(p, stands - 2)
-        while at.end < stands + 2:
-            for one in self.new_waveform(1):
-                self.send(one, p)
-        self.start_rewind(Target(offsets={p: stands + 1}), True, far=True)
-
-    def another_table_beside_a_rewind(self) -> None:
-        """Another deployment writes the group, right after a rewind has made its head and before it shows that."""
-        log, tables = self.bench.log, self.bench.tables
-        p, at = self.a_partition()
-        if not tables.snapshots or log.live_members or tables.headless:
-            return
-        self.history.append(Rewound(f"run-{self.launched + 1}", "offsets", True, (p,)))
-        back = Target(offsets={p: at.log_start})
-        run = self.launch("rewind", partial(self.rewound, back, True), now=0)
-        self.to_a_commit(run)
-        run.advance()
-        if not run.done:
-            log.group[p] = GroupOffset(at.log_start, tables.snapshots[-1].tag(ANOTHER_TABLE).encode())
-            version = tables.snapshots[-1].version
-            log.tell("shared", partition=p, offset=at.log_start, another=True, version=version)
-        self.step(run, 1000)

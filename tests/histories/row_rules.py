@@ -139,6 +139,8 @@ class RowRules(Rule):
             seen = passed.get(waveform_id)
             if waveform_id in self.ledger.published or waveform_id in self.refused_by_gate:
                 continue
+            if waveform_id in self.ledger.deleted:
+                continue  # what somebody has deleted stays away, unless it is read again
             if self.ledger.blocked(waveform_id) or self.ledger.discarded(waveform_id):
                 continue  # somebody has to decide, or has
             if truth.publishable and seen is not None and seen.publishable:

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Ended, Event, Loaded, Read, Started
+from tests.histories.events import Advised, Committed, Coordinate, Ended, Event, Loaded, Read, Started
 
 ENDS = frozenset(
     (
@@ -17,12 +17,15 @@ ENDS = frozenset(
 
 
 class RunRules(Rule):
-    """`runs`: those under way. `touched`: by run, the places that it read."""
+    """`runs`: those under way. `touched`: by run, the places that it read. `said`: how each one ended. `advised`: by
+    run, whose refusal it follows."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.runs: dict[str, Started] = {}
         self.touched: dict[str, set[Coordinate]] = defaultdict(set)
+        self.said: dict[str, str] = {}
+        self.advised: dict[str, str] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -30,6 +33,8 @@ class RunRules(Rule):
                 self.runs[event.run] = event
             case Ended():
                 self._ended(event)
+            case Advised():
+                self.advised[event.run] = event.of
             case Read():
                 self.touched[event.run] |= {(event.topic_id, event.partition, o) for o in event.offsets}
             case Loaded():
@@ -37,6 +42,13 @@ class RunRules(Rule):
 
     def _ended(self, event: Ended) -> None:
         started, say = self.runs.pop(event.run, None), self.case.say
+        self.said[event.run] = event.text
+        before = self.said.get(self.advised.get(event.run, ""), "")
+        if event.text and event.text == before:
+            say(
+                Kind.UNBOUNDED_END,
+                f"{event.run} does what a refusal names as the way out, and is refused by it: {before}",
+            )
         if started is None:
             say(Kind.UNBOUNDED_END, f"{event.run} ended without having begun, or twice")
         elif event.at > started.deadline:

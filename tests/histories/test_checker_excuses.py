@@ -29,7 +29,6 @@ from tests.histories.by_hand import (
 from tests.histories.checker import analyse
 from tests.histories.events import (
     Abandoned,
-    CatalogSetBack,
     Committed,
     Ended,
     Event,
@@ -44,6 +43,7 @@ from tests.histories.events import (
     Truncated,
 )
 from tests.histories.history import History
+from tests.histories.table_events import CatalogSetBack
 
 
 def test_a_reset_after_the_last_look_can_be_fenced_by_nobody() -> None:

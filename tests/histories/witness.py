@@ -16,12 +16,9 @@ from tests.histories.events import (
     Abandoned,
     Answered,
     Asks,
-    CatalogSetBack,
     Committed,
-    Forgotten,
     GateClosed,
     Held,
-    HistoryLost,
     Loaded,
     Looked,
     LostOffset,
@@ -36,12 +33,12 @@ from tests.histories.events import (
     Retained,
     Settled,
     Shared,
-    TakenOut,
     TopicMade,
     Truncated,
 )
 from tests.histories.history import History
 from tests.histories.sealing import is_proven
+from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 from wavestitch.contracts.chunk_proof import ProofKind
 
 Proof = tuple[ProofKind, bytes, str]
@@ -174,6 +171,9 @@ class Witness:
         there = set(map(_row_of, self._tables.held_rows()))
         gone = {_row_of(row) for rows in self._tables.taken_out.values() for row in rows} - there
         self.history.append(TakenOut(under_way(), head.sequence, tuple(sorted(gone))))
+
+    def _deleted(self, ids: list[str]) -> None:
+        self.history.append(Deleted(tuple(ids)))
 
     def _recorded(self, row: Any) -> None:
         counts = {int(p): dict(n) for p, n in row.partitions.items()}

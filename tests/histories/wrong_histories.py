@@ -30,12 +30,12 @@ from tests.histories.by_hand import (
     then,
 )
 from tests.histories.events import (
+    Advised,
     Committed,
     Ended,
     Event,
     GateSays,
     Held,
-    HistoryLost,
     Loaded,
     Looked,
     Planned,
@@ -46,8 +46,10 @@ from tests.histories.events import (
     Recorded,
     Reset,
     Shared,
+    Started,
     TopicMade,
 )
+from tests.histories.table_events import HistoryLost
 
 WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "a chunk that waits is not held": (Kind.LOST, swap(held(5, OPEN[0], "d1"))),
@@ -147,6 +149,16 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "a deleted row of the history that nobody writes again": (Kind.UNEXPLAINED_GAP, before_quiet(HistoryLost((2,)))),
     "a run that never ends": (Kind.UNBOUNDED_END, swap_type(Ended, lambda _: Looked("run-1", "group"))),
     "a run past its deadline": (Kind.UNBOUNDED_END, swap_type(Ended, lambda e: replace(e, at=101))),
+    "a way out that is refused in the same words": (
+        Kind.UNBOUNDED_END,
+        before_quiet(
+            Started("run-2", "ingest", 9),
+            Ended("run-2", "DataLost", 1, "gone: read the others"),
+            Advised("run-3", "run-2"),
+            Started("run-3", "ingest", 9),
+            Ended("run-3", "DataLost", 1, "gone: read the others"),
+        ),
+    ),
     "a run that ends by no known reason": (
         Kind.UNBOUNDED_END,
         swap_type(Ended, lambda e: replace(e, reason="KeyError")),

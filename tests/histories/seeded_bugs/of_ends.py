@@ -8,7 +8,7 @@ from tests.fakes.batch import FakeEdges
 from tests.fakes.faults import under_way
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import plan, publish, reassemble
+from wavestitch.batch import plan, publish, reassemble, reconciled_head, survey
 from wavestitch.contracts.stop_rule import StopRule
 
 
@@ -54,3 +54,23 @@ def a_lost_race_is_an_error_of_its_own(patch: Patch) -> None:
 def what_a_reader_saw_that_stopped_at_its_budget_teaches_nobody(patch: Patch) -> None:
     """So that the stream stands where the estimate was off."""
     patch.setattr(FakeEdges, "reader_stops", lambda _: [])
+
+
+@shows(Kind.UNBOUNDED_END, act="a_reset_beside_what_retention_overtook")
+def a_reset_is_taken_over_only_where_every_partition_is_sound(patch: Patch) -> None:
+    """So that the way out of one that retention overtook, to read the others, is refused as well."""
+    real = reconciled_head._refuse_skipped_start
+
+    def wrong(stream: Any, head: Any, ends: Any) -> None:
+        topic = ends_of["log"].ends(stream.topic, sorted(head.positions))
+        real(stream, head, topic)
+
+    ends_of: dict[str, Any] = {}
+    look = reconciled_head.reconcile_head
+
+    def looked(*args: Any, walk: Any) -> Any:
+        ends_of["log"] = walk.log
+        return look(*args, walk=walk)
+
+    patch.setattr(survey, "reconcile_head", looked)
+    patch.setattr(reconciled_head, "_refuse_skipped_start", wrong)

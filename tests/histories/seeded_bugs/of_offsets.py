@@ -112,3 +112,14 @@ def a_rewind_forward_over_a_cut_names_only_what_it_passes(patch: Patch) -> None:
 def what_is_read_again_goes_on_being_named_as_skipped(patch: Patch) -> None:
     for module in (reconciled_head, rewind, rebuilt_head):
         patch.setattr(module, "still_skipped", lambda skipped, _: tuple(skipped))
+
+
+@shows(Kind.LOST, act="back_over_a_cut_that_retention_passed")
+def whoever_goes_back_to_the_logs_beginning_is_told_of_no_cut(patch: Patch) -> None:
+    """And what retention has taken of what was written anew is named by nobody."""
+    real = rewind._passed
+
+    def wrong(sight: Any, target: Any, wanted: Any) -> Any:
+        return {p: at for p, at in real(sight, target, wanted).items() if wanted[p] > at.next_offset}
+
+    patch.setattr(rewind, "_passed", wrong)

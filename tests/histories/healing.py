@@ -1,0 +1,88 @@
+"""How a random history ends: what is under way goes to its end, the world is put in order, and quiet runs follow what
+refusals advise, until nothing is left to do. Judges nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.fakes.fake_log import Visibility
+from tests.fakes.faults import Steps
+from tests.histories.events import Quiet
+from tests.histories.running import DEADLINE
+from tests.histories.widening import Widening
+from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.stream import Limits
+
+
+class Healing(Widening):
+    """Widening, and ending well."""
+
+    def heal(self) -> None:
+        """End what is under way, put the world in order, and let quiet runs finish the work."""
+        self.put_right()
+        self.quiet_runs()
+        everything = self.random.random() < 0.3
+        if everything:
+            self.decide_about_everything()
+            self.quiet_runs()
+        self.witness.read_back()
+        self.history.append(Quiet(everything))
+
+    def put_right(self) -> None:
+        """No more accidents: from here on every run goes to its end."""
+        log = self.bench.log
+        self.healing = True
+        self.copy_stops()
+        for run in list(self.runs):
+            if self.random.random() < 0.5:
+                run.kill()
+            self.step(run, DEADLINE + 1)
+        log.live_members, log.compacted = [], False
+        log.moods.clear()
+        log.end_transactions(Visibility.COMMITTED, self.clock_ms)
+        if self.bench.gates.keys() - self.bench.abandoned:
+            self.a_month_passes()
+
+    def quiet_runs(self) -> None:
+        if self.tight:
+            self.learn_the_budget()
+        for _ in range(12):
+            last = self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
+            if isinstance(last.result, NothingToDo):
+                break
+            self.follow_to_the_end(last)
+
+    def learn_the_budget(self) -> None:
+        """Each reader that stops halves the next batch; once the stream gets on, somebody allows larger ones."""
+        for _ in range(40):
+            last = self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
+            if last.error is None:
+                self.tight = False
+                self.set_limits(max_batch_bytes=Limits().max_batch_bytes)
+                break
+            self.follow_to_the_end(last)
+
+    def follow_to_the_end(self, run: Steps) -> None:
+        """A way out may itself be refused, and name another."""
+        way: Steps | None = run
+        for _ in range(3):
+            way = self.follow(str(way.error)) if way is not None and way.error is not None else None
+
+    def decide_about_everything(self) -> None:
+        """Nothing is held for ever: what no other decision gets out can be let go."""
+        self.ops["everything decided"] += 1
+        for action in (HeldAction.REDRIVE, HeldAction.ACCEPT, HeldAction.PICK, HeldAction.DISCARD):
+            self.follow_to_the_end(self.launch_decision(action, Selection(), far=True))
+
+    def a_month_passes(self) -> None:
+        """Beside a closed gate: a batch that leaves the positions, then maintenance, which expires all but its head."""
+        self.ops["a month at a closed gate"] += 1
+        p, at = self.a_partition()
+        named = (OffsetRange(p, at.log_start, at.end),)
+        self.launch("manual", partial(self.batch, self.stream, PlanRequest(PlanKind.MANUAL, ranges=named)), far=True)
+        self.bench.tables.expire_snapshots(1)

@@ -1,0 +1,193 @@
+"""What is done on purpose in a history, since chance would take too long: an accident of several parts, in their order.
+
+Each begins where the stream is quiet, or where it stands, does nothing where it does not fit, and is named by a seeded
+bug (`seeded_bugs.registry.shows`). Where the product is sound nothing shows. Judges nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.builders.records import Letter
+from tests.fakes.fake_rows import StoredHeld
+from tests.fakes.faults import Steps
+from tests.histories.accidents import ANOTHER_TABLE
+from tests.histories.events import Advised, Rewound
+from tests.histories.healing import Healing
+from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.request import rewind_target
+from wavestitch.batch.rewind import Target
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.position import GroupOffset
+from wavestitch.contracts.reasons import Reason
+
+
+class OnPurpose(Healing):
+    """`on_purpose`: the one that is done before the history is healed; empty: none."""
+
+    on_purpose = ""
+
+    def heal(self) -> None:
+        if self.on_purpose:
+            getattr(self, self.on_purpose)()
+        super().heal()
+
+    def is_quiet(self) -> bool:
+        """After everything there is was read; whether there is one head now, and one table."""
+        self.put_right()
+        self.quiet_runs()
+        tables = self.bench.tables
+        mine = bool(tables.snapshots) and tables.snapshots[-1].topic_id == self.bench.log.topic_id
+        return mine and not (tables.headless or self.forked)
+
+    # elections
+
+    def stands(self, p: int) -> int:
+        """The position; 0 where there is none on this topic."""
+        head = self.bench.tables.snapshots[-1] if self.bench.tables.snapshots else None
+        mine = head is not None and head.topic_id == self.bench.log.topic_id and not self.bench.tables.headless
+        return head.positions[p].next_offset if head is not None and mine and p in head.positions else 0
+
+    def written_anew(self, p: int, *, cut: int, until: int) -> None:
+        self.bench.log.truncate(p, cut)
+        while self.bench.log.partitions[p].end < until:
+            for one in self.new_waveform(1):
+                self.send(one, p)
+
+    def forward_over_a_cut(self) -> None:
+        """An election cuts the log off below the head, it is written anew, and somebody goes on behind that."""
+        p, at = self.a_partition()
+        stands = self.stands(p)
+        if at.log_start + 1 < stands <= at.end:
+            self.written_anew(p, cut=stands - 2, until=stands + 2)
+            self.start_rewind(Target(offsets={p: stands + 1}), True, far=True)
+
+    def back_over_a_cut_that_retention_passed(self) -> None:
+        """The log is cut off and written anew, retention takes some of that, and somebody goes back to the rest."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        for one in [self.new_waveform(1)[0] for _ in range(4)]:
+            self.send(one, p)
+        self.quiet_runs()
+        stands = self.stands(p)
+        if at.log_start + 4 <= stands <= at.end:
+            self.written_anew(p, cut=stands - 4, until=stands + 2)
+            self.bench.log.retain_from(p, stands - 2)
+            self.start_rewind(rewind_target(f"{p}:earliest"), True, far=True)
+
+    # the group
+
+    def another_table_beside_a_rewind(self) -> None:
+        """Another deployment writes the group, right after a rewind has made its head and before it shows that."""
+        log, tables = self.bench.log, self.bench.tables
+        p, at = self.a_partition()
+        if not tables.snapshots or log.live_members or tables.headless:
+            return
+        self.history.append(Rewound(f"run-{self.launched + 1}", "offsets", True, (p,)))
+        back = Target(offsets={p: at.log_start})
+        run = self.launch("rewind", partial(self.rewound, back, True), now=0)
+        self.to_a_commit(run)
+        run.advance()
+        if not run.done:
+            log.group[p] = GroupOffset(at.log_start, tables.snapshots[-1].tag(ANOTHER_TABLE).encode())
+            version = tables.snapshots[-1].version
+            log.tell("shared", partition=p, offset=at.log_start, another=True, version=version)
+        self.step(run, 1000)
+
+    def a_reset_beside_what_retention_overtook(self) -> None:
+        """Retention overtakes one partition, another one was set back: what the refusal says of that is done."""
+        log = self.bench.log
+        if len(log.partitions) < 2:
+            log.add_partition()
+        for p in log.partitions:
+            self.send(self.new_waveform(1)[0], p)
+        if not self.is_quiet() or self.stream.on_reset != "adopt":
+            return
+        overtaken, back = self.random.sample(sorted(log.partitions), 2)
+        for _ in range(3):
+            self.send(self.new_waveform(1)[0], overtaken)
+        log.retain_from(overtaken, log.partitions[overtaken].end - 1)
+        if self.stands(back) > log.partitions[back].log_start:
+            log.reset_group(back, self.stands(back) - 1)
+            refused = self.all_there_is()
+            self.history.append(Advised(f"run-{self.launched + 1}", refused.name))
+            meant = PlanRequest(only=frozenset(log.partitions) - {overtaken})
+            self.launch("ingest", partial(self.batch, self.stream, meant), far=True)
+
+    # rows that somebody deletes
+
+    def sound_ones(self, count: int, chunks: int) -> list[list[Letter]]:
+        """Waveforms that no gate stops or refuses."""
+        found = [self.new_waveform(chunks) for _ in range(3 * count)]
+        return [w for w in found if self.id_of(w[0]) not in self.failing | self.spoiled][:count]
+
+    def rebuilt(self) -> Steps:
+        return self.start_rewind(Target("rebuilt"), True, far=True)
+
+    def a_published_row_is_deleted_beside_one_that_the_history_lacks(self) -> None:
+        """A batch dies right after its commit; somebody deletes what an earlier one has published, and the head."""
+        if not self.is_quiet():
+            return
+        first, *more = self.sound_ones(4, 1)
+        self.send(first[0])
+        self.all_there_is()
+        for (one,) in more:
+            self.send(one)
+        dies = self.launch("ingest", partial(self.batch, self.stream, PlanRequest()), now=0)
+        self.to_a_commit(dies)
+        dies.advance()
+        dies.kill()
+        self.settle(dies)
+        if self.bench.tables.delete_published({self.id_of(first[0])}):
+            self.bench.tables.expire_head()
+            self.rebuilt()
+
+    def parked_wave(self) -> str | None:
+        """A waveform that is parked; its first chunk was held before, as open."""
+        found = self.sound_ones(1, 2)
+        if not found or not self.is_quiet():
+            return None
+        first, last = found[0]
+        self.send(first)
+        self.all_there_is()
+        self.send(last)
+        self.all_there_is(park=True)
+        mine = self.held_of(self.id_of(first))
+        return self.id_of(first) if any(r.held.reason is Reason.PARKED for r in mine) else None
+
+    def held_of(self, waveform_id: str) -> list[StoredHeld]:
+        return [r for r in self.bench.tables.held_rows() if r.held.chunk.waveform_id == waveform_id]
+
+    def delete_held(self, waveform_id: str, reason: Reason, *, expire: bool = False) -> bool:
+        def goes(row: StoredHeld) -> bool:
+            return row.held.chunk.waveform_id == waveform_id and row.held.reason is reason
+
+        return self.bench.tables.delete_held(goes, expire=expire)
+
+    def discards_are_deleted(self) -> None:
+        """Somebody lets a waveform go; another tool deletes the rows that say so, and the head."""
+        waveform_id = self.parked_wave()
+        if waveform_id is not None:
+            self.launch_decision(HeldAction.DISCARD, Selection(ids=(waveform_id,)), far=True)
+            if self.delete_held(waveform_id, Reason.DISCARDED):
+                self.bench.tables.expire_head()
+                self.rebuilt()
+
+    def discards_are_deleted_with_what_the_head_names(self) -> None:
+        """The same, and not the head: the snapshot of the held table that it names is gone."""
+        waveform_id = self.parked_wave()
+        if waveform_id is not None:
+            self.launch_decision(HeldAction.DISCARD, Selection(ids=(waveform_id,)), far=True)
+            if self.delete_held(waveform_id, Reason.DISCARDED, expire=True):
+                self.rebuilt()
+
+    def rows_with_bytes_are_deleted(self) -> None:
+        """Another tool deletes the rows that have a chunk's bytes, and not the newer one without; then the head. What
+        the log still has is read again."""
+        waveform_id = self.parked_wave()
+        if waveform_id is not None and self.delete_held(waveform_id, Reason.OPEN):
+            self.bench.tables.expire_head()
+            self.rebuilt()
+            self.start_rewind(Target("earliest"), True, far=True)

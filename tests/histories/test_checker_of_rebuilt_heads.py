@@ -1,0 +1,47 @@
+"""What a head that is made anew has to name, as the checker reads it: what the history knows, and the tables lack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.histories.anomaly import Kind
+from tests.histories.by_hand import OPEN, a_decision, before_quiet, head, held, kinds, parked, projected, then
+from tests.histories.events import Event, Held, Recorded, Rewound
+from tests.histories.table_events import Deleted, HistoryLost, TakenOut
+
+DISCARDED = a_decision(
+    "discard", *(replace(one, reason="discarded", sequence=3) for one in parked() if isinstance(one, Held))
+)
+"""Of the sound history's waveform that is parked, and of the chunk that waits."""
+
+
+def test_a_rebuilt_head_names_the_words_that_it_goes_back_on_as_far_as_the_history_knows_them() -> None:
+    bare = [replace(e, decision="d2", payload=None, stored=False) if isinstance(e, Held) else e for e in DISCARDED]
+    gone = tuple((*e.coordinate, e.piece, "d2") for e in bare if isinstance(e, Held))
+    note = "head rebuilt; accepted as missing: the last word on {} held chunks"
+    for recorded, said, found in ((True, 4, []), (True, 3, [Kind.STALE_WRITER]), (False, 0, [])):
+        row: list[Event] = [Recorded("run-2", 3, "d2", {})] if recorded else []
+        anew = replace(head(4, 6), run="run-3", kind="rebuilt", generation=2, note=note.format(said), held=("d1",))
+        more: list[Event] = [Rewound("run-3", "rebuilt", True), TakenOut("run-3", 4, gone), anew]
+        assert kinds([*then(parked(), *bare, *row, *more, projected(6, 4, 2, "run-3"))][:-1]) == found
+
+
+def test_a_rebuilt_head_names_the_bytes_that_are_gone() -> None:
+    """The row of the chunk that waits is taken out; a newer one, without its bytes, is left."""
+    row = held(5, OPEN[0], "d1")
+    newer = replace(row, decision="d2", reason="parked", payload=None, stored=False, sequence=3)
+    made: list[Event] = [*a_decision("discard", newer, ids=("w2",)), Recorded("run-2", 3, "d2", {})]
+    gone = TakenOut("run-3", 4, ((*row.coordinate, row.piece, "d1"),))
+    for note, found in (("the bytes of 1 held chunks", []), ("", [Kind.LOST, Kind.LOST])):
+        anew = replace(head(4, 6), run="run-3", kind="rebuilt", generation=2, note=note, held=("d1", "d2"))
+        events = before_quiet(*made, Rewound("run-3", "rebuilt", True), gone, anew, projected(6, 4, 2, "run-3"))
+        assert kinds(events[:-1]) == found
+
+
+def test_a_rebuilt_head_names_the_published_rows_that_somebody_deleted_from_batches_that_the_history_knows() -> None:
+    for note, found in (("accepted as missing: 1 published waveforms", []), ("", [Kind.LOST])):
+        anew = replace(head(3, 6), run="run-3", kind="rebuilt", generation=2, note=note)
+        more: list[Event] = [Deleted(("w1",)), Rewound("run-3", "rebuilt", True), anew, projected(6, 3, 2, "run-3")]
+        assert kinds(before_quiet(*more)) == found
+        unknown: list[Event] = [HistoryLost((2,)), *more]
+        assert kinds(before_quiet(*unknown)[:-1]) == [], "then nobody can"
