@@ -29,6 +29,7 @@ def published_table(ids: list[str], *, start_us: int, step_us: int, samples: lis
     starts = np.arange(offset, offset + n * step_us, step_us, dtype=np.int64)[:n]
     chunks = pa.StructArray.from_arrays(
         [
+            pa.repeat("synthetic", n),
             pa.array(np.zeros(n, np.int32)),
             pa.array(np.arange(n, dtype=np.int64)),
             pa.array([len(s) for s in samples], pa.int32()),

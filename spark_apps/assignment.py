@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     # Only for annotations: see `stitch_job`.
     from wavestitch.contracts.whole_waveforms import StitchTable
 
-ASSIGNMENT_FORMAT = b"3"
+ASSIGNMENT_FORMAT = b"4"
 _PIECE = (
     ("file", pa.int32()),  # number of the landing file in the job
     ("row", pa.int64()),  # row in that file, over all its record batches
+    ("topic_id", pa.string()),  # null: the job's
     ("partition", pa.int32()),
     ("offset", pa.int64()),
     ("timestamp_ms", pa.int64()),
@@ -127,6 +128,8 @@ def _column(values: Any, kind: Any) -> Any:
 def _values(name: str, column: Any) -> Any:
     if name == "digest":
         return column.to_pylist()
+    if name == "topic_id":
+        return column
     return _digests(column) if name == "piece" else column.to_numpy()
 
 

@@ -66,7 +66,7 @@ def published_rows(
         "sample_max": [m.greatest for m in measured],
         "nonfinite_count": [m.nonfinite for m in measured],
         "chunk_count": [waves.piece_counts[w] for w in kept],
-        "chunks": _chunks(waves.assignment, kept),
+        "chunks": _chunks(waves.assignment, kept, topic_id),
         "topic_id": [topic_id] * len(kept),
         "first_record_time": _timestamps([_within_calendar(t[0]) for t in times], "ms"),
         "last_record_time": _timestamps([_within_calendar(t[1]) for t in times], "ms"),
@@ -145,10 +145,13 @@ def _column(values: Any, kind: Any) -> Any:
     return pa.BinaryArray.from_buffers(kind, len(values), [None, pa.py_buffer(ends), pa.py_buffer(values.tobytes())])
 
 
-def _chunks(assignment: Assignment, kept: Sequence[int]) -> Any:
+def _chunks(assignment: Assignment, kept: Sequence[int], topic_id: str) -> Any:
+    """Of what was held before the batch the topic may be another one than the batch's."""
     first = assignment.first
     pieces = np.concatenate([np.arange(first[w], first[w + 1]) for w in kept])
-    fields = [_column(assignment.pieces[f.name][pieces], f.type) for f in CHUNK_STRUCT]
+    topics = assignment.pieces["topic_id"].take(pa.array(pieces)).fill_null(topic_id)
+    others = [_column(assignment.pieces[f.name][pieces], f.type) for f in CHUNK_STRUCT if f.name != "topic_id"]
+    fields = [topics, *others]
     ends = np.cumsum([0, *(first[w + 1] - first[w] for w in kept)])
     return pa.ListArray.from_arrays(
         pa.array(ends, pa.int32()),

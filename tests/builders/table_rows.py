@@ -88,7 +88,13 @@ def published_row(
         "nonfinite_count": metrics.nonfinite,
         "chunk_count": chunks,
         "chunks": [
-            {"partition": 3, "offset": n, "length": len(value), "piece": piece_digest(meta.encode(), value)}
+            {
+                "topic_id": TOPIC_ID,
+                "partition": 3,
+                "offset": n,
+                "length": len(value),
+                "piece": piece_digest(meta.encode(), value),
+            }
             for n, value in enumerate(values)
         ],
         "topic_id": TOPIC_ID,

@@ -26,6 +26,7 @@ from wavestitch.contracts.rows import LANDING
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOON_NS = 1_714_564_800_000_000_000  # 2024-05-01 12:00 UTC
 LETTERS = {"i16le": "h", "i32le": "i", "i64le": "q", "f32le": "f", "f64le": "d"}
+TOPIC_ID = "topic-id"
 LAYOUTS = ("sticky", "round robin", "hashed")
 
 
@@ -125,7 +126,9 @@ class Sent:
             "sample_max": float(max(finite)) if finite else None,
             "nonfinite_count": len(read) - len(finite),
             "chunk_count": len(self.pieces),
-            "chunks": [{n: c[n] for n in ("partition", "offset", "length", "piece")} for c in chunks],
+            "chunks": [
+                {"topic_id": TOPIC_ID, **{n: c[n] for n in ("partition", "offset", "length", "piece")}} for c in chunks
+            ],
             "first_record_time": EPOCH + timedelta(milliseconds=min(times)),
             "last_record_time": EPOCH + timedelta(milliseconds=max(times)),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from spark_apps.assignment import write_assignment
 from tests.builders.published_bytes import rows_with_bytes
-from tests.domain.landed_corpus import Sent, land, lay_out, no_chunk
+from tests.domain.landed_corpus import TOPIC_ID, Sent, land, lay_out, no_chunk
 from wavestitch.contracts.assembly import ChunkFacts, assemble
 from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
@@ -85,19 +85,22 @@ def make_job(
     encoding: Encoding = "fast",
     task_bytes: int = 1 << 30,
     tasks: int = 1,
+    held: Mapping[str, str] | None = None,
 ) -> StitchJob:
-    """One job over all corpora, their files numbered through."""
+    """One job over all corpora, their files numbered through. `held`: by waveform, the topic that its chunks were held
+    from."""
     facts: list[ChunkFacts] = []
     files: list[Any] = []
     for landed in corpora:
-        facts += landed.facts(first_file=len(files))
+        found = landed.facts(first_file=len(files))
+        facts += [c._replace(topic_id=(held or {}).get(str(c.waveform_id), "")) for c in found]
         files += [str(p) for p in landed.files]
     whole = [a for a in assemble(facts, LIMITS).values() if a.reason is None]
     assert len(whole) == sum(len(c.sent) for c in corpora)
     waves = StitchTable.of(whole)
     dealt = deal_out(waves, task_bytes=task_bytes, tasks_at_least=tasks)
     names = tuple(write_assignment(folder, waves.chosen(task)) for task in dealt)
-    return StitchJob(PLAN_ID, "topic-id", str(folder), str(folder / "out"), samples, encoding, tuple(files), names)
+    return StitchJob(PLAN_ID, TOPIC_ID, str(folder), str(folder / "out"), samples, encoding, tuple(files), names)
 
 
 def staged(job: StitchJob, results: Sequence[StitchResult]) -> dict[str, dict[str, Any]]:
@@ -107,7 +110,7 @@ def staged(job: StitchJob, results: Sequence[StitchResult]) -> dict[str, dict[st
         if r.file is not None:
             for row in rows_with_bytes(pq.read_table(Path(job.output_folder) / r.file)):
                 assert row.pop("plan_id") == PLAN_ID
-                assert row.pop("topic_id") == "topic-id"
+                assert row.pop("topic_id") == TOPIC_ID
                 assert row["waveform_id"] not in found
                 found[row["waveform_id"]] = row
     return found

@@ -134,5 +134,5 @@ def test_the_rows_of_a_staged_file_are_read_with_the_pieces_that_they_are_made_o
     assert len(parts) == 3, "a row group at a time"
     assert [r.waveform_id for r in found] == [f"w{n}" for n in range(5)]
     assert [list(r.pieces) for r in found] == [
-        [(c["partition"], c["offset"], c["length"], c["piece"]) for c in row["chunks"]] for row in rows
+        [(c["topic_id"], c["partition"], c["offset"], c["length"], c["piece"]) for c in row["chunks"]] for row in rows
     ]

@@ -21,7 +21,7 @@ from spark_apps.landed_payload import locate_pieces
 from spark_apps.outcome import read_outcomes, run_task
 from spark_apps.stitching import stitch_assignment
 from tests.builders.full_disk import largest_file
-from tests.domain.landed_corpus import LAYOUTS, LETTERS, NOON_NS, Sent, land, random_waveform
+from tests.domain.landed_corpus import LAYOUTS, LETTERS, NOON_NS, TOPIC_ID, Sent, land, random_waveform
 from tests.domain.parquet_pages import page_sizes
 from tests.domain.stitch_rig import land_corpus, make_job, slim, staged
 from wavestitch.contracts.errors import Altered, BadInput, Transient
@@ -53,6 +53,18 @@ def test_every_waveform_comes_out_as_it_was_sent(tmp_path: Path, layout: str, fi
     assert sum(r.rows for r in results) == 40
     assert sum(r.chunks for r in results) == sum(len(s.pieces) for s in sent)
     assert sum(r.payload_bytes for r in results) == sum(len(s.raw) for s in sent)
+
+
+def test_each_chunk_names_the_topic_that_it_lay_in(tmp_path: Path) -> None:
+    """What was held before the topic was made anew has offsets of its predecessor."""
+    rng = random.Random(SEED)
+    landed = land_corpus(tmp_path, rng, [random_waveform(rng, f"w{n}") for n in range(4)], layout="sticky", files=1)
+    job = make_job(tmp_path, [landed], held={"w1": "older-topic"})
+    (result,) = stitch(job)
+    rows = {row["waveform_id"]: row for row in pq.read_table(Path(job.output_folder, str(result.file))).to_pylist()}
+    topics = {i: {chunk["topic_id"] for chunk in row["chunks"]} for i, row in rows.items()}
+    assert topics == {"w0": {TOPIC_ID}, "w1": {"older-topic"}, "w2": {TOPIC_ID}, "w3": {TOPIC_ID}}
+    assert {row["topic_id"] for row in rows.values()} == {TOPIC_ID}
 
 
 def test_the_slim_row_says_where_the_waveform_is_and_what_its_samples_are(tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ class TestPublished:
         found = tables.published({"w0-0", "w2-4", "absent", "' or 1=1 --"})
         assert set(found) == {"w0-0", "w2-4"}
         expected = published_row("w2-4")["chunks"]
-        assert found["w2-4"].chunks == tuple(PublishedChunk(**c) for c in expected)
+        assert found["w2-4"].chunks == tuple(
+            PublishedChunk(**{n: c[n] for n in PublishedChunk._fields}) for c in expected
+        )
         assert found["w2-4"].waveform_id == "w2-4"
 
     def test_many_ids_are_found_as_well(self, tables):

@@ -259,7 +259,7 @@ class FakeEdges:
                 continue
             outcomes[one.waveform_id] = Stitched(None, "")
             kept = tuple(PublishedChunk(c.partition, c.offset, c.length, c.piece) for c in one.pieces)
-            topics = tuple(c.topic_id or plan.topic_id for c in one.pieces)
+            topics = topics_of(one, plan.topic_id)
             rows[one.waveform_id] = PublishedRow(one.waveform_id, samples, topics, kept)
         if not outcomes:
             return None
@@ -300,11 +300,16 @@ class FakeEdges:
 
     def _payload(self, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
         if chunk.carried:
-            found = self.bench.tables.payload(chunk._replace(topic_id=chunk.topic_id or plan.topic_id).key)
+            found = self.bench.tables.payload(chunk.in_topic(plan.topic_id).key)
         else:
             found = self.bench.files.landings[files[chunk.file]][chunk.row]
         assert found is not None, f"no payload for {chunk.place}"
         return found
+
+
+def topics_of(one: Assembly, topic_id: str) -> tuple[str, ...]:
+    """Of each piece; of what the batch read, this one."""
+    return tuple(c.in_topic(topic_id).topic_id for c in one.pieces)
 
 
 class FakeBudget(ByteBudget):

@@ -36,10 +36,7 @@ class FakeStaging(Edge):
             return [StagedFile(name, sum(len(r.samples) for r in rows), "", len(rows))]
 
     def rows_in(self, files: Sequence[StagedFile]) -> list[StagedRows]:
-        return [
-            StagedRows.of([StagedRow(row.waveform_id, list(row.chunks)) for row in self._files.staged[file.path]])
-            for file in files
-        ]
+        return [StagedRows.of([_staged(row) for row in self._files.staged[file.path]]) for file in files]
 
     def landing_of(self, file: int) -> str:
         return self._landed[file]
@@ -48,6 +45,10 @@ class FakeStaging(Edge):
     def keep(self, row: BatchRow) -> None:
         with self.act("staging.keep", error=Transient):
             self._files.kept[row.decision] = row
+
+
+def _staged(row: PublishedRow) -> StagedRow:
+    return StagedRow(row.waveform_id, [(t, *c) for t, c in zip(row.topic_ids, row.chunks, strict=True)])
 
 
 def landing_name(plan_id: str, wanted: OffsetRange, digest: str) -> str:

@@ -19,7 +19,7 @@ from tests.guarantees import Balanced, HeldRow, NoDuplicates, NoInvention, NoLos
 from tests.guarantees_of_runs import Fenced, OffsetsLast
 from wavestitch.tables.read_waveforms import read_waveforms
 
-_COLUMNS = ["waveform_id", "sample_format", "samples", "chunks", "topic_id", "plan_id"]
+_COLUMNS = ["waveform_id", "sample_format", "samples", "chunks", "plan_id"]
 _ALLOWED_LATENESS_MS = 3_600_000
 
 
@@ -42,7 +42,7 @@ def look_around(whole: DeploymentRig, records: Sequence[Record], topic_id: str) 
             Row(
                 r["waveform_id"],
                 r["samples"],
-                tuple(((r["topic_id"], c["partition"], c["offset"]), c["length"], c["piece"]) for c in r["chunks"]),
+                tuple(((c["topic_id"], c["partition"], c["offset"]), c["length"], c["piece"]) for c in r["chunks"]),
                 by_plan[r["plan_id"]],
             )
             for r in rows

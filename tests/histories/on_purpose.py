@@ -116,6 +116,16 @@ class OnPurpose(Healing):
             meant = PlanRequest(only=frozenset(log.partitions) - {overtaken})
             self.launch("ingest", partial(self.batch, self.stream, meant), far=True)
 
+    def a_topic_is_made_anew_under_what_is_parked(self) -> None:
+        """What is held lay in a topic that is no more; somebody publishes it once the new one is read."""
+        waveform_id = self.parked_wave()
+        if waveform_id is not None:
+            self.bench.log.recreate(len(self.bench.log.partitions))
+            self.start_rewind(Target("new-topic"), True, far=True)
+            self.send(self.new_waveform(1)[0])
+            self.all_there_is()
+            self.launch_decision(HeldAction.REDRIVE, Selection(ids=(waveform_id,)), far=True)
+
     # rows that somebody deletes
 
     def sound_ones(self, count: int, chunks: int) -> list[list[Letter]]:

@@ -22,6 +22,9 @@ NEWEST = made(["a/0@1"]).head.sequence - 1
 """The head that all decisions of these tests stand on."""
 
 
+TOPIC = "topic-2"
+
+
 @pytest.fixture
 def decision() -> Decision:
     """Of a one chunk is held and two are read, one of them again; b is read whole."""
@@ -29,11 +32,13 @@ def decision() -> Decision:
 
 
 def rows(decision: Decision) -> list[StagedRow]:
-    found: dict[str, list[tuple[int, int, int, bytes]]] = {}
+    found: dict[str, list[tuple[str, int, int, int, bytes]]] = {}
     for f in sorted(decision.fates, key=lambda f: f.chunk.seq or 0):
         if f.fate is Fate.PUBLISHED:
             c = f.chunk
-            found.setdefault(c.waveform_id or "", []).append((c.partition, c.offset, c.length, c.piece))
+            found.setdefault(c.waveform_id or "", []).append(
+                (c.topic_id or TOPIC, c.partition, c.offset, c.length, c.piece)
+            )
     return [StagedRow(i, pieces) for i, pieces in sorted(found.items())]
 
 
@@ -41,11 +46,11 @@ def check_rows(decision: Decision, rows: Iterable[StagedRow]) -> None:
     """In one file, and in a file each."""
     listed = list(rows)
     try:
-        check_columns(decision, [StagedRows.of(listed)], planned_on=NEWEST)
+        check_columns(decision, [StagedRows.of(listed)], topic_id=TOPIC, planned_on=NEWEST)
     finally:
         said = sys.exception()
         with nullcontext() if said is None else pytest.raises(Unbalanced, match=re.escape(str(said))):
-            check_columns(decision, [StagedRows.of([row]) for row in listed], planned_on=NEWEST)
+            check_columns(decision, [StagedRows.of([row]) for row in listed], topic_id=TOPIC, planned_on=NEWEST)
 
 
 def test_rows_of_the_very_chunks_pass_in_any_order_of_rows(decision: Decision) -> None:
@@ -57,9 +62,17 @@ def test_rows_of_the_very_chunks_pass_in_any_order_of_rows(decision: Decision) -
 
 def test_a_row_of_another_copy_of_the_same_bytes_is_found_out(decision: Decision) -> None:
     a, b = rows(decision)
-    first = (a.pieces[0][0], 6, *a.pieces[0][2:])
+    first = (*a.pieces[0][:2], 6, *a.pieces[0][3:])
     with pytest.raises(Unbalanced, match=r"'a' was not stitched of .* partition 0 offset 2, partition 0 offset 6"):
         check_rows(decision, [a._replace(pieces=[first, a.pieces[1]]), b])
+
+
+def test_a_row_that_names_another_topic_than_a_chunk_lay_in_is_found_out(decision: Decision) -> None:
+    a, b = rows(decision)
+    for row in (a, b):
+        wrong = row._replace(pieces=[("another", *piece[1:]) for piece in row.pieces])
+        with pytest.raises(Unbalanced, match=f"'{row.waveform_id}' was not stitched of .* partition 0 offset"):
+            check_rows(decision, [wrong if one is row else one for one in (a, b)])
 
 
 def test_a_row_with_a_chunk_less_or_in_another_order_is_found_out(decision: Decision) -> None:
@@ -94,8 +107,8 @@ def test_chunks_without_a_row_and_a_row_without_chunks_are_found_out(decision: D
 def test_where_others_have_committed_since_it_was_planned_no_audit_is_wrong(decision: Decision) -> None:
     """What a backfill has stitched of one copy is held in another one by now: it is planned again."""
     a, b = rows(decision)
-    other = [StagedRows.of([a._replace(pieces=[(a.pieces[0][0], 6, *a.pieces[0][2:]), a.pieces[1]]), b])]
+    other = [StagedRows.of([a._replace(pieces=[(*a.pieces[0][:2], 6, *a.pieces[0][3:]), a.pieces[1]]), b])]
     with pytest.raises(Terminal, match=r"was not stitched of .* Carry the plan through again") as said:
-        check_columns(decision, other, planned_on=NEWEST - 1)
+        check_columns(decision, other, topic_id=TOPIC, planned_on=NEWEST - 1)
     assert type(said.value) is Terminal
     assert said.value.facts == {"plan_id": decision.plan_id}

@@ -92,7 +92,7 @@ def publish_batch(
             starts=index_starts(plan.ranges, decision.fates.plain),
         )
         files = staging.files_for(decision.publish)
-        check_rows(decision, staging.rows_in(files), planned_on=plan.base_sequence)
+        check_rows(decision, staging.rows_in(files), topic_id=plan.topic_id, planned_on=plan.base_sequence)
         staged = HeldStaging(
             plan.plan_id,
             decision.digest,
@@ -134,7 +134,7 @@ def _held_rows(
     rows = []
     met = {h.key: h.proof for h in held}
     for hold in decision.holds:
-        chunk = hold.chunk._replace(topic_id=hold.chunk.topic_id or plan.topic_id, carried=True)
+        chunk = hold.chunk.in_topic(plan.topic_id)._replace(carried=True)
         # A carried chunk's payload stands in the held table already; only its reason is new.
         stored = not hold.chunk.carried and hold.chunk.key not in bare
         # What was read was judged by the plan's definition; what is carried, when it was read.

@@ -109,7 +109,7 @@ def prepare_reassembly(
 ) -> Path:
     """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments."""
     others = whole.others if isinstance(whole, WholeWaveforms) else whole
-    carried = [_held_key(c, plan.topic_id) for a in others for c in a.pieces if c.carried]
+    carried = [c.in_topic(plan.topic_id).key for a in others for c in a.pieces if c.carried]
     files, placed = list(landed.files), whole
     if carried:
         head = tables.head()
@@ -158,12 +158,7 @@ def gather_stitched(folder: WorkFolder, report: StitchReport | None) -> pa.Table
     return pa.concat_tables(tables) if tables else STITCHED.empty_table()
 
 
-def _held_key(c: ChunkFacts, topic_id: str) -> HeldKey:
-    """As the held table has it, where every topic is named."""
-    return c._replace(topic_id=c.topic_id or topic_id).key
-
-
 def _placed(a: Assembly, file: int, rows: Mapping[HeldKey, int], topic_id: str) -> Assembly:
     """The assembly with its carried pieces pointing into the file of held payloads."""
-    pieces = tuple(c._replace(file=file, row=rows[_held_key(c, topic_id)]) if c.carried else c for c in a.pieces)
-    return replace(a, pieces=pieces)
+    pieces = ((c, rows[c.in_topic(topic_id).key] if c.carried else None) for c in a.pieces)
+    return replace(a, pieces=tuple(c if row is None else c._replace(file=file, row=row) for c, row in pieces))

@@ -60,6 +60,10 @@ class ChunkFacts(NamedTuple):
     def coordinate(self) -> Coordinate:
         return self.topic_id, self.partition, self.offset
 
+    def in_topic(self, topic_id: str) -> ChunkFacts:
+        """With its topic named: this one, the plan's own, where it says none."""
+        return self if self.topic_id else self._replace(topic_id=topic_id)
+
     @property
     def key(self) -> ChunkKey:
         if self.reason is not None:

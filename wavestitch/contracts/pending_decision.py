@@ -191,7 +191,7 @@ class PendingDecision:
     ) -> dict[ChunkFacts, ChunkFacts]:
         """A pick is among the copies that were there then, and an undo of those that were changed: of others neither is
         made. Returned with every topic named, as whoever decided saw them."""
-        seen = {c._replace(topic_id=c.topic_id or self._plan.topic_id): c for c in meant}
+        seen = {c.in_topic(self._plan.topic_id): c for c in meant}
         among = dict(zip(choice.ids, choice.among, strict=False)).get(waveform_id)
         if among is not None and among != digest_of(seen):
             since = f"{choice.pick} was picked" if choice.pick else f"this {choice.action.value} was planned"

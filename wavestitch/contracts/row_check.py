@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.chunk_table import TEXT, Column, Rows
 from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.errors import Terminal, Unbalanced
 from wavestitch.contracts.reasons import Fate
 
-Piece = tuple[int, int, int, bytes]
-"""Partition, offset, length and `piece_digest`."""
+Piece = tuple[str, int, int, int, bytes]
+"""Topic id, partition, offset, length and `piece_digest`."""
 
 
 class StagedRow(NamedTuple):
@@ -38,6 +39,7 @@ class StagedRows:
 
     ids: pa.Array
     first: Rows
+    topic: pa.Array
     partition: Column
     offset: Column
     length: Column
@@ -49,40 +51,42 @@ class StagedRows:
         return cls(
             ids=pa.array([row.waveform_id for row in rows], TEXT),
             first=np.cumsum([0, *(len(row.pieces) for row in rows)]),
-            partition=np.array([p for p, *_ in pieces], np.int64),
-            offset=np.array([offset for _, offset, *_ in pieces], np.int64),
-            length=np.array([length for _, _, length, _ in pieces], np.int64),
+            topic=pa.array([topic for topic, *_ in pieces], TEXT),
+            partition=np.array([p for _, p, *_ in pieces], np.int64),
+            offset=np.array([offset for _, _, offset, *_ in pieces], np.int64),
+            length=np.array([length for *_, length, _ in pieces], np.int64),
             piece=np.frombuffer(b"".join(piece for *_, piece in pieces), np.uint8).reshape(-1, 32),
         )
 
     def row(self, n: int) -> StagedRow:
         cut = slice(self.first[n], self.first[n + 1])
         numbers = (c[cut].tolist() for c in (self.partition, self.offset, self.length))
-        pieces = zip(*numbers, map(bytes, self.piece[cut]), strict=True)
+        pieces = zip(self.topic[cut].to_pylist(), *numbers, map(bytes, self.piece[cut]), strict=True)
         return StagedRow(self.ids[n].as_py(), list(pieces))
 
 
-def check_rows(decision: Decision, rows: Iterable[StagedRows], *, planned_on: int) -> None:
+def check_rows(decision: Decision, rows: Iterable[StagedRows], *, topic_id: str, planned_on: int) -> None:
     """Raises `Unbalanced` unless there is exactly one row for each waveform that is published, and none for another,
-    and its pieces are the chunks whose fate is published. `planned_on`: the number of the plan's head; where others
-    have committed since, copies may be held that were not there when it was stitched, and no audit is wrong."""
+    and its pieces are the chunks whose fate is published. `topic_id`: of what the batch read. `planned_on`: the number
+    of the plan's head; where others have committed since, copies may be held that were not there when it was stitched,
+    and no audit is wrong."""
     try:
-        _check_rows(decision, rows)
+        _check_rows(decision, rows, topic_id)
     except Unbalanced as error:
         if decision.head.sequence == planned_on + 1:
             raise
         raise Terminal(error.message, **error.facts) from error
 
 
-def _check_rows(decision: Decision, rows: Iterable[StagedRows]) -> None:
+def _check_rows(decision: Decision, rows: Iterable[StagedRows], topic_id: str) -> None:
     plain = decision.fates.plain
-    wanted = _other_pieces(decision)
+    wanted = _other_pieces(decision, topic_id)
     seen, times = Counter[str](), np.zeros(len(plain), np.int64)
     for some in rows:
         at = _places_of(some.ids, plain.ids)
         mine = np.flatnonzero(at >= 0)
         times += np.bincount(at[mine], minlength=len(plain))
-        _check_plain(decision, some, mine, at[mine])
+        _check_plain(decision, some, mine, at[mine], topic_id)
         for n in np.flatnonzero(at < 0).tolist():
             row = some.row(n)
             seen[row.waveform_id] += 1
@@ -106,26 +110,29 @@ def _chunks_of(decision: Decision, waveform_id: str) -> int:
     return sum(1 for f in decision.fates if f.fate is Fate.PUBLISHED and f.chunk.waveform_id == waveform_id)
 
 
-def _other_pieces(decision: Decision) -> dict[str, list[Piece]]:
+def _other_pieces(decision: Decision, topic_id: str) -> dict[str, list[Piece]]:
     """Of the waveforms that are not plain, what is published, in order of sequence."""
     chunks: dict[str, list[tuple[int, Piece]]] = defaultdict(list)
     for f in decision.fates.others:
         if f.fate is Fate.PUBLISHED:
             c = f.chunk
-            chunks[c.waveform_id or ""].append(
-                (-1 if c.seq is None else c.seq, (c.partition, c.offset, c.length, c.piece))
-            )
+            chunks[c.waveform_id or ""].append((-1 if c.seq is None else c.seq, _piece(c, topic_id)))
     return {i: [piece for _, piece in sorted(mine)] for i, mine in chunks.items()}
 
 
-def _check_plain(decision: Decision, some: StagedRows, rows: Rows, at: Rows) -> None:
-    """`at`: of each of these rows, the number of its waveform among the plain ones."""
+def _piece(c: ChunkFacts, topic_id: str) -> Piece:
+    return c.topic_id or topic_id, c.partition, c.offset, c.length, c.piece
+
+
+def _check_plain(decision: Decision, some: StagedRows, rows: Rows, at: Rows, topic_id: str) -> None:
+    """`at`: of each of these rows, the number of its waveform among the plain ones, all of which the batch read."""
     plain = decision.fates.plain
     table, sizes, wanted = plain.table, np.diff(some.first)[rows], np.diff(plain.first)[at]
     same = sizes == wanted
     here = _ranges(some.first[rows[same]], sizes[same])
     there = plain.rows[_ranges(plain.first[at[same]], sizes[same])]
     alike = (some.partition[here] == table.partition[there]) & (some.offset[here] == table.offset[there])
+    alike &= np.asarray(pc.equal(some.topic, topic_id))[here]
     alike &= (some.length[here] == table.length[there]) & (some.piece[here] == table.piece[there]).all(axis=1)
     wrong = [*rows[~same].tolist()]
     wrong += np.repeat(rows[same], sizes[same])[~alike].tolist()
@@ -133,7 +140,7 @@ def _check_plain(decision: Decision, some: StagedRows, rows: Rows, at: Rows) -> 
         n = min(wrong)
         w = int(at[np.flatnonzero(rows == n)[0]])
         chunks = table.facts(plain.rows[plain.first[w] : plain.first[w + 1]])
-        raise _other_chunks(decision, some.row(n), [(c.partition, c.offset, c.length, c.piece) for c in chunks])
+        raise _other_chunks(decision, some.row(n), [_piece(c, topic_id) for c in chunks])
 
 
 def _places_of(ids: pa.Array, known: pa.Array) -> Rows:
@@ -150,7 +157,8 @@ def _ranges(begins: Rows, sizes: Rows) -> Rows:
 
 def _other_chunks(decision: Decision, row: StagedRow, wanted: Sequence[Piece]) -> Unbalanced:
     mine, theirs = set(wanted) - set(row.pieces), set(row.pieces) - set(wanted)
-    place = ", ".join(f"partition {p} offset {offset}" for p, offset, *_ in sorted(mine | theirs)[:2]) or "their order"
+    places = (f"partition {p} offset {offset}" for _, p, offset, *_ in sorted(mine | theirs)[:2])
+    place = ", ".join(places) or "their order"
     return Unbalanced(
         f"batch {decision.plan_id[:16]}: waveform {row.waveform_id!r} was not stitched of the chunks that the decision "
         f"publishes: {len(row.pieces)} in the row, {len(wanted)} decided, they differ in {place}. What is held changed "

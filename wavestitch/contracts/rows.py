@@ -71,6 +71,7 @@ def texts_of(batch: pa.RecordBatch) -> list[str | None]:
 
 CHUNK_STRUCT = pa.struct(
     [
+        pa.field("topic_id", pa.string(), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("length", pa.int32(), nullable=False),
@@ -100,8 +101,13 @@ _PUBLISHED: tuple[tuple[str, Any, bool, str], ...] = (
     ("sample_max", pa.float64(), False, "Greatest finite sample, raw; null where none is finite"),
     ("nonfinite_count", pa.int64(), True, "How many samples are NaN or infinite"),
     ("chunk_count", pa.int32(), True, "How many chunks it came in"),
-    ("chunks", _CHUNKS, True, "Where each chunk lay in the topic, and its SHA-256; in order of sequence"),
-    ("topic_id", pa.string(), True, "The Kafka topic, by its id"),
+    ("chunks", _CHUNKS, True, "Where each chunk lay, topic included, and its SHA-256; in order of sequence"),
+    (
+        "topic_id",
+        pa.string(),
+        True,
+        "The Kafka topic that its batch read, by its id; `chunks` name their own",
+    ),
     ("first_record_time", _TIME, False, "Least record time of its chunks; null where no calendar has it"),
     ("last_record_time", _TIME, False, "Greatest record time of its chunks; null where no calendar has it"),
     ("plan_id", pa.string(), True, "The batch that published it"),

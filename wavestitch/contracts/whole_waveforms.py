@@ -64,7 +64,8 @@ class WholeWaveforms(Sequence[Assembly]):
 @dataclass(frozen=True, slots=True, eq=False)
 class StitchTable:
     """Waveform `n` is pieces `[first[n], first[n + 1])` of the columns in `pieces` (those of an assignment), in order
-    of sequence. `sizes`: payload bytes of each. `starts`: of the first sample, ns since 1970."""
+    of sequence; the `topic_id` of what the batch read is null. `sizes`: payload bytes of each. `starts`: of the first
+    sample, ns since 1970."""
 
     ids: pa.Array
     metas: pa.Array
@@ -150,6 +151,7 @@ def _of_plain(plain: PlainWaveforms) -> StitchTable:
         raise ValueError("a row of the index is of no landing file")
     digests = table.digest[rows]
     pieces["digest"] = _texts(table.digests, digests)
+    pieces["topic_id"] = pa.nulls(len(rows), TEXT)
     pieces["piece"] = table.piece[rows]
     return StitchTable(
         ids=plain.ids,
@@ -180,6 +182,7 @@ def _of_assemblies(whole: Sequence[Assembly]) -> StitchTable:
         for name, kind in _PIECE.items()
     }
     pieces["digest"] = pa.array([c.digest for c in chunks], TEXT)
+    pieces["topic_id"] = pa.array([c.topic_id or None for c in chunks], TEXT)
     pieces["piece"] = np.frombuffer(b"".join(c.piece for c in chunks), np.uint8).reshape(-1, 32)
     return StitchTable(
         ids=pa.array([a.waveform_id for a in whole], TEXT),

@@ -17,7 +17,8 @@ from wavestitch.contracts.sample_types import as_sent, list_values
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a waveform comes from. `chunks`: partition, offset, length in bytes and SHA-256 of each, in order."""
+    """Where a waveform comes from. `topic_id`: the topic that its batch read. `chunks`: topic, partition, offset,
+    length in bytes and SHA-256 of each, in order; what was held before may lie in another topic."""
 
     topic_id: str
     chunks: tuple[Mapping[str, Any], ...]

@@ -169,3 +169,10 @@ def the_record_time_of_any_repeat_counts(patch: Patch) -> None:
         return real(pieces, [c._replace(timestamp_ms=latest.timestamp_ms) for c in copies], *rest, **more)
 
     patch.setattr(assembly, "_judge", wrong)
+
+
+@shows(Kind.INVENTED, act="a_topic_is_made_anew_under_what_is_parked")
+def every_chunk_is_said_to_lie_in_the_topic_that_its_batch_read(patch: Patch) -> None:
+    """And nobody compares the row with the decision, which would find it out."""
+    patch.setattr(publish, "check_rows", lambda *_, **__: None)
+    patch.setattr(fake_batch, "topics_of", lambda one, topic_id: tuple(topic_id for _ in one.pieces))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wavestitch.contracts.chunk_table import digests_of
+from wavestitch.contracts.chunk_table import TEXT, digests_of
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.ports import StagedFile
 from wavestitch.contracts.row_check import StagedRows
@@ -98,6 +98,7 @@ def read_rows(path: Path) -> Iterator[StagedRows]:
             yield StagedRows(
                 ids=group["waveform_id"].combine_chunks(),
                 first=np.concatenate(([0], np.cumsum(sizes))),
+                topic=flat.field("topic_id").cast(TEXT),
                 partition=partition,
                 offset=offset,
                 length=length,
