@@ -25,6 +25,8 @@ from wavestitch.local.java import find_java
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".wavestitch" / "cache"
+_PROMPT_RETENTION = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"}
+"""Of topics that say how long they keep records; the others keep them for ever."""
 
 
 class TopicFactory(Protocol):
@@ -89,7 +91,7 @@ def broker(java_home: Path, kafka_jars: Path, tmp_path_factory: pytest.TempPathF
     """One real broker for the session; tests keep apart by topics and groups of their own."""
     folder = tmp_path_factory.mktemp("kafka")
     try:
-        yield start_broker(folder=folder, java_home=java_home, jars=kafka_jars, say=_say)
+        yield start_broker(folder=folder, java_home=java_home, jars=kafka_jars, say=_say, overrides=_PROMPT_RETENTION)
     finally:
         stop_broker(folder)
 

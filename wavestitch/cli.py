@@ -25,11 +25,11 @@ from wavestitch.batch.history import find_committed, whole_history
 from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request
 from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, planned_to_json, run_batch
 from wavestitch.batch.steps import step_plan
-from wavestitch.batch.stream_facts import StreamFacts, stream_facts
 from wavestitch.cli_export import export
 from wavestitch.cli_held import held
 from wavestitch.cli_init import init
 from wavestitch.cli_rewind import rewind
+from wavestitch.cli_status import status, watch
 from wavestitch.cli_undo import undo
 from wavestitch.cli_waveforms import plot, verify_table, waveforms
 from wavestitch.contracts.errors import (
@@ -117,12 +117,8 @@ def down() -> None:
     stop_stack(say=_say)
 
 
-@app.command()
-def status(as_json: AsJson = False) -> None:
-    """Where every stream stands: head, backlog, open and quarantined chunks."""
-    deployment = Deployment()
-    found = [_status_of(stream_facts(deployment, name)) for name in stream_names(deployment.settings)]
-    _show(found, as_json, lambda: console.show_status(found))
+app.command()(status)
+app.command()(watch)
 
 
 @app.command()
@@ -355,24 +351,6 @@ def _show(found: Any, as_json: bool, pretty: Callable[[], None]) -> None:
         print(json.dumps(found, indent=1, default=str))
     else:
         pretty()
-
-
-def _status_of(facts: StreamFacts) -> dict[str, Any]:
-    found: dict[str, Any] = {"stream": facts.name}
-    if facts.problem:
-        found["problem"] = facts.problem
-    if facts.head is not None:
-        found |= {
-            "generation": facts.head.generation,
-            "head": facts.head.sequence,
-            "backlog": facts.backlog,
-            "headroom": facts.headroom,
-            "open": facts.open,
-            "quarantined": facts.quarantined,
-            "watermark": console.clock(facts.head.watermark_ms) if facts.head.watermark_ms else "",
-            "remarks": list(facts.remarks),
-        }
-    return found
 
 
 if __name__ == "__main__":

@@ -234,23 +234,6 @@ def clock(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def show_status(found: Sequence[Mapping[str, Any]]) -> None:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("stream")
-    for name in ("gen", "head", "backlog", "headroom", "open", "quarantined"):
-        table.add_column(name, justify="right")
-    table.add_column("watermark", no_wrap=True)
-    for row in found:
-        figures = ("generation", "head", "backlog", "headroom", "open", "quarantined", "watermark")
-        table.add_row(row["stream"], *(str(v) if (v := row.get(name)) is not None else "" for name in figures))
-    out.print(table)
-    out.print("backlog: offsets not yet read; headroom: from the log's start to the position;", style="dim")
-    out.print("open and quarantined in chunks; watermark: how far the stream's data have come", style="dim")
-    for row in found:
-        for said in [*([row["problem"]] if "problem" in row else []), *row.get("remarks", ())]:
-            out.print(f"{row['stream']}: {said}", highlight=False)
-
-
 def show_sent(report: SendReport) -> None:
     out.print(
         f"{report.waveforms} waveforms in {report.records} chunks sent to {report.topic}, {report.bytes / MIB:.1f} MiB"

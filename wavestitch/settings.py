@@ -18,6 +18,7 @@ from pydantic_settings import EnvSettingsSource, SettingsError
 
 from wavestitch import stream_files
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.headroom import Thresholds
 from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.redaction import MASK, is_secret, secret_inside, shown_address, shown_section
 from wavestitch.contracts.stream import MIB, ByteSize, Span, Stream
@@ -87,6 +88,13 @@ class Notify(_Section):
     """By reference alone; sent as `Authorization: Bearer …`."""
     timeout: Span = Field(default=Seconds(10), le=60)
     """For the whole of a call."""
+    amber: float = Field(default=Thresholds().amber, ge=0, le=1)
+    red: float = Field(default=Thresholds().red, ge=0, le=1)
+    """Headroom: told where less than this share of what retention keeps is left before it takes unread data."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        return Thresholds(self.amber, self.red)
 
     @field_validator("webhook")
     @classmethod
@@ -113,6 +121,8 @@ class Notify(_Section):
             raise ValueError("nobody would be told of anything; leave log on, or name a webhook")
         if self.token is not None and self.webhook is None:
             raise ValueError("a token goes with a webhook, and none is named")
+        if self.red > self.amber:
+            raise ValueError(f"red ({self.red}) is more than amber ({self.amber}); amber comes first")
         return self
 
 

@@ -112,6 +112,8 @@ class FakeLog(Edge):
         self.live_members: list[str] = []
         self.compacted = False
         self.compression = "producer"
+        self.retention_ms: int | None = None
+        self.retention_bytes: int | None = None
         self.group: dict[int, GroupOffset] = {}
         self.incarnation = 0
         self.producer_id = 1
@@ -130,7 +132,16 @@ class FakeLog(Edge):
                 raise Refused(f"topic {name} does not exist")
             self.tell("looked", what="topic")
             partitions = tuple(sorted(self.partitions))
-            return TopicView(name, self.topic_id, partitions, self.compacted, MAX_MESSAGE_BYTES, self.compression)
+            return TopicView(
+                name=name,
+                topic_id=self.topic_id,
+                partitions=partitions,
+                compacted=self.compacted,
+                max_message_bytes=MAX_MESSAGE_BYTES,
+                compression=self.compression,
+                retention_ms=self.retention_ms,
+                retention_bytes=self.retention_bytes,
+            )
 
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
         with self.act("log.ends", error=Transient):

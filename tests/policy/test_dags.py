@@ -50,9 +50,11 @@ def dags(dags_of: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     return dags_of(ROOT / "streams")
 
 
-def test_each_declared_stream_has_a_dag_for_each_flow_and_there_is_one_to_maintain(dags: dict[str, Any]) -> None:
+def test_each_declared_stream_has_a_dag_for_each_flow_and_two_are_for_all_streams(
+    dags: dict[str, Any],
+) -> None:
     streams = sorted(p.stem for p in (ROOT / "streams").glob("*.yaml"))
-    assert sorted(dags) == sorted([*(f"{flow}_{s}" for flow in FLOWS for s in streams), "maintain"])
+    assert sorted(dags) == sorted([*(f"{flow}_{s}" for flow in FLOWS for s in streams), "maintain", "watch"])
 
 
 def test_every_dag_says_what_it_is_for_and_ends(dags: dict[str, Any]) -> None:
@@ -237,7 +239,12 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 ) -> None:
     found = dags_of({"good.yaml": GOOD, "bad.yaml": text})
     # One whose schedule alone is wrong can be rewound all the same.
-    assert found.keys() - {"backfill_bad", "rewind_bad"} == {"maintain", "ingest_bad", *(f"{f}_good" for f in FLOWS)}
+    assert found.keys() - {"backfill_bad", "rewind_bad"} == {
+        "maintain",
+        "watch",
+        "ingest_bad",
+        *(f"{f}_good" for f in FLOWS),
+    }
     broken = found["ingest_bad"]
     assert reason in broken.description
     assert reason in broken.doc_md
@@ -250,7 +257,7 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 
 def test_a_file_whose_name_is_no_stream_or_no_dag_is_broken_too(dags_of: Callable[..., dict[str, Any]]) -> None:
     found = dags_of({"My Stream.yaml": GOOD, "My_Stream.yaml": GOOD, "ok.yaml": GOOD})
-    assert len(found) == 6
+    assert len(found) == 7
     assert sum("broken" in d.tags for d in found.values()) == 2
 
 
@@ -280,7 +287,7 @@ def test_whatever_a_file_holds_or_is_called_takes_no_other_dag_away(
     path.symlink_to(text) if isinstance(text, Path) else path.write_text(text)
     found = dags_of(folder)
     own = {f"{flow}_{good}" for flow in FLOWS for good in ("good", "ecg_ward_856")}
-    (broken,) = found.keys() - own - {"maintain"}
+    (broken,) = found.keys() - own - {"maintain", "watch"}
     assert "broken" in found[broken].tags
     assert reason in found[broken].description
     assert not any("broken" in found[n].tags for n in ("ingest_good", "ingest_ecg_ward_856"))
@@ -308,7 +315,7 @@ def test_a_stream_may_have_the_name_of_anything_in_the_dag_s_file(dags_of: Calla
 
 
 def test_without_any_stream_there_is_only_maintenance(dags_of: Callable[..., dict[str, Any]]) -> None:
-    assert sorted(dags_of({})) == ["maintain"]
+    assert sorted(dags_of({})) == ["maintain", "watch"]
 
 
 def test_every_dag_can_be_stored_and_is_the_same_each_time_it_is_parsed(
@@ -325,7 +332,7 @@ def test_parsing_loads_nothing_heavy(tmp_path: Path) -> None:
     config = write_settings(tmp_path, streams=ROOT / "streams")
     code = f"""
 import runpy, sys
-for name in ("backfill", "ingest", "maintain", "rewind"):
+for name in ("backfill", "ingest", "maintain", "rewind", "watch"):
     runpy.run_path(f"{ROOT}/dags/{{name}}.py")
 print(sorted(set(sys.modules) & set({HEAVY!r})))
 """

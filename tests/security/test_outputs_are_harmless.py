@@ -18,7 +18,7 @@ from tests.builders.heads import make_row
 from tests.conftest import ROOT
 from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import prepare_airflow, write_settings
-from wavestitch import console, console_held, console_maintain, terminal
+from wavestitch import console, console_held, console_maintain, console_status, terminal
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import in_shell, is_plain
@@ -82,7 +82,7 @@ def shown_by(text: str) -> dict[str, Show]:
         ),
         "batches": lambda: console.show_batches([row(text)]),
         "show": lambda: console.show_batch(row(text)),
-        "status": lambda: console.show_status([status]),
+        "status": lambda: console_status.show_status([status]),
         "check": lambda: console.show_check(check),
         "maintain": lambda: console_maintain.show_maintenance([report(text)]),
         "an error": lambda: console.err.print(Refused(f"no {text}").message, highlight=False),
@@ -95,7 +95,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What a terminal of 120 columns gets, whichever module prints it."""
     found = io.StringIO()
     screen = terminal.HarmlessConsole(file=found, force_terminal=True, width=120)
-    for module in (console, console_held, console_maintain):
+    for module in (console, console_held, console_maintain, console_status):
         for name in {"out", "err"} & set(vars(module)):
             monkeypatch.setattr(module, name, screen)
     return found

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.headroom import measure_room
 from wavestitch.batch.history import whole_history
+from wavestitch.batch.kept_told import kept_told
 from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.headroom import Room
 from wavestitch.contracts.held import HeldLook, held_states
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.quantities import milliseconds
+from wavestitch.contracts.quantities import epoch_ms, milliseconds
 from wavestitch.contracts.reasons import Reason
 
 _BATCHES = 15
@@ -36,7 +41,7 @@ class PartitionFacts:
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
     """`problem`: a sentence where something could not be found out. `open`, `quarantined`: held chunks. `remarks`: what
-    others have changed about the tables."""
+    others have changed about the tables. `room`: how long unread records stay; None where the log did not answer."""
 
     name: str
     problem: str = ""
@@ -48,17 +53,13 @@ class StreamFacts:
     batches: tuple[BatchRow, ...] = ()
     documented: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
+    room: Room | None = None
 
     @property
     def backlog(self) -> int | None:
         """Offsets not yet read; None where the log did not answer."""
         found = [p.backlog for p in self.partitions]
         return None if None in found else sum(b for b in found if b is not None)
-
-    @property
-    def headroom(self) -> int | None:
-        """Least number of offsets between a log's start and the position; None where the log did not answer."""
-        return min((p.position - p.log_start for p in self.partitions if p.log_start is not None), default=None)
 
 
 def stream_facts(deployment: Deployment, name: str) -> StreamFacts:
@@ -105,6 +106,7 @@ def with_ends(deployment: Deployment, known: StreamFacts) -> StreamFacts:
         return known
     try:
         ends = deployment.log.ends(known.topic, [p.partition for p in known.partitions])
+        room = _room(deployment, known.name, known.head, known.batches)
     except WavestitchError as error:
         return replace(known, problem=error.message)
     partitions = (
@@ -113,4 +115,17 @@ def with_ends(deployment: Deployment, known: StreamFacts) -> StreamFacts:
         else p
         for p in known.partitions
     )
-    return replace(known, partitions=tuple(partitions))
+    return replace(known, partitions=tuple(partitions), room=room)
+
+
+def _room(deployment: Deployment, name: str, head: Head, past: Sequence[BatchRow]) -> Room:
+    settings = deployment.settings
+    return measure_room(
+        deployment.stream(name),
+        head,
+        log=deployment.log,
+        past=past,
+        now=epoch_ms(time.time_ns()),
+        thresholds=settings.notify.thresholds,
+        told=kept_told(settings.landing, name).alarm,
+    )

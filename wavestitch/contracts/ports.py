@@ -25,7 +25,8 @@ from wavestitch.contracts.reasons import Reason
 class TopicView:
     """What the broker says about a topic. `max_message_bytes`: the broker's limit for one record batch. `compression`:
     of its batches; only with `uncompressed` does the broker look at how large their records are. `retention_ms`: how
-    long records stay, by their record time; None for ever, or where only their size counts."""
+    long records stay, by their record time; None for ever, or where only their size counts. `retention_bytes`: what
+    stays of each partition at least; None where their size does not count."""
 
     name: str
     topic_id: str
@@ -34,6 +35,7 @@ class TopicView:
     max_message_bytes: int
     compression: str
     retention_ms: int | None = None
+    retention_bytes: int | None = None
 
 
 class PartitionEnds(NamedTuple):

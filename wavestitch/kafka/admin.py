@@ -50,7 +50,8 @@ class Admin:
             compacted="compact" in options["cleanup.policy"].value,
             max_message_bytes=int(options["max.message.bytes"].value),
             compression=options["compression.type"].value,
-            retention_ms=_retention(options),
+            retention_ms=_retention(options, "retention.ms"),
+            retention_bytes=_retention(options, "retention.bytes"),
         )
 
     def partitions(self, name: str) -> int:
@@ -123,10 +124,10 @@ class Admin:
         return found
 
 
-def _retention(options: Mapping[str, Any]) -> int | None:
-    """-1 means for ever."""
-    found = int(options["retention.ms"].value)
-    return None if found < 0 else found
+def _retention(options: Mapping[str, Any], key: str) -> int | None:
+    """-1 means for ever; and where nothing is deleted, neither counts."""
+    found = int(options[key].value)
+    return None if found < 0 or "delete" not in options["cleanup.policy"].value else found
 
 
 def _identity(topic_id: Any, topic: str, bootstrap: str) -> str:

@@ -1,0 +1,127 @@
+"""How much room is left before retention eats unread data, and when somebody is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from wavestitch.contracts.headroom import (
+    Alarm,
+    Retention,
+    Thresholds,
+    Told,
+    Unread,
+    judge_room,
+    say_room,
+)
+from wavestitch.contracts.quantities import Milliseconds
+
+GREEN, AMBER, RED = Alarm
+HOUR = Milliseconds(3_600_000)
+SEEN = Unread(0, position=100, log_start=0, end=200, age_ms=Milliseconds(0))
+LIMITS = Thresholds(amber=0.5, red=0.25)
+
+
+HOUR_KEPT = Retention(ms=HOUR)
+
+
+def colour(age_ms: int, before: Alarm = GREEN, retention: Retention = HOUR_KEPT) -> Alarm:
+    seen = replace(SEEN, age_ms=Milliseconds(age_ms))
+    return judge_room([seen], retention=retention, mean_bytes=10.0, thresholds=LIMITS, before=before).alarm
+
+
+@pytest.mark.parametrize(
+    ("age", "before", "now"),
+    [
+        (0.0, GREEN, GREEN),
+        (0.49, GREEN, GREEN),
+        (0.51, GREEN, AMBER),
+        (0.74, AMBER, AMBER),
+        (0.76, GREEN, RED),
+        (1.2, AMBER, RED),
+        # better only with room to spare
+        (0.72, RED, RED),
+        (0.69, RED, AMBER),
+        (0.47, AMBER, AMBER),
+        (0.47, RED, AMBER),
+        (0.44, AMBER, GREEN),
+        (0.0, RED, GREEN),
+    ],
+)
+def test_the_colour_is_the_share_of_retention_that_is_left_and_is_taken_back_with_room_to_spare(
+    age: float, before: Alarm, now: Alarm
+) -> None:
+    assert colour(round(age * HOUR), before) is now
+    assert colour(round(age * 60_000), before, Retention(ms=Milliseconds(60_000))) is now
+
+
+@pytest.mark.parametrize(("size", "now"), [(4000, GREEN), (1990, AMBER), (1300, RED), (900, RED)])
+def test_bytes_that_retention_keeps_are_judged_without_knowing_how_fast_they_come(size: int, now: Alarm) -> None:
+    assert colour(0, retention=Retention(bytes=size)) is now
+
+
+def test_seconds_left_are_the_least_that_time_and_bytes_leave() -> None:
+    seen = replace(SEEN, age_ms=Milliseconds(600_000), per_second=10.0)
+
+    def left(retention: Retention) -> float | None:
+        return judge_room([seen], retention=retention, mean_bytes=10.0, thresholds=LIMITS).left_s
+
+    assert left(Retention(ms=HOUR)) == 3000.0
+    assert left(Retention(bytes=2000)) == 10.0, "1000 of 2000 bytes are unread, 100 come a second"
+    assert left(Retention(ms=HOUR, bytes=2000)) == 10.0
+    assert left(Retention()) is None
+
+
+def test_what_is_read_has_all_the_room_there_is_however_old_it_is() -> None:
+    read = replace(SEEN, position=200, age_ms=Milliseconds(99 * HOUR))
+    room = judge_room([read], retention=Retention(ms=HOUR, bytes=1), mean_bytes=10.0, thresholds=LIMITS, before=RED)
+    assert (room.alarm, room.left_s, room.behind_s, room.backlog) == (GREEN, None, None, 0)
+
+
+def test_a_backlog_that_takes_longer_to_read_than_it_stays_is_red_at_once() -> None:
+    old, young = replace(SEEN, age_ms=Milliseconds(600_000)), replace(SEEN, partition=1)
+    room = judge_room([old, young], retention=Retention(ms=HOUR), mean_bytes=None, reading_s=3300.0, thresholds=LIMITS)
+    assert [p.alarm for p in room.partitions] == [RED, GREEN]
+
+
+def test_what_retention_took_unread_is_red_and_counted_and_is_no_backlog() -> None:
+    gone = replace(SEEN, log_start=150)
+    room = judge_room([gone], retention=Retention(), mean_bytes=None, thresholds=LIMITS)
+    assert (room.alarm, room.lost, room.backlog) == (RED, 50, 50)
+    assert say_room("ecg", room)[0] == "ecg: retention took 50 offsets that nobody had read"
+
+
+def test_a_state_is_told_once_and_a_loss_is_another_state_than_its_danger() -> None:
+    green, red, lost = (
+        judge_room([seen], retention=Retention(ms=HOUR), mean_bytes=None, thresholds=LIMITS)
+        for seen in (SEEN, replace(SEEN, age_ms=HOUR), replace(SEEN, age_ms=HOUR, log_start=150))
+    )
+    told = Told()
+    for room, new in ((green, False), (red, True), (red, False), (lost, True), (lost, False), (green, True)):
+        now = told.seeing(room)
+        assert now.must_be_told(told) is new
+        told = now
+
+
+def test_that_nothing_can_be_seen_is_told_after_the_second_look_and_that_it_can_again() -> None:
+    first = Told(RED).failing()
+    assert not first.must_be_told(Told(RED)), "a broker that starts again"
+    second = first.failing()
+    assert second.must_be_told(first)
+    assert not second.failing().must_be_told(second)
+    red = judge_room([replace(SEEN, age_ms=HOUR)], retention=Retention(ms=HOUR), mean_bytes=None, thresholds=LIMITS)
+    assert second.seeing(red).must_be_told(second), "although the colour is as it was"
+    assert not first.seeing(red).must_be_told(first)
+
+
+def test_what_is_told_says_first_what_happens_then_where_and_what_to_do() -> None:
+    seen = [replace(SEEN, partition=p, age_ms=Milliseconds(HOUR - p * 60_000)) for p in (3, 2)]
+    room = judge_room(seen, retention=Retention(ms=HOUR), mean_bytes=None, reading_s=90.0, thresholds=LIMITS)
+    subject, text = say_room("ecg", room)
+    assert subject == "ecg: headroom is red: retention takes unread data in 2.0 min"
+    assert text == (
+        "partition 2: 100 unread, 2.0 min left, partition 3: 100 unread, 3.0 min left. Reading it takes about 1.5 min "
+        "as past batches went. Start a batch now (`wavestitch run ecg --catch-up`, or trigger its ingest), or lengthen "
+        "the topic's retention until it has caught up."
+    )

@@ -1,0 +1,132 @@
+"""One look at a stream for whoever watches over it: what is other than was last told is told, once, and kept.
+
+It is kept only after every way has taken it: two that look at once, or a death in between, tell a thing twice, never
+not at all. Moves nothing of the stream.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from wavestitch.batch.deployment import Deployment, plain_name
+from wavestitch.batch.headroom import measure_room
+from wavestitch.batch.history import whole_history
+from wavestitch.batch.kept_told import keep_told, kept_told
+from wavestitch.batch.notify import Fact, notify
+from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.headroom import Alarm, Room, Sight, Told, say_room
+from wavestitch.contracts.past_cost import RECENT
+from wavestitch.contracts.quantities import EpochMs, epoch_ms
+
+_SIDE_BY_SIDE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """`room`: None where the stream has not begun, or `problem` says why it could not be looked at. `told`: whether
+    something new was to be told; `delivered`: and every way took it."""
+
+    stream: str
+    room: Room | None
+    problem: str = ""
+    told: bool = False
+    delivered: bool = True
+
+    @property
+    def worrying(self) -> bool:
+        return bool(self.problem) or (self.room is not None and self.room.alarm is not Alarm.GREEN)
+
+
+def watch_stream(deployment: Deployment, name: str, *, now: EpochMs | None = None) -> Watched:
+    """Never raises what the stream's own edges say: that is what is told."""
+    settings = deployment.settings
+    kept = kept_told(settings.landing, plain_name(name))
+    try:
+        room = _look(deployment, name, kept, now=epoch_ms(time.time_ns()) if now is None else now)
+    except WavestitchError as error:
+        return _tell(deployment, Watched(name, None, error.message), kept, kept.failing())
+    return _tell(deployment, Watched(name, room), kept, kept.seeing(room or Room(())))
+
+
+def watch_streams(deployment: Deployment, names: Sequence[str]) -> list[Watched]:
+    """Side by side: one that does not answer keeps no other one waiting."""
+    with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="watch") as pool:
+        return list(pool.map(partial(watch_stream, deployment), names))
+
+
+def room_to_json(room: Room | None) -> dict[str, Fact] | None:
+    """For scripts, and for whoever is told; None where nothing could be seen."""
+    if room is None:
+        return None
+    return {
+        "alarm": room.alarm.value,
+        "backlog": room.backlog,
+        "behind_s": room.behind_s,
+        "left_s": room.left_s,
+        "lost": room.lost,
+    }
+
+
+def watched_line(seen: Watched) -> str:
+    """First what is wrong, if anything is; then what was done about it."""
+    if seen.problem:
+        said = f"cannot be looked at: {seen.problem}"
+    elif seen.room is None:
+        said = "no batch yet"
+    else:
+        left = f", {seen.room.shown} until retention takes unread data" if seen.room.shown else ""
+        gone = f", {seen.room.lost} offsets lost unread" if seen.room.lost else ""
+        said = f"headroom is {seen.room.alarm}{left}{gone}; {seen.room.backlog} offsets unread"
+    told = "" if not seen.told else "; told" if seen.delivered else "; could not be told, is tried again"
+    return f"{seen.stream}: {said}{told}"
+
+
+def watched_to_json(seen: Watched) -> dict[str, Any]:
+    return {
+        "stream": seen.stream,
+        "headroom": room_to_json(seen.room),
+        "problem": seen.problem,
+        "told": seen.told,
+        "delivered": seen.delivered,
+    }
+
+
+def _look(deployment: Deployment, name: str, kept: Told, *, now: EpochMs) -> Room | None:
+    stream, tables = deployment.stream(name), deployment.tables(name)
+    head = tables.head()
+    if head is None:
+        return None
+    past = whole_history(deployment.history(name), since=head.sequence - RECENT + 1)
+    thresholds = deployment.settings.notify.thresholds
+    return measure_room(stream, head, log=deployment.log, past=past, now=now, thresholds=thresholds, told=kept.alarm)
+
+
+def _tell(deployment: Deployment, seen: Watched, kept: Told, new: Told) -> Watched:
+    settings, delivered = deployment.settings, True
+    told = new.must_be_told(kept)
+    if told:
+        subject, text = _said(seen, new)
+        facts = _facts(seen, new)
+        delivered = notify(settings.notify, subject=subject, text=text, facts=facts)
+    if new != kept and delivered:
+        keep_told(settings.landing, seen.stream, new)
+    return Watched(seen.stream, seen.room, seen.problem, told, delivered)
+
+
+def _said(seen: Watched, new: Told) -> tuple[str, str]:
+    if new.sight is Sight.BLIND:
+        return (
+            f"{seen.stream}: cannot be looked at, so nobody sees how close retention is",
+            f"{seen.problem}. `wavestitch status` looks again.",
+        )
+    return say_room(seen.stream, seen.room or Room(()))
+
+
+def _facts(seen: Watched, new: Told) -> dict[str, Fact]:
+    room = room_to_json(seen.room) or {}
+    return {"stream": seen.stream, **room, "alarm": new.alarm.value, "blind": new.sight is Sight.BLIND}

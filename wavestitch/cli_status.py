@@ -1,0 +1,58 @@
+"""The commands that look at all streams: `status`, for whoever asks, and `watch`, for those who want to be told."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from wavestitch import console, console_status
+from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.stream_facts import StreamFacts, stream_facts
+from wavestitch.batch.watch import room_to_json, watch_streams, watched_line, watched_to_json
+from wavestitch.settings import stream_names
+from wavestitch.terminal import out
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
+_TRY_AGAIN = 75
+
+
+def status(as_json: AsJson = False) -> None:
+    """Where every stream stands: head, backlog, how long retention leaves it, open and quarantined chunks."""
+    deployment = Deployment()
+    found = [_status_of(stream_facts(deployment, name)) for name in stream_names(deployment.settings)]
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        console_status.show_status(found)
+
+
+def watch(as_json: AsJson = False) -> None:
+    """Look at every stream's headroom once, and tell those whom [notify] names what is new. For a cron job."""
+    deployment = Deployment()
+    found = watch_streams(deployment, stream_names(deployment.settings))
+    if as_json:
+        print(json.dumps([watched_to_json(seen) for seen in found], indent=1))
+    for seen in () if as_json else found:
+        out.print(watched_line(seen), highlight=False)
+    if any(seen.problem or not seen.delivered for seen in found):
+        raise typer.Exit(_TRY_AGAIN)
+
+
+def _status_of(facts: StreamFacts) -> dict[str, Any]:
+    found: dict[str, Any] = {"stream": facts.name}
+    if facts.problem:
+        found["problem"] = facts.problem
+    if facts.head is not None:
+        found |= {
+            "generation": facts.head.generation,
+            "head": facts.head.sequence,
+            "backlog": facts.backlog,
+            "headroom": room_to_json(facts.room),
+            "open": facts.open,
+            "quarantined": facts.quarantined,
+            "watermark": console.clock(facts.head.watermark_ms) if facts.head.watermark_ms else "",
+            "remarks": list(facts.remarks),
+        }
+    return found
