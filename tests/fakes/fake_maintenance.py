@@ -1,25 +1,29 @@
 """Maintenance over the memory edges: what may go is decided by the product, and let go here as the product does it.
 
-Of its stages those that touch what batches rely on: held rows that are published, and snapshots. Files, folders and
-compaction are tried on real tables (tests/domain/test_maintain*.py).
+Of its stages those that touch what batches rely on: held rows that are published, snapshots, files that nothing names.
+Whose catalog it is it asks the group, by the product's own look; versions of metadata, folders and compaction are tried
+on real tables (tests/domain/test_maintain*.py, test_doubted_catalog.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple, cast
 
 from tests.fakes.batch import FakeEdges
 from wavestitch.batch.history import history_of, repair_history
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.maintenance import BatchFolder, BatchState, HeldPlace, SnapshotFacts, TableState
-from wavestitch.contracts.maintenance_stages import STAGES, DeleteHeld, ExpireSnapshots
+from wavestitch.contracts.maintenance_stages import STAGES, DeleteHeld, ExpireSnapshots, RemoveOrphans
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.quantities import BEGINNING, Milliseconds
 from wavestitch.contracts.stages import Stage
-from wavestitch.maintain import what_goes
+from wavestitch.maintain import doubts, what_goes
 from wavestitch.maintain.batch_state import judge_batch, may_commit
+from wavestitch.maintain.maintenance_run import MaintenanceRun
 from wavestitch.maintain.what_goes import SnapshotLimits
 
 
@@ -33,10 +37,21 @@ class Batches(NamedTuple):
 
 
 def maintain(edges: FakeEdges, *, most: int) -> None:
-    """All stages, in the product's order. `most`: so many snapshots are to stay."""
+    """All stages, in the product's order. `most`: so many snapshots are to stay. Raises `Refused` where the catalog may
+    be another one than before."""
+    refuse_in_doubt(edges)
     for stage in STAGES:
         if stage in ACTS:
             ACTS[stage](edges, most)
+
+
+def refuse_in_doubt(edges: FakeEdges) -> None:
+    named = SimpleNamespace(stream=lambda _: edges.stream, log=edges.log)
+    nowhere, silent = Path("/nowhere"), lambda _: None
+    run = SimpleNamespace(tables=edges.tables, deployment=named, stream=edges.name, landing=nowhere, say=silent)
+    found = doubts._group_doubt(cast(MaintenanceRun, run))
+    if found is not None:
+        raise Refused(f"not run: {found}")
 
 
 def look_at_batches(edges: FakeEdges) -> Batches:
@@ -96,8 +111,13 @@ def expire_snapshots(edges: FakeEdges, most: int) -> None:
     tables.drop_snapshots(going)
 
 
+def remove_orphans(edges: FakeEdges, _most: int) -> None:
+    edges.tables.remove_orphans()
+
+
 ACTS: dict[type[Stage], Callable[[FakeEdges, int], None]] = {
     DeleteHeld: delete_held,
     ExpireSnapshots: expire_snapshots,
+    RemoveOrphans: remove_orphans,
 }
 """As the product's table of the same name, less what has no part in this world."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 
 from tests.fakes.fake_id_index import FakeIdIndex
 from tests.fakes.fake_rows import FakeFiles, PublishedRow, Staged, StoredHeld
-from tests.fakes.faults import Edge, Fault, may_land_late
+from tests.fakes.faults import Fault, may_land_late
+from tests.fakes.table_accidents import TableAccidents
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
@@ -24,7 +25,7 @@ from wavestitch.contracts.reasons import Reason
 _LOOKS = 3
 
 
-class FakeTables(Edge):
+class FakeTables(TableAccidents):
     """The tables of one stream. Implements `wavestitch.contracts.ports.Tables`.
 
     `snapshots`: all heads that were ever committed, oldest first; `expired`: how many of them maintenance has dropped.
@@ -53,6 +54,10 @@ class FakeTables(Edge):
         self.history: list[BatchRow] = []
         self.index: FakeIdIndex | None = None
         """Of this host; None: all rows are looked through."""
+        self.on_disk: set[int] = set()
+        """Heads and held snapshots whose files are there, while the catalog may be an older one."""
+        self.removed: set[int] = set()
+        """Those whose files maintenance has taken for orphans."""
         self.properties: dict[str, str] = {}
         """Of the waveforms table, as somebody else may edit them; a commit asks none of them."""
 
@@ -298,6 +303,11 @@ class FakeTables(Edge):
                 self.expired += 1
                 self.tell("forgotten", head=self.snapshots[self.expired - 1])
 
+    def remove_orphans(self) -> None:
+        """Files in the tables' folders that nothing names."""
+        with self.act("tables.orphans", error=Transient):
+            self.removed |= self.on_disk - {h.sequence for h in self.snapshots} - set(self._below(self.held_main))
+
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         with self.act("tables.batches", error=Transient):
             return [b for b in self.history[::-1] if b.sequence >= since and plan_id in (None, b.plan_id)]
@@ -314,64 +324,6 @@ class FakeTables(Edge):
             self.history += new
             for row in new:
                 self.tell("recorded", row=row)
-
-    # the world's side
-
-    def expire_snapshots(self, keep: int) -> None:
-        """Drop old snapshots, but none before its row stands in the history."""
-        recorded = {(b.sequence, b.decision) for b in self.history}
-        while self.expired < len(self.snapshots) - keep:
-            oldest = self.snapshots[self.expired]
-            if (oldest.sequence, oldest.decision) not in recorded:
-                break
-            self.expired += 1
-            self.tell("forgotten", head=oldest)
-
-    def lose_history(self, numbers: Collection[int]) -> None:
-        """Somebody deletes rows of the history (a filter too wide, a restored file)."""
-        gone = [b for b in self.history if b.sequence in numbers]
-        self.history = [b for b in self.history if b.sequence not in numbers]
-        self.tell("history lost", sequences=[b.sequence for b in gone])
-
-    def expire_head(self, left: Head | None = None) -> None:
-        """As another engine does it: a snapshot of its own (a compaction) is newest, and all older ones go, but for
-        one that a tag of its own keeps."""
-        if self.snapshots:
-            self.headless, self.left = next(self._snapshot_ids), left
-            gone, self.expired = self.snapshots[self.expired :], len(self.snapshots)
-            for head in gone:
-                self.tell("forgotten", head=head)
-
-    def delete_published(self, ids: Collection[str]) -> bool:
-        """Somebody deletes rows of the waveforms table, with any tool."""
-        gone = sorted({row.waveform_id for _, row in self.rows if row.waveform_id in ids})
-        self.rows = [(sequence, row) for sequence, row in self.rows if row.waveform_id not in ids]
-        self.tell("deleted", ids=gone)
-        return bool(gone)
-
-    def delete_held(self, goes: Callable[[StoredHeld], bool], *, expire: bool) -> bool:
-        """Another tool deletes rows of what main of the held table shows; `expire`: and every snapshot before its."""
-        on = self.held_main
-        if on is None or not any(map(goes, self.held_snapshots[on])):
-            return False
-        number, rows = next(self._held_ids), self.held_snapshots[on]
-        if expire:
-            self.held_snapshots, self.held_of, self.branches = {}, {}, {}
-        self.held_snapshots[number] = tuple(row for row in rows if not goes(row))
-        self.held_of[number] = Staged("", 0, 0, on)
-        self.held_main = number
-        self.taken_out[number] = tuple(filter(goes, rows))
-        return True
-
-    def restore(self, sequence: int) -> None:
-        """Put back a copy of the catalog from right after this head: what was committed since is in no table."""
-        kept = [h for h in self.snapshots if h.sequence <= sequence]
-        self.snapshots, self.expired, self.headless = kept, max(0, min(self.expired, len(kept) - 1)), 0
-        self.rows = [(s, row) for s, row in self.rows if s <= sequence]
-        self.history = [b for b in self.history if b.sequence <= sequence]
-        newest = kept[-1].held if kept else None
-        self.held_main = newest.snapshot_id if newest is not None else None
-        self.tell("restored", sequence=sequence)
 
     def copied(self, files: FakeFiles) -> FakeTables:
         """A copy of the catalog: the same table by its own word. What is written to one of them from here on is in no

@@ -321,6 +321,15 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
+class Forged:
+    """Somebody who may commit offsets of the group wrote a tag of this table, of a head that nobody can have made."""
+
+    topic_id: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class GateSays:
     """The gate refuses this waveform, now and for ever."""
 
@@ -367,6 +376,7 @@ Event = (
     | Undone
     | Reset
     | Shared
+    | Forged
     | GateSays
     | JunkLimit
     | Asks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Committed, Event, Projected, Reset, Shared, TopicMade
+from tests.histories.events import Committed, Event, Forged, Projected, Reset, Shared, TopicMade
 from tests.histories.table_events import CatalogSetBack
 
 
@@ -50,6 +50,10 @@ class GroupRules(Rule):
                     self.resets[event.partition] = self.case.at
                 else:
                     self.copied[event.partition] = self.case.at, event.offset, (event.generation, event.sequence)
+            case Forged():
+                self.shown.pop(event.partition, None)
+                self.copied.pop(event.partition, None)
+                self.resets[event.partition] = self.case.at
             case TopicMade():
                 self.topic_made_at = self.case.at
                 self.shown = {}

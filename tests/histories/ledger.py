@@ -14,6 +14,7 @@ from tests.histories.events import (
     Committed,
     Coordinate,
     Event,
+    Forged,
     Held,
     JunkLimit,
     Planned,
@@ -134,7 +135,7 @@ class Ledger:
                 self.junk_limit = event.bytes
             case Reset() if event.offset is None:
                 self.group.pop(event.partition, None)
-            case Reset() | Shared():
+            case Reset() | Shared() | Forged():
                 self.group[event.partition] = (event.offset, None)
 
     def _delete(self, event: Deleted) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from tests.builders.records import Letter
+from tests.fakes.batch import FakeEdges
+from tests.fakes.fake_maintenance import maintain
 from tests.fakes.fake_rows import StoredHeld
 from tests.fakes.faults import Steps
 from tests.histories.accidents import ANOTHER_TABLE
@@ -19,7 +21,8 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.position import GroupOffset
+from wavestitch.contracts.position import GroupOffset, Tag
+from wavestitch.contracts.quantities import Generation
 from wavestitch.contracts.reasons import Reason
 
 
@@ -96,6 +99,15 @@ class OnPurpose(Healing):
             log.tell("shared", partition=p, offset=at.log_start, another=True, version=version)
         self.step(run, 1000)
 
+    def a_forged_tag(self) -> None:
+        """Somebody writes that the group shows a head far beyond any, and then follows what refusals advise."""
+        if self.is_quiet():
+            p, at = self.a_partition()
+            tables = self.bench.tables
+            tag = Tag(tables.uuid, Generation(10**12), tables.snapshots[-1].sequence)
+            self.bench.log.group[p] = GroupOffset(at.end, tag.encode())
+            self.bench.log.tell("forged", partition=p, offset=at.end)
+
     def a_reset_beside_what_retention_overtook(self) -> None:
         """Retention overtakes one partition, another one was set back: what the refusal says of that is done."""
         log = self.bench.log
@@ -125,6 +137,19 @@ class OnPurpose(Healing):
             self.send(self.new_waveform(1)[0])
             self.all_there_is()
             self.launch_decision(HeldAction.REDRIVE, Selection(ids=(waveform_id,)), far=True)
+
+    def a_catalog_is_set_back_beside_maintenance(self) -> None:
+        """A backup is put back, the nightly maintenance runs, and somebody brings the newer catalog back."""
+        found = self.sound_ones(2, 1)
+        if not self.is_quiet():
+            return
+        for (one,) in found:
+            self.send(one)
+            self.all_there_is()
+        heads = self.bench.tables.snapshots
+        edges = FakeEdges(self.bench, self.stream, self.clock_ms, self.carrying())
+        with self.bench.tables.set_back_for_a_while(self.random.choice(heads[-4:-1] or heads).sequence):
+            self.launch("maintain", partial(maintain, edges, most=1), far=True)
 
     # rows that somebody deletes
 

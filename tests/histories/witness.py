@@ -17,6 +17,7 @@ from tests.histories.events import (
     Answered,
     Asks,
     Committed,
+    Forged,
     GateClosed,
     Held,
     Loaded,
@@ -103,6 +104,9 @@ class Witness:
 
     def _shared(self, partition: int, offset: int, another: bool, version: tuple[int, int]) -> None:
         self.history.append(Shared(self._log.topic_id, partition, offset, another, *version))
+
+    def _forged(self, partition: int, offset: int) -> None:
+        self.history.append(Forged(self._log.topic_id, partition, offset))
 
     def _expired(self, partition: int) -> None:
         self.history.append(Reset(self._log.topic_id, partition, None))

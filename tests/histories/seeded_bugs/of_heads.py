@@ -24,6 +24,7 @@ from wavestitch.contracts import disagreement, protocol
 from wavestitch.contracts.disagreement import Doubt
 from wavestitch.contracts.ports import CommitConflict, TopicView
 from wavestitch.contracts.position import Position
+from wavestitch.maintain import doubts
 
 
 @shows(Kind.COMMIT_AHEAD)
@@ -37,7 +38,7 @@ def the_group_is_put_one_too_far(patch: Patch) -> None:
     patch.setattr(commit_offsets, "project", wrong)
 
 
-@shows(Kind.COMMIT_AHEAD, since=75)
+@shows(Kind.COMMIT_AHEAD, since=90)
 def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> None:
     real = commit_offsets.project
 
@@ -219,3 +220,14 @@ def only_the_history_knows_what_is_finished(patch: Patch) -> None:
 def rows_that_are_gone_from_the_history_are_not_written_again(patch: Patch) -> None:
     patch.setattr(history, "missing_rows", lambda *_, **__: [])
     patch.setattr(steps, "missing_rows", lambda *_, **__: [])
+
+
+@shows(Kind.STALE_WRITER, act="a_forged_tag")
+def a_tag_is_believed_however_far_beyond_the_head_it_is(patch: Patch) -> None:
+    """And the way out of the refusal leads to the generation that somebody made up."""
+    patch.setattr(disagreement, "is_believable", lambda *_, **__: True)
+
+
+@shows(Kind.LOST, act="a_catalog_is_set_back_beside_maintenance")
+def maintenance_takes_any_catalog_for_the_one_that_its_files_belong_to(patch: Patch) -> None:
+    patch.setattr(doubts, "find_disagreement", lambda *_, **__: None)
