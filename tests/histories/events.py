@@ -230,7 +230,8 @@ class JunkLimit:
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """What a reader finds in the published table at the end: (waveform id, samples)."""
+    """What a reader finds in the published table, whenever that is something else, and at the end: (waveform id,
+    samples)."""
 
     rows: tuple[tuple[str, bytes], ...]
 

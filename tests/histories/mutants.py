@@ -14,10 +14,19 @@ import pytest
 
 from tests import both_ways
 from tests.histories.random_histories import check_seed
-from tests.histories.seeded_bugs import of_chunks, of_ends, of_heads, of_held, of_offsets, of_operators, of_rebuilt
+from tests.histories.seeded_bugs import (
+    of_chunks,
+    of_ends,
+    of_heads,
+    of_held,
+    of_offsets,
+    of_operators,
+    of_readers,
+    of_rebuilt,
+)
 from tests.histories.seeded_bugs.registry import MUTANTS
 
-BUGS = (of_chunks, of_ends, of_heads, of_held, of_offsets, of_operators, of_rebuilt)
+BUGS = (of_chunks, of_ends, of_heads, of_held, of_offsets, of_operators, of_readers, of_rebuilt)
 """The modules that enter their bugs into `MUTANTS`."""
 MOST_SEEDS = 150
 

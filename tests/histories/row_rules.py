@@ -5,6 +5,7 @@ What is whole and sound is published in the end, and what somebody let go is hel
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import permutations
 
@@ -20,6 +21,7 @@ class RowRules(Rule):
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.refused_by_gate: set[str] = set()
+        self._misread: set[str] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -115,12 +117,28 @@ class RowRules(Rule):
             self.case.say(Kind.HELD_FOR_EVER, "held still, though operators let everything go", stuck)
 
     def _read_back(self, event: ReadBack) -> None:
-        found = dict(event.rows)
-        for waveform_id, rows in sorted(self.ledger.published.items()):
-            if waveform_id not in found:
-                self.case.say(Kind.LOST, "published, and not in the table any more", [waveform_id])
-            elif found[waveform_id] not in [row.samples for row in rows]:
-                self.case.say(Kind.ALTERED, "readers find other bytes than were published", [waveform_id])
+        """Monotone: what was published is there, as it was, once, and nothing else is. Of a waveform the first that is
+        wrong is said."""
+        found: dict[str, list[bytes]] = defaultdict(list)
+        for waveform_id, samples in event.rows:
+            found[waveform_id].append(samples)
+        for waveform_id in sorted(found.keys() | self.ledger.published.keys()):
+            kind, what = self._read(found[waveform_id], self.ledger.published.get(waveform_id, []))
+            if kind is not None and waveform_id not in self._misread:
+                self._misread.add(waveform_id)
+                self.case.say(kind, what, [waveform_id])
+
+    @staticmethod
+    def _read(found: list[bytes], published: list[Published]) -> tuple[Kind | None, str]:
+        if not published:
+            return Kind.INVENTED, "readers find it, and no head published it"
+        if not found:
+            return Kind.LOST, "published, and not in the table any more"
+        if any(samples not in [row.samples for row in published] for samples in found):
+            return Kind.ALTERED, "readers find other bytes than were published"
+        if len(found) > len(published):
+            return Kind.DUPLICATE, "readers find it more often than it was published"
+        return None, ""
 
     def _visible(self) -> Iterator[Produced]:
         return (r for c, r in self.ledger.records.items() if self.ledger.committed(c))

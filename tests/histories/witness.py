@@ -53,6 +53,8 @@ class Witness:
         is asked of chunks, kind, key and topic, some day; the bench's where it is asked already."""
         self._log = bench.log
         self._tables = bench.tables
+        self._found: list[tuple[int, PublishedRow]] = []
+        """What a reader found when it looked last."""
         self.history = history
         self.asked: Proof = asked or (bench.proof.kind, bench.proof.key, bench.proof.topic)
         for edge in (bench, bench.tables) if goes_on else (bench, bench.log, bench.tables):
@@ -67,6 +69,13 @@ class Witness:
 
     def _hear(self, what: str, /, **facts: Any) -> None:
         getattr(self, "_" + what.replace(" ", "_"))(**facts)
+        self._a_reader_looks()
+
+    def _a_reader_looks(self) -> None:
+        """After every effect and every look of anybody; what it finds is told where it is not what it was."""
+        if self._tables.rows != self._found:
+            self._found = list(self._tables.rows)
+            self.read_back()
 
     def _looked_at_gates(self) -> None:
         """A look changes nothing."""
@@ -196,7 +205,7 @@ class Witness:
         self.history.append(Abandoned(plan_id))
 
     def read_back(self) -> None:
-        """What readers find; between head and table nothing may be lost."""
+        """What a reader finds; between head and table nothing may be lost."""
         self.history.append(ReadBack(tuple((row.waveform_id, row.samples) for _, row in self._tables.rows)))
 
     def catalog_lost(self, tables: FakeTables) -> None:
@@ -204,6 +213,7 @@ class Witness:
         self._tables = tables
         tables.tell = self._hear  # type: ignore[method-assign]
         self.history.append(CatalogSetBack(0))
+        self._a_reader_looks()
 
     def _forgotten(self, head: Any) -> None:
         self.history.append(Forgotten(head.sequence, head.decision, under_way()))

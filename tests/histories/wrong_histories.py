@@ -145,6 +145,15 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "what came in place of what was cut off": (Kind.LOST, before_quiet(*CUT)),
     "a published row that readers do not find": (Kind.LOST, before_quiet(ReadBack(()))),
     "a published row that readers find altered": (Kind.ALTERED, before_quiet(ReadBack((("w1", b"other"),)))),
+    "a published row that readers do not find for a while": (
+        Kind.LOST,
+        before_quiet(ReadBack(()), ReadBack(((ROW.id, ROW.samples),))),
+    ),
+    "a published row that readers find twice": (Kind.DUPLICATE, before_quiet(ReadBack(((ROW.id, ROW.samples),) * 2))),
+    "a row that readers find before it is published": (
+        Kind.INVENTED,
+        swap(ROW, ReadBack(((ROW.id, ROW.samples),)), ROW),
+    ),
     "junk that is loaded again and again": (Kind.UNBOUNDED_COST, before_quiet(Loaded("run-2", ((T, 0, 5),)))),
     "a deleted row of the history that nobody writes again": (Kind.UNEXPLAINED_GAP, before_quiet(HistoryLost((2,)))),
     "a run that never ends": (Kind.UNBOUNDED_END, swap_type(Ended, lambda _: Looked("run-1", "group"))),

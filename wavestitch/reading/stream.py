@@ -1,7 +1,8 @@
 """A stream's published waveforms, one line away: `wavestitch.open("ecg").waveforms(source="ward-7")`.
 
 Every call reads the table as it is then, file after file, only those that can have what is asked for. Times must have a
-time zone; `end` is behind the last. Raises `BadInput` for what cannot be asked, `Refused` where nothing was published.
+time zone; `end` is behind the last. Raises `BadInput` for what cannot be asked, `Refused` where nothing was published,
+`Transient` where what is being read expires meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from wavestitch.batch.deployment import Deployment
-from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.errors import Altered, BadInput, Refused, Transient
 from wavestitch.contracts.quantities import time_ns
 from wavestitch.contracts.rows import published_schema
 from wavestitch.reading.exactness import Format
@@ -125,7 +126,9 @@ class OpenStream:
 
     def _reaching(self, source: str, channel: str | None, begin: datetime, behind: datetime) -> Iterator[Waveform]:
         about = {"source": source} if channel is None else {"source": source, "channel": channel}
-        for batch in read_batches(self._table(), equal=about, end=behind, reaching=begin):
+        seen = self._table()
+        found = read_batches(seen, equal=about, end=behind, reaching=begin)
+        for batch in self._while_it_is_there(seen, found):
             yield from map(waveform_of, each_row(pa.Table.from_batches([batch])))
 
     def _batches(
@@ -143,7 +146,22 @@ class OpenStream:
         begin, behind = _time(start), _time(end)
         seen = self._table() if table is None else table
         files = None if ids is None else self._tables.files_with(seen, ids)
-        return read_batches(seen, ids=ids, equal=equal, start=begin, end=behind, without=without, files=files)
+        found = read_batches(seen, ids=ids, equal=equal, start=begin, end=behind, without=without, files=files)
+        return self._while_it_is_there(seen, found)
+
+    def _while_it_is_there(self, seen: Table, found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Raises `Transient` where maintenance took away meanwhile what is read."""
+        try:
+            yield from found
+        except Altered as error:
+            now, snapshot = self._tables.waveforms(), seen.metadata.current_snapshot_id
+            if now is None or snapshot is None or now.metadata.snapshot_by_id(snapshot) is not None:
+                raise
+            raise Transient(
+                f"snapshot {snapshot} of stream {self.name}, which was being read, has expired meanwhile, and a file "
+                "of it is gone: read again. Whoever reads for longer than `snapshot_age` and `orphan_age` of the "
+                "settings allow asks for less at a time"
+            ) from error
 
     def _table(self) -> Table:
         table = self._tables.waveforms()

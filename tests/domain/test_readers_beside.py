@@ -1,0 +1,160 @@
+"""Whoever reads while batches commit, rewinds are made, rows are held and maintenance goes by sees what is published
+grow, and nothing else. I2, I3."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.table_rows import facts, held_row, published_row, stage, write_landing
+from tests.domain.maintenance_rig import Rig
+from tests.domain.readers_beside import Readers
+from wavestitch.contracts.errors import WavestitchError
+from wavestitch.tables.commit.stored_table import StoredTable
+from wavestitch.tables.lookup import file_scans
+from wavestitch.tables.maintenance import put_together, small_files
+
+Patch = pytest.MonkeyPatch
+
+
+class Story:
+    """A stream from its first batch to the end of its maintenance, with readers beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rig = Rig(folder)
+        self.readers = Readers(self.rig)
+        self._number = count()
+
+    def batch(self) -> None:
+        """Of two files, as two tasks write them."""
+        ids = [f"w{next(self._number)}" for _ in range(3)]
+        data = self.rig.tables.data_folder()
+        files = [stage(data, f"{ids[0]}-{n}", [published_row(i) for i in ids[n::2]]) for n in range(2)]
+        self.readers.begins(*ids)
+        base = self.rig.publish()
+        self.rig.record(self.rig.tables.commit(base, base.next(decision=f"of {ids}"), files))
+
+    def rewind(self) -> None:
+        head = self.rig.tables.head()
+        assert head is not None
+        self.rig.publish(generation=head.generation + 1)
+
+    def hold(self) -> None:
+        head = self.rig.tables.head()
+        assert head is not None
+        decision, number = f"held-{head.sequence + 1}", head.sequence
+        landing = write_landing(self.rig.folder / f"{decision}.arrow", [(0, number, b"open")])
+        chunk = facts(0, number, b"open")._replace(waveform_id=f"open-{number}")
+        row = held_row(chunk, landing=landing, row=0, decision=decision, sequence=head.sequence + 1)
+        self.rig.hold([row], decision=decision, sequence=head.sequence + 1)
+
+    def maintain(self) -> None:
+        self.rig.maintain(small_files=2)
+
+    def play(self) -> None:
+        self.batch()
+        with self.readers.beside():
+            for act in (self.batch, self.hold, self.rewind, self.maintain, self.batch, self.maintain, self.maintain):
+                act()
+                self.readers.slowly()
+        self.readers.read_out()
+        self.readers.look()
+
+
+def test_what_is_published_grows_for_every_reader_whatever_goes_on_beside(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.play()
+    assert story.readers.looks > 30, "the moments at which they are to look do not come any more"
+    assert len(story.readers.seen) == 9
+    ends = story.readers.ends
+    assert ends["whole"] > 0, ends
+    assert ends["expired"] > 0, f"no snapshot went from under a reader: {ends}"
+
+
+# a product that shows readers something else
+
+
+def the_new_files_are_there_before_the_old_ones_go(patch: Patch) -> None:
+    real = StoredTable.replace
+
+    def wrong(self: Any, table: Any, old: Any, new: Any) -> None:
+        real(self, table, [], new)
+        real(self, self.load(), old, [])
+
+    patch.setattr(StoredTable, "replace", wrong)
+
+
+def the_old_files_go_before_the_new_ones_are_there(patch: Patch) -> None:
+    real = StoredTable.replace
+
+    def wrong(self: Any, table: Any, old: Any, new: Any) -> None:
+        real(self, table, old, [])
+        real(self, self.load(), [], new)
+
+    patch.setattr(StoredTable, "replace", wrong)
+
+
+def the_old_files_are_removed_as_soon_as_others_stand_for_them(patch: Patch) -> None:
+    real = StoredTable.replace
+
+    def wrong(self: Any, table: Any, old: Any, new: Any) -> None:
+        real(self, table, old, new)
+        for file in old:
+            Path(file.file_path.removeprefix("file://")).unlink()
+
+    patch.setattr(StoredTable, "replace", wrong)
+
+
+def what_is_put_together_lacks_a_row_and_is_not_compared(patch: Patch) -> None:
+    real = put_together._sorted_units
+    patch.setattr(put_together, "_sorted_units", lambda table, files: real(table, files[1:]))
+    patch.setattr(small_files, "prove_same", lambda *_: None)
+
+
+def a_batch_is_committed_file_by_file(patch: Patch) -> None:
+    real = StoredTable.commit_files
+
+    def wrong(self: Any, table: Any, paths: Any, *summary: Any) -> None:
+        for path in paths[1:]:
+            real(self, table, [path])
+        real(self, table, paths[:1], *summary)
+
+    patch.setattr(StoredTable, "commit_files", wrong)
+
+
+def a_file_that_is_gone_ends_a_reading(patch: Patch) -> None:
+    real = file_scans.read_file
+
+    def wrong(*about: Any, **more: Any) -> Any:
+        try:
+            yield from real(*about, **more)
+        except WavestitchError:
+            return
+
+    patch.setattr(file_scans, "read_file", wrong)
+
+
+MUTANTS = {
+    plant.__name__.replace("_", " "): (plant, said)
+    for plant, said in (
+        (the_new_files_are_there_before_the_old_ones_go, "twice"),
+        (the_old_files_go_before_the_new_ones_are_there, "vanished"),
+        (the_old_files_are_removed_as_soon_as_others_stand_for_them, "a file that should be there is not"),
+        (what_is_put_together_lacks_a_row_and_is_not_compared, "vanished"),
+        (a_batch_is_committed_file_by_file, "half of a batch"),
+        (a_file_that_is_gone_ends_a_reading, "vanished"),
+    )
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_product_that_shows_readers_something_else_is_found_out(
+    name: str, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    plant, said = MUTANTS[name]
+    plant(monkeypatch)
+    with pytest.raises((AssertionError, WavestitchError), match=said):
+        Story(tmp_path).play()
