@@ -24,7 +24,7 @@ MASK = 0o027
 
 
 def make_folder(folder: str | os.PathLike[str], mode: int = FOLDER) -> Path:
-    """Make the folder and what is missing above it."""
+    """Make the folder and what is missing above it, durably: what is synced in it later is lost with its name."""
     path = Path(folder)
     missing = []
     while not path.is_dir():
@@ -40,7 +40,17 @@ def make_folder(folder: str | os.PathLike[str], mode: int = FOLDER) -> Path:
                 raise
             continue  # another process was first
         each.chmod(mode)
+        sync_folder(each.parent)
     return Path(folder)
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Make the names in a folder durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def make_own_folder(cache: str | os.PathLike[str], name: str = "") -> Path:

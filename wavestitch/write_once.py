@@ -23,7 +23,7 @@ from typing import Any
 import xxhash
 
 from wavestitch.contracts.errors import Altered, BadInput, Transient
-from wavestitch.modes import make_folder, open_new
+from wavestitch.modes import make_folder, open_new, sync_folder
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _BLOCK = 1 << 20
@@ -166,15 +166,6 @@ def read_proven(path: Path) -> bytes:
     if digest_bytes(content) != path.stem.rpartition("-")[2]:
         raise Altered(f"{path} is not as it was written; delete it and run its step again", file=str(path))
     return content
-
-
-def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Make the names in a folder durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def write_digested(

@@ -15,6 +15,8 @@ from typing import Any
 from tests.faults.fault_class import FaultClass
 from tests.faults.killed_batch import POINTS
 
+POWER_LOSS = "power lost at any moment"
+"""Each end of a run of this class is a state of the disk that was recovered from."""
 SUMS = ("records", "lost", "duplicated", "altered", "unexplained_gaps")
 HISTORIES = 10_000
 HISTORY_SECONDS = 3000.0
@@ -43,6 +45,7 @@ def write_report(classes: Sequence[FaultClass], runs: Runs, path: Path, *, check
         "histories": histories,
         "fault_runs": sum(row["runs"] for row in table),
         "fault_classes": len(table),
+        "power_loss_states": sum(sum(row["ends"].values()) for row in table if row["class"] == POWER_LOSS),
         **sums,
         "mutants": mutants,
         "mutants_caught": caught,

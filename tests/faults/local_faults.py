@@ -7,6 +7,7 @@ from tests.faults import (
     file_faults,
     file_faults_full_disk,
     kill_faults,
+    power_loss,
     race_faults,
     spark_faults,
     volume,
@@ -20,5 +21,6 @@ CLASSES: tuple[FaultClass, ...] = (
     *race_faults.CLASSES,
     *spark_faults.CLASSES,
     *airflow_faults.CLASSES,
+    *power_loss.CLASSES,
     *volume.CLASSES,
 )

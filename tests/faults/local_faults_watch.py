@@ -96,11 +96,17 @@ class Watched:
 
 
 def run_watched(
-    work: Callable[..., Any], arguments: Sequence[Any], *, folder: Path, fault: Fault | None = None, seconds: float = 90
+    work: Callable[..., Any],
+    arguments: Sequence[Any],
+    *,
+    folder: Path,
+    fault: Fault | None = None,
+    see: Callable[[Call], None] = lambda _: None,
+    seconds: float = 90,
 ) -> Watched:
     """`work(*arguments)` in a process of its own, with the fault on its calls in `folder`. Raises what it raised.
 
-    It must end within `seconds`.
+    `see` is shown each call before it is carried out. It must end within `seconds`.
     """
     mine, theirs = socket.socketpair()
     receive, send = multiprocessing.Pipe(duplex=False)
@@ -109,7 +115,7 @@ def run_watched(
     theirs.close()
     send.close()
     try:
-        watched = _watch(child, mine, _Judge(folder, fault), seconds)
+        watched = _watch(child, mine, _Judge(folder, fault, see), seconds)
         child.join(seconds)
     finally:
         mine.close()
@@ -190,14 +196,16 @@ def _watch(child: BaseProcess, sock: socket.socket, judge: _Judge, seconds: floa
 class _Judge:
     """Says of each call where it is, and what becomes of it."""
 
-    def __init__(self, folder: Path, fault: Fault | None) -> None:
+    def __init__(self, folder: Path, fault: Fault | None, see: Callable[[Call], None]) -> None:
         self.seen = Watched()
+        self._see = see
         self._folder = str(folder) + "/"
         self._fault = fault
         self._step = ""
         self._total = 0
 
     def decide(self, listener: int, call: Call, child: BaseProcess) -> None:
+        self._see(call)
         where = self._where(call)
         if where is None:
             let_go(listener, call)
@@ -233,7 +241,7 @@ class _Judge:
         return fault.nth == (total if fault.where is None else count) and fault.where in (None, where)
 
     def _where(self, call: Call) -> Where | None:
-        name, path = call.name, _path(call)
+        name, path = call.name, path_of(call)
         if not path.startswith(self._folder):
             return None
         path = path.removeprefix(self._folder)
@@ -247,25 +255,35 @@ class _Judge:
         return Where(self._step, name, _VARYING.sub("*", path))
 
 
-def _path(call: Call) -> str:
+def path_of(call: Call) -> str:
     """The file that a call is about; empty where it is about none."""
     try:
         if call.name in _PATH_FIRST:
             return _text(call.thread, call.arguments[0])
         if call.name in _FOLDER_FIRST:
-            path = _text(call.thread, call.arguments[1])
-            if path.startswith("/"):
-                return path
-            folder = _signed(call.arguments[0])
-            base = f"/proc/{call.thread}/" + ("cwd" if folder == _HERE else f"fd/{folder}")
-            return os.path.join(os.readlink(base), path) if path else os.readlink(base)
-        descriptor = _signed(call.arguments[4 if call.name == "mmap" else 0])
+            return _below(call, 0)
+        descriptor = signed(call.arguments[4 if call.name == "mmap" else 0])
         return os.readlink(f"/proc/{call.thread}/fd/{descriptor}") if descriptor >= 0 else ""
     except OSError:
         return ""  # a descriptor that is not open, or a process that is gone
 
 
-def _signed(value: int) -> int:
+def second_path_of(call: Call) -> str:
+    """The name that a link or a renaming gives."""
+    return _text(call.thread, call.arguments[1]) if call.name in _PATH_FIRST else _below(call, 2)
+
+
+def _below(call: Call, nth: int) -> str:
+    """The path of a call that says it below a folder, in its arguments from the `nth` on."""
+    path = _text(call.thread, call.arguments[nth + 1])
+    if path.startswith("/"):
+        return path
+    folder = signed(call.arguments[nth])
+    base = f"/proc/{call.thread}/" + ("cwd" if folder == _HERE else f"fd/{folder}")
+    return os.path.join(os.readlink(base), path) if path else os.readlink(base)
+
+
+def signed(value: int) -> int:
     """A descriptor as the kernel takes it: the lower 32 bits, signed."""
     value &= 0xFFFF_FFFF
     return value - (1 << 32) if value >= 1 << 31 else value
@@ -280,7 +298,7 @@ def _text(thread: int, address: int) -> str:
 
 def _write_half(call: Call, process: int) -> int:
     """Write the first half of what was to be written, as a disk that is filling up does."""
-    mine = borrow_descriptor(process, _signed(call.arguments[0]))
+    mine = borrow_descriptor(process, signed(call.arguments[0]))
     try:
         data = read_memory(call.thread, call.arguments[1], max(1, call.arguments[2] // 2))
         return os.pwrite(mine, data, call.arguments[3]) if call.name == "pwrite" else os.write(mine, data)

@@ -18,8 +18,7 @@ from wavestitch.contracts.errors import BadInput, Fenced, Transient, WavestitchE
 from wavestitch.contracts.maintenance import BatchFolder
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, epoch_ms
-from wavestitch.modes import make_folder, opener
-from wavestitch.write_once import sync_folder
+from wavestitch.modes import make_folder, opener, sync_folder
 
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")
 _GOING = re.compile(r"\.going-[0-9a-f]{32}")

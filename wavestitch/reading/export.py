@@ -24,12 +24,12 @@ from typing import Any, cast
 import numpy as np
 
 from wavestitch.contracts.errors import Altered, BadInput, Refused, WavestitchError
-from wavestitch.modes import make_folder, masked
+from wavestitch.modes import make_folder, masked, sync_folder
 from wavestitch.reading.exactness import FORMATS, Format, refuse_inexact
 from wavestitch.reading.extras import extra
 from wavestitch.reading.formats.file_format import FileFormat, Found
 from wavestitch.reading.waveform import Waveform
-from wavestitch.write_once import digest_bytes, disk_errors, place_once, scratch_file, sync_file, sync_folder
+from wavestitch.write_once import digest_bytes, disk_errors, place_once, scratch_file, sync_file
 
 _MODULES: Mapping[Format, str] = {
     "mseed": "miniseed_file",

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyiceberg.catalog import PY_CATALOG_IMPL, TYPE, Catalog, load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import PY_IO_IMPL
 from sqlalchemy import URL, make_url
+from sqlalchemy.event import listen
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from wavestitch.contracts.errors import BadInput
@@ -85,7 +87,16 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
                 raise BadInput(
                     f"catalog {settings.name}: {without_secrets(str(error))}; see [tables] in the settings"
                 ) from cause_of(error)
+            _keep_commits(found)
             return with_own_properties_alone(found, dropped)
+
+
+def _keep_commits(catalog: Catalog) -> None:
+    """A commit of SQLite is the removal of its journal. By default nothing syncs the folder that this stood in: after a
+    power failure it is there again, and what was committed is rolled back, although others were told of it."""
+    if isinstance(catalog, SqlCatalog) and catalog.engine.dialect.name == "sqlite":
+        listen(catalog.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = EXTRA"))
+        catalog.engine.dispose()  # a connection that was made before is not asked again
 
 
 def sql_address(settings: CatalogSettings) -> URL:

@@ -19,8 +19,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from wavestitch.contracts.errors import Altered
-from wavestitch.modes import make_folder, opener
-from wavestitch.write_once import sync_folder
+from wavestitch.modes import make_folder, opener, sync_folder
 
 
 class DurableFileIO(PyArrowFileIO):

@@ -19,9 +19,10 @@ from wavestitch.contracts.chunk_table import TEXT, digests_of
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.ports import StagedFile
 from wavestitch.contracts.row_check import StagedRows
+from wavestitch.modes import sync_folder
 from wavestitch.parquet.published_file import PublishedFile, pages_as_in, stored_groups
 from wavestitch.parquet.sample_pages import typed_samples
-from wavestitch.write_once import digest_file, place_once, scratch_file, sync_file, sync_folder
+from wavestitch.write_once import digest_file, place_once, scratch_file, sync_file
 
 
 def check_staged(path: Path, staged: StagedFile) -> None:
