@@ -13,6 +13,7 @@ import httpx
 
 _SECONDS = 60
 _DOCS = re.compile(r'href="(docs/[^"]+/index\.html)"')
+_PROBLEM = re.compile(r'<p class="failed">([^<]*)</p>')
 
 
 def unseen(url: str, *, user: str, password: str, streams: Sequence[str]) -> list[str]:
@@ -31,7 +32,8 @@ def _unseen(url: str, *, user: str, password: str, streams: Sequence[str]) -> li
         token = client.post("/auth/token", json={"username": user, "password": password}).json()["access_token"]
         client.headers["Authorization"] = f"Bearer {token}"
         overview = _settled(client, streams)
-        found += [f"the page of all streams has no batch of {name}" for name in streams if not _docs(overview, name)]
+        said = " ".join(_PROBLEM.findall(overview)) or "it names no trouble"
+        found += [f"the page of all streams has no batch of {n}; {said}" for n in streams if not _docs(overview, n)]
         for name in streams:
             for page in _docs(overview, name)[:1]:
                 answer = client.get(f"/wavestitch/{page}")

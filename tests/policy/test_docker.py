@@ -5,6 +5,7 @@ That they work is shown by `make test-docker`, which builds the image and runs e
 
 from __future__ import annotations
 
+import http.server
 import ipaddress
 import json
 import os
@@ -12,6 +13,7 @@ import re
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import compose_spec
@@ -137,6 +139,42 @@ def test_airflow_reads_every_secret_from_a_file() -> None:
     for service in SERVICES:
         if service.command[0] == "airflow" or service.name == "init":
             assert read <= set(service.said["secrets"]), service.name
+
+
+def test_whoever_opens_the_tables_has_a_place_for_what_it_learns_of_them() -> None:
+    """The index of ids: without a place for it, the pages have only a sentence about a folder that cannot be made."""
+    cache = str(load_settings({"WAVESTITCH_CONFIG": str(DOCKER / "config" / "wavestitch.toml")}).cache)
+    for service in SERVICES:
+        if "catalog_address" in service.said.get("secrets", []):
+            assert cache in {place for _, place, read_only in service.mounts() if not read_only}, service.name
+
+
+class Airflow(http.server.BaseHTTPRequestHandler):
+    """An API server whose API for tasks answers so, with everything else in order."""
+
+    task_api = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.task_api if self.path.startswith("/execution/") else 200)
+        self.end_headers()
+        self.wfile.write(b'{"metadatabase": {"status": "healthy"}}')
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize(("answer", "ends_with"), [(200, 0), (503, 1)])
+def test_an_api_server_that_does_not_take_tasks_calls_is_not_healthy(answer: int, ends_with: int) -> None:
+    (service,) = [s for s in SERVICES if s.name == "airflow-api"]
+    with http.server.HTTPServer(("127.0.0.1", 0), type("Its", (Airflow,), {"task_api": answer})) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        words = [w.replace("http://airflow-api:8080", f"http://127.0.0.1:{server.server_port}") for w in service.health]
+        done = subprocess.run(
+            [sys.executable, DOCKER / "bin" / words[0], *words[1:]], capture_output=True, text=True, check=False
+        )
+        server.shutdown()
+        thread.join()
+    assert done.returncode == ends_with, done.stderr
 
 
 def test_the_image_runs_as_nobody_else_and_is_pinned() -> None:
