@@ -152,6 +152,15 @@ def digest_file(path: Path, *, large: bool = False) -> tuple[int, str]:
     return size, _digits(seen)
 
 
+def digest_stream(source: Any) -> tuple[int, str]:
+    """As `digest_file` of a large file, of what is read from elsewhere."""
+    seen, size = _begun(large=True), 0
+    while block := source.read(_BLOCK):
+        seen.update(block)
+        size += len(block)
+    return size, _digits(seen)
+
+
 def digest_bytes(content: bytes) -> str:
     """The digest of a small file that has this content."""
     return _digits(hashlib.sha256(content))

@@ -18,6 +18,7 @@ from wavestitch.maintain import run as maintain_run
 from wavestitch.tables.access.file_marks import Marks
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit import own_place
+from wavestitch.tables.commit.own_files import LocalFiles, stored_files
 from wavestitch.tables.commit.own_place import OwnPlace, local_path
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -181,7 +182,7 @@ def test_the_other_stream_loses_its_files_where_the_table_is_believed(
     """The seeded bug: what this file looks for can be seen."""
     streams = TwoStreams(tmp_path)
     monkeypatch.setattr(OwnPlace, "refuse_other", lambda _self, _table: None)
-    monkeypatch.setattr(OwnPlace, "folders", lambda _: (tmp_path,))
+    monkeypatch.setattr(LocalFiles, "listed", lambda _: stored_files([tmp_path]))
     streams.move("waveforms", f"file://{tmp_path}")
     monkeypatch.setattr(StreamTables, "named_by_others", lambda _: set())
     streams.two_nights()
@@ -280,7 +281,7 @@ def test_over_rest_orphans_go_by_the_same_rules(tmp_path: Path) -> None:
         assert not any("/ecg/" in f for f in tables.named_by_others())
 
 
-@pytest.mark.parametrize("warehouse", ["s3://bucket/w", "production", "/srv/w"])
-def test_a_warehouse_that_is_no_local_folder_is_refused_with_what_to_write(warehouse: str) -> None:
+@pytest.mark.parametrize("warehouse", ["gs://bucket/w", "production", "/srv/w"])
+def test_a_warehouse_of_another_kind_is_refused_with_what_to_write(warehouse: str) -> None:
     with pytest.raises(BadInput, match=r"`warehouse` of \[tables\] must be one, e\.g\. file:///srv"):
         own_place.OwnPlace.of(warehouse, "ecg", "waveforms").folder()

@@ -24,9 +24,10 @@ from wavestitch.contracts.position import HeadKind, Position
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.maintain.what_goes import unreferenced
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
+from wavestitch.tables.commit.own_files import stored_files
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.commit.table_layout import waveforms_layout
-from wavestitch.tables.maintenance.table_state import named_files, stored_files
+from wavestitch.tables.maintenance.table_state import named_files
 from wavestitch.tables.read_waveforms import read_waveforms
 from wavestitch.tables.stream_tables import StreamTables
 

@@ -40,8 +40,9 @@ class FakeDeployment(Deployment):
         return self.memory
 
 
-def make_landed_deployment(folder: Path, *, stream_yaml: str, partitions: int) -> DeploymentRig:
-    """`stream_yaml`: the stream's definition but for topic and group."""
+def make_landed_deployment(folder: Path, *, stream_yaml: str, partitions: int, warehouse: str = "") -> DeploymentRig:
+    """`stream_yaml`: the stream's definition but for topic and group. `warehouse`: what the settings say of it, a
+    folder here unless given."""
     log = FakeLog(partitions=partitions)
     (folder / "streams").mkdir(parents=True)
     # Neither a broker nor Spark is named: nothing here may ask for one.
@@ -49,7 +50,8 @@ def make_landed_deployment(folder: Path, *, stream_yaml: str, partitions: int) -
         f'landing = "{folder}/landing"\ncache = "{folder}/cache"\n'
         f'docs = "{folder}/docs"\nstreams = "{folder}/streams"\n'
         '[kafka]\nbootstrap = "127.0.0.1:1"\n'
-        f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
+        f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\n'
+        + (warehouse or f'warehouse = "file://{folder}/warehouse"\n')
     )
     settings = load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")})
     whole = DeploymentRig(FakeDeployment(settings, log), log.name, f"{log.name}-batches", folder)

@@ -183,11 +183,22 @@ def test_a_stream_that_is_not_there_is_named_with_those_that_are(config: Path, t
         ("file:////srv/w", "file:///srv/w"),
         ("FILE:///srv/w", "file:///srv/w"),
         ("file:///srv/a b%41\u00e9", "file:///srv/a b%41\u00e9"),
-        ("s3://bucket//w", "s3://bucket//w"),
+        ("s3://bucket//w/./x/", "s3://bucket/w/x"),
+        ("s3a://bucket", "s3://bucket"),
+        ("gs://bucket//w", "gs://bucket//w"),
     ],
 )
 def test_a_warehouse_is_written_plainly(said: str, meant: str) -> None:
     assert parse_settings(TEXT.replace("file:///w", said), where="a test").tables.warehouse == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["s3:bucket/w", "s3:///w", "s3://B/w", "s3://user@bucket/w", "s3://bucket/../w", "s3://bucket/w?x", "s3://b-/w"],
+)
+def test_a_warehouse_that_is_no_plain_place_in_a_store_is_refused(said: str) -> None:
+    with pytest.raises(BadInput, match=r"tables\.warehouse: warehouse .* as in s3://waveforms/warehouse; see"):
+        parse_settings(TEXT.replace("file:///w", said), where="a test")
 
 
 @pytest.mark.parametrize(

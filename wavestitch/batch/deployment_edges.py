@@ -11,7 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
@@ -173,7 +173,7 @@ class DeploymentEdges:
                     f"the stitch report is of plan {harmless(found.plan_id[:16])}, the batch's plan is "
                     f"{plan.plan_id[:16]}; run the batch's reassemble step again"
                 )
-        return StagedRows(folder, found, self.tables.data_folder)
+        return StagedRows(folder, found, partial(self.tables.data_folder, folder.path))
 
     def keep_verdict(self, plan: Plan, verdict: Verdict) -> str:
         return self._folder(plan.plan_id).write_digested("verdict", verdict.to_json()).name

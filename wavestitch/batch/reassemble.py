@@ -125,7 +125,7 @@ def prepare_reassembly(
         plan_id=plan.plan_id,
         topic_id=plan.topic_id,
         folder=str(folder.path),
-        output_folder=str(tables.data_folder()),
+        output_folder=str(tables.data_folder(folder.path)),
         samples=plan.stream.samples,
         encoding=plan.stream.encoding,
         files=tuple(files),

@@ -24,7 +24,8 @@ from wavestitch.write_once import digest_bytes, digest_file, write_first
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")
 _MOST_TEXT = 512 << 20
 _DIGESTED = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{32}\.(json|arrow)")
-PAYLOAD = ("slice-*.arrow", "held-*.arrow")
+PAYLOAD = ("slice-*.arrow", "held-*.arrow", "staged/*.parquet")
+"""What only a batch under way needs; `staged`: on the way to an object store."""
 ABANDONED = "abandoned.json"
 
 

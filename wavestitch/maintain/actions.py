@@ -40,6 +40,7 @@ from wavestitch.maintain.what_goes import (
     unreferenced,
 )
 from wavestitch.tables.access.file_marks import Marks
+from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.held.held_removal import held_places, junk_files
 from wavestitch.tables.held.held_staging import overtaken_snapshots
@@ -49,7 +50,6 @@ from wavestitch.tables.maintenance.table_state import (
     describe_table,
     files_named,
     main_snapshots,
-    stored_files,
 )
 
 _SHOWN = 5
@@ -188,10 +188,12 @@ def remove_orphans(run: MaintenanceRun) -> ActionReport:
 
     The folders are the settings': a table that says it is elsewhere has nothing of the stream removed.
     """
-    listed = {}
+    listed, keeper = dict[str, list[StoredFile]](), dict[str, StoredTable]()
     for stored in run.tables.stored():
         if stored.load_to_change() is not None:
-            listed[stored.name] = stored_files(stored.place.folders())
+            with reading(stored.name):
+                listed[stored.name] = stored.files.listed()
+            keeper |= dict.fromkeys((f.path for f in listed[stored.name]), stored)
     batches = look_at_batches(run)
     busy = [f.plan_id for f, state in batches.found if state is not BatchState.COMMITTED]
     age = milliseconds(run.limits.orphan_age)
@@ -215,7 +217,8 @@ def remove_orphans(run: MaintenanceRun) -> ActionReport:
     going = [f for f in going if not is_named(f, others)]
     if run.apply:
         for file in going:
-            Path(file.path).unlink(missing_ok=True)
+            with reading(keeper[file.path].name):
+                keeper[file.path].files.remove(file.path)
         write_first_seen(run.landing, run.stream, waiting)
     kept = [f"{len(waiting)} more that nothing names wait for the orphan age"] if waiting else []
     kept += [f"{len(theirs)} that only other tables of the catalog name stay"] if theirs else []
@@ -237,9 +240,9 @@ def _refuse_unlisted(stored: StoredTable, live: Collection[str], listed: list[St
     if not unlisted(by_name, listed):
         return
     # What was committed since the folders were listed is there now.
-    folders = stored.place.folders()
-    where = " and ".join(map(str, folders))
-    missing = unlisted(by_name, stored_files(folders))
+    with reading(stored.name):
+        missing = unlisted(by_name, stored.files.listed())
+    where = " and ".join(stored.files.where)
     if missing:
         raise Altered(
             f"table {stored.name} needs {len(missing)} files that are not found in {where}, e.g. "

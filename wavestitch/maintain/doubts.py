@@ -102,7 +102,7 @@ def _sentence(stream: str, stored: StoredTable, versions: list[TableVersion]) ->
     )
     away = " ".join(f"--let-go {in_shell(v.file)}" for v in newest.values())
     return (
-        f"{stored.place.folders()[-1]} has {what}, which no table of the catalog names: it was set back, or is another "
+        f"{stored.files.where[-1]} has {what}, which no table of the catalog names: it was set back, or is another "
         "one than before, and nothing is let go of that an earlier one may need. Put that one back, or register what "
         f"is there (docs/operations.md, A catalog that is gone); or, if nobody needs it, `wavestitch maintain {stream} "
         f"{away} --apply`"

@@ -19,6 +19,7 @@ from wavestitch.contracts.quantities import EpochMs
 from wavestitch.maintain.batch_state import judge_batch
 from wavestitch.maintain.landing_folders import batch_folders, tree_size
 from wavestitch.settings import MaintainLimits
+from wavestitch.tables.access.reading import reading
 from wavestitch.tables.history.heads import walk_heads
 from wavestitch.tables.maintenance.table_state import describe_table
 from wavestitch.tables.stream_tables import StreamTables
@@ -83,8 +84,9 @@ def footprint(run: MaintenanceRun) -> Footprint:
         table = stored.load()
         if table is not None:
             states[stored.name.rpartition(".")[2]] = describe_table(table)
-            files, size = tree_size(stored.place.folder())
-            warehouse = warehouse[0] + files, warehouse[1] + size
+            with reading(stored.name):
+                files = stored.files.listed()
+            warehouse = warehouse[0] + len(files), warehouse[1] + sum(f.bytes for f in files)
     landing = tree_size(run.landing / run.stream)
     return Footprint(
         landing_files=landing[0],

@@ -24,6 +24,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.modes import make_folder, open_new
 from wavestitch.tables.access.durable_file_io import DurableFileIO
 from wavestitch.tables.access.login_in_the_clear import Servers
+from wavestitch.tables.access.object_store import store_properties
 from wavestitch.tables.access.own_code import listening, only_own_code, with_own_properties_alone
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.access.shared_history import share_history
@@ -39,7 +40,8 @@ _HOST = re.compile(r"[A-Za-z0-9._:%,-]*")
 class CatalogSettings:
     """`name` must be the same for everybody who opens the catalog: it is part of the key of every table in it.
 
-    `uri`: e.g. `sqlite:////srv/wavestitch/catalog.db`. `warehouse`: e.g. `file:///srv/wavestitch/warehouse`.
+    `uri`: e.g. `sqlite:////srv/wavestitch/catalog.db`. `warehouse`: e.g. `file:///srv/wavestitch/warehouse` or
+    `s3://waveforms/warehouse`.
     `properties`: pyiceberg's own, e.g. `type: rest`; they win over what is set here. Secrets may be in both, so neither
     is printed.
     """
@@ -70,6 +72,7 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
             "uri": _patient_uri(settings.uri),
             "warehouse": settings.warehouse,
             PY_IO_IMPL: f"{DurableFileIO.__module__}.{DurableFileIO.__qualname__}",
+            **store_properties(settings.warehouse, settings.properties, settings.time_outs),
             **settings.properties,
             # Heads are found in the snapshots' ancestry; a server that sends the newest alone would hide them.
             "snapshot-loading-mode": "all",

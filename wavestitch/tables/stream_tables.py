@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.modes import make_folder
 from wavestitch.tables.access.own_code import said_by_server
+from wavestitch.tables.access.reading import reading
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.samples_column import never_filled, sample_type_of
 from wavestitch.tables.commit.stored_table import StoredTable
@@ -43,6 +45,8 @@ from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.published_lookup import count_by_plan, find_published
 from wavestitch.tables.maintenance.other_tables import named_by_others
 from wavestitch.tables.maintenance.replacement_proof import prove_same, sum_of_files, sum_of_rows
+
+_SENT_AT_ONCE = 4
 
 
 class StreamTables:
@@ -82,7 +86,7 @@ class StreamTables:
         return gone + (0 if held is None else self._id_index.prune(held, apply=apply, without=JUNK))
 
     def named_by_others(self) -> set[str]:
-        """Local paths of all files that other tables of the catalog lead to, whoever's they are."""
+        """Paths of all files that other tables of the catalog lead to, whoever's they are."""
         return named_by_others(self._catalog, own=[stored.name for stored in self.stored()])
 
     def remarks(self) -> list[str]:
@@ -96,13 +100,14 @@ class StreamTables:
         table = self._waveforms.load()
         return None if table is None or never_filled(table) else sample_type_of(table)
 
-    def data_folder(self) -> Path:
-        """Where staged files belong: the published table's own data folder, by the settings. Raises `BadInput` if it is
-        not local, or where one of the three tables says another place than its own."""
+    def data_folder(self, work: Path | None = None) -> Path:
+        """Where a batch whose own folder is `work` stages files: the published table's own data folder, by the
+        settings; of one in an object store a folder of the batch. Raises `BadInput` where one of the three tables says
+        another place than its own, or where there is nowhere to stage."""
         self._waveforms.ensure()
         for stored in (self._held, self._batches):
             stored.load_to_change()
-        folder, _ = self._waveforms.place.folders()
+        folder = self._waveforms.files.staging(work)
         make_folder(folder)
         return folder
 
@@ -167,11 +172,17 @@ class StreamTables:
                 f"{_describe(base)}; nothing was written",
                 sequence=None if newest is None else newest.sequence,
             )
-        self._waveforms.commit_files(table, [_location(f.path) for f in files], new.to_properties())
+        placed = self._placed(files)
+        self._waveforms.commit_files(table, [_location(f.path) for f in placed], new.to_properties())
         for head in walk_heads(table):
             if head == new:
                 return head
         raise StateUnknown(f"the commit to table {self._waveforms.name} was accepted but is not in what came back")
+
+    def _placed(self, files: Sequence[StagedFile]) -> list[StagedFile]:
+        """Where the table can name them."""
+        with reading(self._waveforms.name), ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
+            return list(pool.map(self._waveforms.files.place, files))
 
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
         return [] if mark is None else look_at_held(self._held.ensure(), mark, look, index=self._id_index)

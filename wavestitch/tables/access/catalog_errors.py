@@ -6,6 +6,7 @@ its name; what our own mistakes raise (a wrong type, a missing key) stays what i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 
@@ -17,6 +18,10 @@ from sqlalchemy import exc as sql
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Transient, WavestitchError
 from wavestitch.tables.access.unsaid import without_secrets
 
+_DENIED = re.compile(
+    r"AWS Error (ACCESS_DENIED|INVALID_(ACCESS_KEY|CLIENT_TOKEN)_ID|SIGNATURE_DOES_NOT_MATCH|UNRECOGNIZED_CLIENT)"
+)
+"""Nothing is gained by trying again, and pyarrow has no class for it."""
 _Meaning = Callable[[str, str], WavestitchError]
 
 
@@ -55,6 +60,11 @@ def _unreadable(name: str, why: str) -> WavestitchError:
 
 
 def _file(name: str, why: str) -> WavestitchError:
+    if _DENIED.search(why):
+        return BadInput(
+            f"{name}: the object store refuses the login or the right to do this ({why}); see [tables.properties] in "
+            "the settings"
+        )
     return Transient(f"{name}: a file could not be read or written ({why}); try again")
 
 

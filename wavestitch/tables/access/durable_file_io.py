@@ -40,7 +40,7 @@ class DurableFileIO(PyArrowFileIO):
         """Raises `Altered` for a file of a kind that the warehouse does not have."""
         scheme = self.parse_location(location)[0]
         own = str(self.properties.get(WAREHOUSE, ""))
-        if scheme not in ("file", self.parse_location(own)[0]):
+        if _kind(scheme) not in ("file", _kind(self.parse_location(own)[0])):
             raise Altered(
                 f"a table names a file at {ascii(location)[:120]}; with the warehouse {ascii(own)[:120]} no file of a "
                 "table is there: look for what changed the table"
@@ -52,6 +52,11 @@ class DurableFileIO(PyArrowFileIO):
         if scheme != "file":
             return super().new_output(location)
         return _LocalFile(location, path, self.fs_by_scheme(scheme, netloc))
+
+
+def _kind(scheme: str) -> str:
+    """Hadoop's names for S3 are of the same store."""
+    return "s3" if scheme in ("s3a", "s3n") else scheme
 
 
 @contextmanager

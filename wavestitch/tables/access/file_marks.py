@@ -13,12 +13,14 @@ from collections.abc import Iterable
 from os import stat_result
 
 _LOCAL = re.compile(r"^file:(?:/(?!/)|///)/*")
+_STORED = re.compile(r"^s3[an]?://")
 _WITH_HOST = re.compile(r"^file:(?://(?P<host>[^/]+))?/?(?P<path>.*)$", re.DOTALL)
 
 
 def local_path(location: str) -> str:
-    """`file:///a/b` and `file:/a/b` (as Java writes it) are the same file; `file://a/b` names a server, and stays."""
-    return _LOCAL.sub("/", location)
+    """`file:///a/b` and `file:/a/b` (as Java writes it) are the same file; `file://a/b` names a server, and stays. What
+    is in an object store has no path: `s3a://b/k` (as Hadoop writes it) is `s3://b/k`."""
+    return _LOCAL.sub("/", _STORED.sub("s3://", location))
 
 
 class Marks:
@@ -32,7 +34,8 @@ class Marks:
         found: set[str] = set()
         for location in locations:
             for path in _readings(location):
-                found |= self.of(path)
+                # An object has one name, and there is no link to it.
+                found |= {path} if path.startswith("s3://") else self.of(path)
         return found
 
     def of(self, path: str) -> set[str]:
@@ -64,7 +67,7 @@ def inode(about: stat_result) -> str:
 def _readings(location: str) -> set[str]:
     """Every file that some reader takes the name for: Java passes a host over, others take it for a folder."""
     path = local_path(location)
-    host = None if path.startswith("/") else _WITH_HOST.match(path)
+    host = None if path.startswith(("/", "s3://")) else _WITH_HOST.match(path)
     if host is None:
         return {path}
     inside = f"{host['host'] or ''}/{host['path']}".strip("/")

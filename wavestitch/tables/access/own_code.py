@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 from pyiceberg import io
@@ -56,9 +57,13 @@ def with_own_properties_alone(catalog: Catalog, dropped: set[str]) -> Catalog:
     """The same catalog, whose files are reached with its own properties, whatever a table or a server's answer for one
     has beside them. `dropped`: see `said_by_server`."""
 
+    @cache
+    def files() -> io.FileIO:
+        return io.load_file_io(dict(catalog.properties))
+
     def load_file_io(properties: Any = None, location: str | None = None) -> io.FileIO:
-        del properties  # a table's, or a server's
-        return io.load_file_io(dict(catalog.properties), location)
+        del properties, location  # a table's, or a server's
+        return files()
 
     vars(catalog).update(_load_file_io=load_file_io, not_obeyed=sorted(dropped))
     return catalog

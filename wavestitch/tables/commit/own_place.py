@@ -40,14 +40,11 @@ class OwnPlace:
         """Raises `BadInput` if it is not local."""
         if not self.location.startswith("file:"):
             raise BadInput(
-                f"table {self.name} belongs at {self.location}; files are staged in and removed from local folders "
-                "only, so `warehouse` of [tables] must be one, e.g. file:///srv/wavestitch/warehouse"
+                f"table {self.name} belongs at {self.location}; files are put in and removed from local folders and "
+                "S3 only, so `warehouse` of [tables] must be one, e.g. file:///srv/wavestitch/warehouse or "
+                "s3://waveforms/warehouse"
             )
         return Path(local_path(self.location))
-
-    def folders(self) -> tuple[Path, Path]:
-        """Where its files are: those with rows, and those that name them. Nothing else below the folder is ours."""
-        return self.folder() / "data", self.folder() / "metadata"
 
     def refuse_other(self, table: Table) -> None:
         """Raises `BadInput` where the table says another place than this one."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from functools import cached_property
+from typing import TypeVar, cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.io.pyarrow import PyArrowFileIO, parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
@@ -34,6 +35,7 @@ from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.durable_file_io import all_or_none
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.one_commit import OneCommit
+from wavestitch.tables.commit.own_files import OwnFiles, own_files
 from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.tables.commit.own_properties import changed_properties, with_own_properties
 from wavestitch.tables.commit.samples_column import sample_type_of, widen_samples
@@ -67,6 +69,11 @@ class StoredTable:
         self._layout = layout
         self._made = made or (lambda: layout)
         self.name = f"{namespace}.{layout.name}"
+
+    @cached_property
+    def files(self) -> OwnFiles:
+        """Those in its own place, whatever it says itself. Raises `BadInput` where that is of no kind that we can."""
+        return own_files(self.place, lambda: cast("PyArrowFileIO", self._catalog._load_file_io()))
 
     def load(self) -> Table | None:
         """The table as it is now, with the properties that it was made with; None where nothing was ever written."""

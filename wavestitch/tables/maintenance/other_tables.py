@@ -1,7 +1,7 @@
 """What the other tables of a catalog name: a file that one of them needs is nobody's to remove. Changes nothing.
 
-A table whose metadata is in no local folder is passed over, and what is no Iceberg table. What cannot be read is an
-error, so that nothing is taken for unnamed by mistake.
+A table whose metadata is neither in a local folder nor in the store of the warehouse is passed over, and what is no
+Iceberg table. What cannot be read is an error, so that nothing is taken for unnamed by mistake.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from collections.abc import Collection, Iterator
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.io import WAREHOUSE
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
+from wavestitch.contracts.warehouse import is_stored
+from wavestitch.tables.access.file_marks import local_path
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.maintenance.table_state import named_files
 
 
 def named_by_others(catalog: Catalog, *, own: Collection[str]) -> set[str]:
-    """Local paths of all files that tables other than `own` lead to."""
+    """Paths of all files that tables other than `own` lead to."""
     found: set[str] = set()
     with reading(catalog.name):
         others = [name for space in _namespaces(catalog, ()) for name in _tables(catalog, space)]
@@ -48,4 +51,6 @@ def _load(catalog: Catalog, name: Identifier) -> Table | None:
             table = catalog.load_table(name)
         except (NoSuchTableError, NoSuchIcebergTableError):
             return None
-    return table if table.metadata_location.startswith(("file:", "/")) else None
+    where = local_path(table.metadata_location)
+    reached = ("file:", "/", "s3://") if is_stored(catalog.properties.get(WAREHOUSE, "")) else ("file:", "/")
+    return table if where.startswith(reached) else None

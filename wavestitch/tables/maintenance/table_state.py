@@ -6,8 +6,6 @@ read is an error, so that nothing is taken for unreferenced by mistake.
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +14,11 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from wavestitch.contracts.maintenance import DataFileFacts, SnapshotFacts, StoredFile, TableState
+from wavestitch.contracts.maintenance import DataFileFacts, SnapshotFacts, TableState
 from wavestitch.contracts.position import head_from_properties
-from wavestitch.contracts.quantities import EpochMs, epoch_ms
-from wavestitch.tables.access.file_marks import Marks, local_path
+from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.warehouse import is_stored
+from wavestitch.tables.access.file_marks import local_path
 from wavestitch.tables.access.reading import reading
 
 _EPOCH = date(1970, 1, 1)
@@ -32,7 +31,7 @@ def describe_table(table: Table) -> TableState:
     main = main_snapshots(table)
     with reading(name):
         files = tuple(file_facts(task.file) for task in table.scan().plan_files())
-        size = Path(local_path(table.metadata_location)).stat().st_size
+        size = _size(table)
     return TableState(
         name=name,
         main=tuple(_snapshot_facts(s) for s in main),
@@ -41,6 +40,12 @@ def describe_table(table: Table) -> TableState:
         files=files,
         metadata_bytes=size,
     )
+
+
+def _size(table: Table) -> int:
+    """Bytes of the metadata file."""
+    path = local_path(table.metadata_location)
+    return len(table.io.new_input(path)) if is_stored(path) else Path(path).stat().st_size
 
 
 def main_snapshots(table: Table) -> list[Snapshot]:
@@ -62,12 +67,12 @@ class Named(NamedTuple):
 
 
 def named_files(table: Table) -> set[str]:
-    """Local paths of all files that the table's metadata leads to."""
+    """Paths of all files that the table's metadata leads to."""
     return files_named(table).every
 
 
 def files_named(table: Table) -> Named:
-    """Local paths of all files that the table's metadata leads to, and of those that its newest snapshot does."""
+    """Paths of all files that the table's metadata leads to, and of those that its newest snapshot does."""
     metadata = table.metadata
     found = {table.metadata_location, *(e.metadata_file for e in metadata.metadata_log)}
     found |= {s.statistics_path for s in [*metadata.statistics, *metadata.partition_statistics]}
@@ -86,21 +91,6 @@ def files_named(table: Table) -> Named:
             if snapshot.snapshot_id == metadata.current_snapshot_id:
                 live |= led_to
     return Named({local_path(f) for f in found}, {local_path(f) for f in live})
-
-
-def stored_files(folders: Iterable[Path]) -> list[StoredFile]:
-    """All files below these folders, and none that a link leads to; one that goes while we look is left out."""
-    found = []
-    marks = Marks()
-    for path in sorted(p for folder in folders for p in folder.rglob("*")):
-        try:
-            about = path.lstat()
-        except FileNotFoundError:
-            continue
-        if stat.S_ISREG(about.st_mode):
-            file = StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns), marks.listed(str(path), about))
-            found.append(file if file.covers == file.path else file._replace(marks=file.marks | marks.of(file.covers)))
-    return found
 
 
 def _snapshot_facts(snapshot: Snapshot) -> SnapshotFacts:

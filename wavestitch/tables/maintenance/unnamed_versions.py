@@ -8,16 +8,15 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Any
 
 from pyiceberg.table import Table
 
 from wavestitch.contracts.table_versions import TableVersion, find_doubtful
 from wavestitch.tables.access.file_marks import Marks
+from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.stored_table import StoredTable
 
-_ENDING = "*.metadata.json"
 _GZIP = b"\x1f\x8b"
 
 
@@ -33,11 +32,11 @@ def doubtful_versions(
         return []
     marks = Marks()
     named = marks.of_names([table.metadata_location, *(e.metadata_file for e in table.metadata.metadata_log)])
-    unnamed = _unnamed(stored.place.folders()[-1], named, marks)
+    unnamed = _unnamed(stored, named, marks)
     if not unnamed or not _doubtful(table, unnamed.values(), remembered):
         return []
     theirs = marks.of_names(named_by_others())
-    return _doubtful(table, [v for path, v in unnamed.items() if theirs.isdisjoint(marks.of(path))], remembered)
+    return _doubtful(table, [v for path, v in unnamed.items() if theirs.isdisjoint(marks.of_names([path]))], remembered)
 
 
 def _doubtful(table: Table, unnamed: Collection[TableVersion], remembered: Collection[str]) -> list[TableVersion]:
@@ -51,20 +50,25 @@ def _doubtful(table: Table, unnamed: Collection[TableVersion], remembered: Colle
     )
 
 
-def _unnamed(folder: Path, named: set[str], marks: Marks) -> dict[str, TableVersion]:
-    paths = sorted(folder.glob(_ENDING)) if folder.is_dir() else []
-    found = {str(p): read_version(p) for p in paths if p.is_file() and named.isdisjoint(marks.of(str(p)))}
+def _unnamed(stored: StoredTable, named: set[str], marks: Marks) -> dict[str, TableVersion]:
+    with reading(stored.name):
+        paths = [p for p in stored.files.versions() if named.isdisjoint(marks.of_names([p]))]
+        found = {p: read_version(p, stored.files.read) for p in paths}
     return {path: version for path, version in found.items() if version is not None}
 
 
-def read_version(path: Path) -> TableVersion | None:
-    """What a metadata file says of itself; None where it is none."""
+def read_version(path: str, read: Callable[[str], bytes]) -> TableVersion | None:
+    """What a metadata file says of itself; None where it is none. What `read` raises is not passed over, but where it
+    is gone: a version that cannot be read now may be the one that matters."""
     try:
-        raw = path.read_bytes()
+        raw = read(path)
+    except FileNotFoundError:
+        return None
+    try:
         found: Any = json.loads(gzip.decompress(raw) if raw.startswith(_GZIP) else raw)
         log = found.get("metadata-log") or [{"metadata-file": ""}]
         return TableVersion(
-            file=path.name,
+            file=path.rpartition("/")[2],
             table=str(found["table-uuid"]),
             sequence=int(found.get("last-sequence-number", 0)),
             snapshots=len(found.get("snapshots") or ()),
