@@ -209,3 +209,10 @@ def test_without_a_region_nobody_is_asked(tmp_path: Path, server: ObjectStore) -
     rig = make_landed_deployment(tmp_path, stream_yaml="", partitions=1, warehouse=said)
     with pytest.raises(BadInput, match=r'does not say its "s3\.region"'):
         rig.deployment.tables(STREAM)
+
+
+def test_files_that_are_not_reached_by_pyarrow_are_refused_in_words(tmp_path: Path, server: ObjectStore) -> None:
+    said = f'{server.settings(tmp_path / "keys")}"py-io-impl" = "pyiceberg.io.fsspec.FsspecFileIO"\n'
+    rig = make_landed_deployment(tmp_path, stream_yaml="", partitions=1, warehouse=said)
+    with pytest.raises(BadInput, match=r"FsspecFileIO; .* reached by pyarrow alone: take py-io-impl out"):
+        rig.deployment.tables(STREAM).stored()[0].files.listed()

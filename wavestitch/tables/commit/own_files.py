@@ -18,6 +18,7 @@ from typing import Protocol
 
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType
+from pyiceberg.io import PY_IO_IMPL, FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from wavestitch.contracts.errors import Altered, BadInput
@@ -63,7 +64,7 @@ class OwnFiles(Protocol):
         """The staged file where the table can name it."""
 
 
-def own_files(place: OwnPlace, files: Callable[[], PyArrowFileIO]) -> OwnFiles:
+def own_files(place: OwnPlace, files: Callable[[], FileIO]) -> OwnFiles:
     """`files`: reaches the store; asked only where there is one. Raises `BadInput` for any other kind of place."""
     return StoreFiles(place.location, files) if is_stored(place.location) else LocalFiles(place.folder())
 
@@ -102,7 +103,7 @@ class LocalFiles:
 class StoreFiles:
     """Staged in the landing and sent by whoever publishes: Spark needs no login to the store."""
 
-    def __init__(self, location: str, files: Callable[[], PyArrowFileIO]) -> None:
+    def __init__(self, location: str, files: Callable[[], FileIO]) -> None:
         self._location = location
         self._files = files
 
@@ -178,7 +179,13 @@ class StoreFiles:
 
     @cached_property
     def _store(self) -> FileSystem:
-        return self._files().fs_by_scheme("s3", _key(self._location).partition("/")[0])
+        files = self._files()
+        if not isinstance(files, PyArrowFileIO):
+            raise BadInput(
+                f"[tables.properties] has files reached by {type(files).__name__}; a warehouse in an object store is "
+                f"reached by pyarrow alone: take {PY_IO_IMPL} out"
+            )
+        return files.fs_by_scheme("s3", _key(self._location).partition("/")[0])
 
 
 def stored_files(folders: Iterable[Path]) -> list[StoredFile]:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from pyiceberg.io.pyarrow import PyArrowFileIO, parquet_file_to_data_file
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
@@ -73,7 +73,7 @@ class StoredTable:
     @cached_property
     def files(self) -> OwnFiles:
         """Those in its own place, whatever it says itself. Raises `BadInput` where that is of no kind that we can."""
-        return own_files(self.place, lambda: cast("PyArrowFileIO", self._catalog._load_file_io()))
+        return own_files(self.place, self._catalog._load_file_io)
 
     def load(self) -> Table | None:
         """The table as it is now, with the properties that it was made with; None where nothing was ever written."""
