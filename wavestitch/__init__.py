@@ -18,8 +18,11 @@ def open(stream: str, settings: Any = None) -> OpenStream:
     """A stream's published waveforms, for reading: `wavestitch.open("ecg").waveforms(source="ward-7")`.
 
     `settings`: `wavestitch.settings.Settings`; those that the command line finds, unless given. Raises `BadInput` where
-    there is no such stream.
+    there is no such stream. Nothing that the process shares is changed by it, nor what pyiceberg does for other tables.
     """
+    from wavestitch.tables.access.own_settings import be_guest  # noqa: PLC0415
+
+    be_guest()  # before anything imports what asks for it
     from wavestitch.reading.stream import open_stream  # noqa: PLC0415 - whoever does not read needs none of it
 
-    return open_stream(stream, settings)
+    return open_stream(stream, settings, guest=True)

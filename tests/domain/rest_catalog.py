@@ -24,6 +24,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.io import FileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import CommitTableRequest, Table
 from sqlalchemy.exc import IntegrityError
@@ -66,7 +67,7 @@ class Faults:
 def rest_catalog(folder: Path) -> Iterator[tuple[CatalogSettings, Faults]]:
     """The settings of a catalog that is served as long as the block runs, and what to do to its commits."""
     folder.mkdir(parents=True, exist_ok=True)
-    behind = SqlCatalog("behind", uri=f"sqlite:///{folder}/rest.db?timeout=60", warehouse=f"file://{folder}/warehouse")
+    behind = _Behind("behind", uri=f"sqlite:///{folder}/rest.db?timeout=60", warehouse=f"file://{folder}/warehouse")
     faults = Faults()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"catalog": behind, "faults": faults}))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -79,6 +80,14 @@ def rest_catalog(folder: Path) -> Iterator[tuple[CatalogSettings, Faults]]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Behind(SqlCatalog):
+    """The server's own: like a real one, it obeys no property of a table in how it reaches files."""
+
+    def _load_file_io(self, properties: Any = None, location: str | None = None) -> FileIO:
+        del properties
+        return super()._load_file_io(location=location)
 
 
 class _Handler(BaseHTTPRequestHandler):

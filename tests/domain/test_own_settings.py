@@ -21,25 +21,30 @@ max-workers: 1
 CHILD = """
 import sys
 {first}
+from wavestitch.batch.deployment import Deployment
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from pyiceberg.utils.config import Config
+Deployment(None, guest={guest})
 found = open_catalog(CatalogSettings("wavestitch", "sqlite:///" + sys.argv[1], "file:///w", {{"s3.endpoint": "https://s"}}))
-print(sorted(found.properties), dict(Config().config))
+print(sorted(found.properties), {said})
 """
+DAMAGED = "catalog: [this, is, {no: mapping"
 OURS = ["py-io-impl", "s3.endpoint", "snapshot-loading-mode", "type", "uri", "warehouse"]
 
 
 @pytest.mark.parametrize(
-    ("first", "where", "text"),
+    ("first", "where", "text", "guest"),
     [
-        ("", ["current"], STRANGE),
-        ("", ["current", "home", "pyiceberg-home"], "catalog: [this, is, {no: mapping"),
-        ("import pyiceberg.catalog", ["home", "pyiceberg-home"], STRANGE),
+        ("", ["current"], STRANGE, False),
+        ("", ["current"], STRANGE, True),
+        ("", ["current", "home", "pyiceberg-home"], DAMAGED, False),
+        ("import pyiceberg.catalog", ["home", "pyiceberg-home"], STRANGE, False),
+        ("import pyiceberg.catalog", ["home", "pyiceberg-home"], STRANGE, True),
     ],
-    ids=["where-somebody-stands", "damaged", "somebody-else-was-first"],
+    ids=["where-somebody-stands", "as-a-guest", "damaged", "somebody-else-was-first", "as-a-guest-of-somebody"],
 )
 def test_neither_files_nor_variables_of_pyiceberg_s_are_obeyed(
-    tmp_path: Path, first: str, where: list[str], text: str
+    tmp_path: Path, first: str, where: list[str], text: str, guest: bool
 ) -> None:
     folders = {name: tmp_path / name for name in ("current", "home", "pyiceberg-home")}
     for name, folder in folders.items():
@@ -55,7 +60,7 @@ def test_neither_files_nor_variables_of_pyiceberg_s_are_obeyed(
         "PYICEBERG_CATALOG__WAVESTITCH__TOKEN": "SECRET",
         "PYICEBERG_MAX_WORKERS": "x",
     }
-    program = CHILD.format(first=first)
+    program = CHILD.format(first=first, guest=guest, said="" if guest else "dict(Config().config)")
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "catalog.db")],
         cwd=folders["current"],
@@ -65,4 +70,4 @@ def test_neither_files_nor_variables_of_pyiceberg_s_are_obeyed(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip() == f"{OURS} {{}}"
+    assert done.stdout.strip() == (f"{OURS} " if guest else f"{OURS} {{}}").strip()

@@ -24,6 +24,7 @@ from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.secret_reference import proof_of
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets, stream_names
+from wavestitch.tables.access.own_settings import be_guest, only_own_settings
 from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.lookup.id_index import IdIndex
@@ -35,15 +36,27 @@ _SHOWN = 120
 _REDACTION = "spark.redaction.regex"
 
 
+def leave_no_core_file() -> None:
+    """Whoever carries a batch has passwords and samples in its memory, which no crash may write to a disk."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
 @dataclass(frozen=True)
 class Deployment:
-    """One process's view of the settings. Nothing is opened before it is used."""
+    """One process's view of the settings. Nothing is opened before it is used.
+
+    `guest`: the process is somebody else's, and nothing that all of it shares is changed.
+    """
 
     settings: Settings = field(default_factory=load_settings)
+    guest: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        # Whoever carries a batch has passwords and samples in its memory, which no crash may write to a disk.
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        if self.guest:
+            be_guest()
+        else:
+            leave_no_core_file()
+            only_own_settings()
 
     @cached_property
     def kafka(self) -> KafkaSettings:

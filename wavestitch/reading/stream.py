@@ -173,12 +173,13 @@ class OpenStream:
         return f"<OpenStream {self.name!r}>"
 
 
-def open_stream(stream: str, settings: Settings | None = None) -> OpenStream:
+def open_stream(stream: str, settings: Settings | None = None, *, guest: bool = False) -> OpenStream:
     """The stream that `streams/NAME.yaml` declares; `settings`: those that the command line finds, unless given.
+    `guest`: the process is somebody else's.
 
     Raises `BadInput` where there is no such stream, or where the settings are not valid.
     """
-    return OpenStream(Deployment(settings or load_settings()), stream)
+    return OpenStream(Deployment(settings or load_settings(), guest=guest), stream)
 
 
 def _time(said: Times) -> datetime | None:

@@ -4,6 +4,6 @@ Below: `access` (catalog and files, their errors), `commit` (what is written), `
 has which id), `held`, `history` (heads and batches), `maintenance`.
 """
 
-from wavestitch.tables.access.own_settings import only_own_settings
+from wavestitch.tables.access.own_settings import read_when_asked
 
-only_own_settings()
+read_when_asked()

@@ -22,9 +22,11 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.modes import make_folder, open_new
+from wavestitch.tables.access.at_work import working_on
 from wavestitch.tables.access.durable_file_io import DurableFileIO
 from wavestitch.tables.access.login_in_the_clear import Servers
 from wavestitch.tables.access.object_store import store_properties
+from wavestitch.tables.access.own_catalogs import as_ours
 from wavestitch.tables.access.own_code import listening, only_own_code, with_own_properties_alone
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.access.shared_history import share_history
@@ -56,9 +58,9 @@ class CatalogSettings:
 
 
 def open_catalog(settings: CatalogSettings) -> Catalog:
-    """The catalog, made if it is a SQLite file that does not exist yet."""
+    """The catalog, made if it is a SQLite file that does not exist yet. Our rules hold for it and its tables, and for
+    no other of the process (`own_catalogs`)."""
     share_history()
-    keep_own_versions()
     leave_unsaid(settings.uri, settings.properties, referred=settings.referred)
     with reading(settings.name):
         kind = settings.properties.get(TYPE, "" if PY_CATALOG_IMPL in settings.properties else "sql")
@@ -79,8 +81,12 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
         }
         if kind:
             properties[TYPE] = kind
-        only_own_code(properties[PY_IO_IMPL], kind=kind)
-        with keeping(settings.time_outs, kind=kind, servers=servers), listening() as dropped:
+        only_own_code(kind=kind)
+        with (
+            working_on(properties[PY_IO_IMPL]),
+            keeping(settings.time_outs, kind=kind, servers=servers),
+            listening() as dropped,
+        ):
             try:
                 found = load_catalog(settings.name, **properties)
             except OperationalError:
@@ -91,7 +97,7 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
                     f"catalog {settings.name}: {without_secrets(str(error))}; see [tables] in the settings"
                 ) from cause_of(error)
             _keep_commits(found)
-            return with_own_properties_alone(found, dropped)
+            return as_ours(keep_own_versions(with_own_properties_alone(found, dropped)), file_io=properties[PY_IO_IMPL])
 
 
 def _keep_commits(catalog: Catalog) -> None:

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse
 from sqlalchemy import select
 
-from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.deployment import Deployment, leave_no_core_file
 from wavestitch.batch.history import whole_history
 from wavestitch.batch.stream_facts import StreamFacts, table_facts, with_ends
 from wavestitch.contracts.batch_row import BatchRow
@@ -115,19 +115,25 @@ async def _unreadable(_request: Request, _error: Exception) -> HTMLResponse:
     return HTMLResponse(page, status_code=503, headers=_HEADERS)
 
 
+def _deployment() -> Deployment:
+    """As a guest: the server is Airflow's, and other plugins have catalogs of their own. But it has our passwords."""
+    leave_no_core_file()
+    return Deployment(guest=True)
+
+
 def _find_batch(planned: Planned) -> tuple[BatchRow | None, bool]:
-    deployment = Deployment()
+    deployment = _deployment()
     rows = whole_history(deployment.history(planned.stream), plan_id=planned.plan_id)
     page = find_page(deployment.settings.docs, planned.stream, planned.plan_id, "index.html")
     return rows[0] if rows else None, page is not None
 
 
 def _ask_tables(name: str) -> StreamFacts:
-    return table_facts(Deployment(), name)
+    return table_facts(_deployment(), name)
 
 
 def _ask_log(known: StreamFacts) -> StreamFacts:
-    return with_ends(Deployment(), known)
+    return with_ends(_deployment(), known)
 
 
 def _said_by_plan(session: Any, dag_id: str, run_id: str, key: str) -> str:

@@ -4,8 +4,8 @@ pyiceberg imports and calls whatever class a table's properties name, sends the 
 name, and lets a REST server say where and as whom one logs in: whoever can write a table's metadata, or answers for the
 catalog, would run code here, or be handed a login. So files are reached with the settings' own properties and no other,
 and of a server's words those count that are on a list. What is dropped is kept for `said_by_server`; of a table
-`own_properties` says it. Never decides what a table holds. Beside `shared_history`, which checks the version of
-pyiceberg.
+`own_properties` says it. Holds for catalogs of ours (`own_catalogs`), not for others of the same process. Never decides
+what a table holds. Beside `shared_history`, which checks the version of pyiceberg.
 """
 
 from __future__ import annotations
@@ -20,21 +20,19 @@ from pyiceberg import io
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import locations
 
+from wavestitch.tables.access.at_work import is_ours, our_file_io
+
 A_SERVER_S = frozenset({"prefix", "namespace-separator", "rest-page-size"})
 """What a REST server may say of itself: how its own addresses are put together, and how long its pages are. Nothing
 else: not where it is, who it is asked as, which files' stores there are, what runs, or which snapshots it shows."""
 _import_really = io._import_file_io
+_import_places_really = locations._import_location_provider
 _places_really = locations.LocationProvider.__init__
-_chosen: list[str] = []
-"""By the settings of the catalogs that were opened, the last one last: a process has one deployment's."""
 _dropped: ContextVar[set[str] | None] = ContextVar("not_a_server_s", default=None)
 
 
-def only_own_code(file_io: str, *, kind: str) -> None:
-    """From now on, in this process, files of tables are read and written by classes that were named here."""
-    if file_io in _chosen:
-        _chosen.remove(file_io)
-    _chosen.append(file_io)
+def only_own_code(*, kind: str) -> None:
+    """From now on, in this process, files of our tables are read and written by classes that the settings name."""
     vars(io)["_import_file_io"] = _import_chosen
     vars(locations)["_import_location_provider"] = _usual_places
     locations.LocationProvider.__init__ = _below_the_table  # type: ignore[method-assign,assignment]
@@ -84,17 +82,19 @@ def said_by_server(catalog: Catalog) -> list[str]:
 
 def _import_chosen(file_io: str, properties: Any) -> Any:
     """What is named instead is not obeyed."""
-    return _import_really(file_io if file_io in _chosen else _chosen[-1], properties)
+    return _import_really(our_file_io() or file_io, properties)
 
 
-def _usual_places(_provider: str, location: str, properties: Any) -> Any:
+def _usual_places(provider: str, location: str, properties: Any) -> Any:
     """The library's own: asked for at every commit, by the properties that stand in the catalog."""
+    if not is_ours():
+        return _import_places_really(provider, location, properties)
     return locations.SimpleLocationProvider(location, properties)
 
 
-def _below_the_table(self: Any, location: str, _properties: Any) -> None:
+def _below_the_table(self: Any, location: str, properties: Any) -> None:
     """Rows and metadata are written below the table, whatever folders its properties name."""
-    _places_really(self, location, {})
+    _places_really(self, location, {} if is_ours() else properties)
 
 
 def _close_answers() -> None:
@@ -108,10 +108,11 @@ def _close_answers() -> None:
 
         def model_post_init(self, _context: Any) -> None:
             dropped = _dropped.get()
+            if dropped is None:  # somebody else's catalog
+                return
             for said in (self.defaults, self.overrides):
                 for key in [k for k in said or {} if k not in A_SERVER_S]:
                     (said or {}).pop(key)
-                    if dropped is not None:
-                        dropped.add(key)
+                    dropped.add(key)
 
     vars(rest)["ConfigResponse"] = ConfigResponse

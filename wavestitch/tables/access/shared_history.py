@@ -3,7 +3,8 @@
 It applies every update to a deep copy of the metadata, the snapshots of all time included: 2.5 ms of a commit's CPU for
 each retained one. What the metadata consists of are frozen models, so only what holds them is copied. And it reads the
 metadata file anew whenever a table is looked at. Such a file is never changed, so that what was read or written of it
-holds; which one is the table's is still asked of the catalog each time. Changes nothing else about them.
+holds; which one is the table's is still asked of the catalog each time. Changes nothing else about them, and nothing
+for catalogs that are not ours (`own_catalogs`).
 
 It replaces methods of pyiceberg, and `one_commit` stands in for one: both were written for, and tested with, versions
 that are named here. Another one is refused with a sentence.
@@ -16,15 +17,19 @@ from threading import Lock
 from typing import Any
 
 from cachetools import LRUCache, cached
+from pydantic import BaseModel
 from pyiceberg.serializers import FromInputFile, ToOutputFile
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.tables.access.at_work import is_ours
 
 _TESTED = ("0.12.0",)
 _KEPT = 12
 """The three tables of a few streams; versions of one table share its snapshots."""
 
+_KINDS = (TableMetadataV1, TableMetadataV2, TableMetadataV3)
+_copy = BaseModel.__deepcopy__
 _read, _write = FromInputFile.table_metadata, ToOutputFile.table_metadata
 _known: LRUCache[str, TableMetadata] = LRUCache(_KEPT)
 _lock = Lock()
@@ -40,21 +45,27 @@ def check_version(found: str = version("pyiceberg")) -> None:
 
 
 def share_history() -> None:
-    """From now on, in this process, a copy of a table's metadata has the same snapshot objects as its original, and the
-    metadata files that were read or written last are not read again."""
+    """From now on, in this process, a copy of our tables' metadata has the same snapshot objects as its original, and
+    the metadata files of them that were read or written last are not read again."""
     check_version()
-    for kind in (TableMetadataV1, TableMetadataV2, TableMetadataV3):
+    for kind in _KINDS:
         kind.__deepcopy__ = _copy_containers  # type: ignore[method-assign,assignment]
-    FromInputFile.table_metadata = _read_once  # type: ignore[method-assign,assignment]
+    FromInputFile.table_metadata = _read_table  # type: ignore[method-assign,assignment]
     ToOutputFile.table_metadata = _write_and_keep  # type: ignore[method-assign,assignment]
 
 
-def _copy_containers(metadata: Any, _memo: dict[int, Any] | None = None) -> Any:
+def _copy_containers(metadata: Any, memo: dict[int, Any] | None = None) -> Any:
+    if not is_ours():
+        return _copy(metadata, memo)
     found = metadata.model_copy()
     for name, value in vars(found).items():
         if isinstance(value, list | dict):
             vars(found)[name] = value.copy()
     return found
+
+
+def _read_table(file: Any, *args: Any, **more: Any) -> TableMetadata:
+    return _read_once(file, *args, **more) if is_ours() else _read(file, *args, **more)
 
 
 @cached(_known, key=lambda file, *_args, **_more: file.location, lock=_lock)
@@ -64,5 +75,7 @@ def _read_once(file: Any, *args: Any, **more: Any) -> TableMetadata:
 
 def _write_and_keep(metadata: TableMetadata, file: Any, *args: Any, **more: Any) -> None:
     _write(metadata, file, *args, **more)
+    if not is_ours():
+        return
     with _lock:
         _known[file.location] = metadata

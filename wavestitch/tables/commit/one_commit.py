@@ -14,6 +14,7 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID
@@ -22,6 +23,7 @@ from sqlalchemy import event
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.catalog_errors import brief, meaning_of
+from wavestitch.tables.access.own_catalogs import working_in
 from wavestitch.tables.access.reading import is_locked
 from wavestitch.tables.access.unsaid import cause_of
 
@@ -37,6 +39,11 @@ class OneCommit(Transaction):
             AssertTableUUID(uuid=table.metadata.table_uuid),
             AssertRefSnapshotId(**decided),
         )
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        with working_in(self._table.catalog):
+            return super().table_metadata
 
     def commit_transaction(self) -> Table:
         """Send it; the table that is returned has it. Raises `CommitConflict` where it certainly is not in the table,

@@ -13,6 +13,8 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import update
 
+from wavestitch.tables.access.at_work import is_ours
+
 OWN_VERSIONS = {
     # The metadata file names every snapshot and is written anew by each commit; without these all versions pile up.
     "write.metadata.delete-after-commit.enabled": "true",
@@ -22,14 +24,17 @@ _note_really = update._update_table_metadata_log
 _delete_really = Catalog._delete_old_metadata
 
 
-def keep_own_versions() -> None:
-    """From now on, in this process, every commit keeps so many."""
+def keep_own_versions(catalog: Catalog) -> Catalog:
+    """The same catalog, of ours: every commit of its tables keeps so many."""
     vars(update)["_update_table_metadata_log"] = _note
-    Catalog._delete_old_metadata = staticmethod(_delete)  # type: ignore[method-assign]
+    vars(catalog)["_delete_old_metadata"] = _delete
+    return catalog
 
 
 def _note(base: Any, *where_and_when: Any) -> Any:
     """The metadata with one version more in its log."""
+    if not is_ours():
+        return _note_really(base, *where_and_when)
     noted = _note_really(_ours(base), *where_and_when)
     return noted.model_copy(update={"properties": base.properties})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TypeVar
 from uuid import uuid4
@@ -40,9 +40,6 @@ from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.tables.commit.own_properties import changed_properties, with_own_properties
 from wavestitch.tables.commit.samples_column import sample_type_of, widen_samples
 from wavestitch.tables.commit.table_layout import HELD_FILE_BYTES, RAW_COLUMNS, TableLayout
-
-# Columns of payload have no statistics, on purpose; pyiceberg would warn of each in every file.
-logging.getLogger("pyiceberg.io.pyarrow").setLevel(logging.ERROR)
 
 Row = TypeVar("Row")
 
@@ -141,7 +138,7 @@ class StoredTable:
         """
         change = OneCommit(table)
         try:
-            with reading(self.name):
+            with reading(self.name), _without_statistics():
                 if paths and self._layout.name == "waveforms":
                     widen_samples(change, table, paths[0])
                 change.add_files(list(paths), snapshot_properties=dict(summary), check_duplicate_files=False)
@@ -166,7 +163,7 @@ class StoredTable:
 
     def data_files(self, table: Table, paths: Iterable[str]) -> list[DataFile]:
         """Files that were written, as the table would name them."""
-        with reading(self.name):
+        with reading(self.name), _without_statistics():
             return [parquet_file_to_data_file(table.io, table.metadata, path) for path in paths]
 
     def append_missing(
@@ -212,6 +209,21 @@ class StoredTable:
     def _parquet_options(self) -> dict[str, object]:
         plain = [c for c in self._layout.columns.names if c not in RAW_COLUMNS]
         return {"compression": "zstd", "use_dictionary": plain, "write_statistics": plain}
+
+
+@contextmanager
+def _without_statistics() -> Iterator[None]:
+    """Columns of payload have none, on purpose; pyiceberg would warn of each in every file."""
+    log = logging.getLogger("pyiceberg.io.pyarrow")
+
+    def other(record: logging.LogRecord) -> bool:
+        return "statistics missing" not in str(record.msg)
+
+    log.addFilter(other)
+    try:
+        yield
+    finally:
+        log.removeFilter(other)
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
