@@ -17,6 +17,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, get_curre
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.stream import name_in_airflow
+from wavestitch.flows.alarms import late_after, tell_failure
 from wavestitch.settings import load_settings, stream_names
 
 _STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in STAGES)
@@ -78,7 +79,8 @@ with DAG(
     max_active_tasks=1,
     dagrun_timeout=timedelta(hours=12),
     tags=["wavestitch", "maintain"],
-    default_args={"owner": "wavestitch", "retries": 0},
+    deadline=late_after(timedelta(hours=6)),
+    default_args={"owner": "wavestitch", "retries": 0, "on_failure_callback": tell_failure},
     params={
         "mode": Param(
             DRY_RUN,

@@ -13,6 +13,7 @@ from typing import Any
 from airflow.sdk import DAG, CronTriggerTimetable, task
 
 from wavestitch.contracts.harmless import harmless
+from wavestitch.flows.alarms import late_after, tell_failure
 
 DOC = """# Watch
 
@@ -50,6 +51,7 @@ with DAG(
     max_active_runs=1,
     dagrun_timeout=timedelta(minutes=30),
     tags=["wavestitch", "watch"],
-    default_args={"owner": "wavestitch", "retries": 0},
+    deadline=late_after(timedelta(minutes=15)),
+    default_args={"owner": "wavestitch", "retries": 0, "on_failure_callback": tell_failure},
 ) as dag:
     look()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.domain.maintenance_rig import STREAM, Rig
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
-from tests.stack.dag_lab import Run, outcome_of
+from tests.stack.dag_lab import Run, run_here
 from wavestitch.batch.deployment import Deployment
 
 prepare_airflow()
@@ -26,7 +26,7 @@ def rig(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 def run(**conf: Any) -> Run:
     make_database()
-    return outcome_of(load_dags().dags["maintain"].test(run_conf=conf, logical_date=None))
+    return run_here(load_dags().dags["maintain"], conf)
 
 
 def test_a_dry_run_shows_what_would_go_and_apply_lets_it_go(rig: Rig) -> None:

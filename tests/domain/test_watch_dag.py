@@ -1,4 +1,4 @@
-"""The DAG `watch`, carried out in this process over real tables: who must know is told, whatever one stream does."""
+"""The DAG `watch`, and a failure of another one, carried out in this process: whoever must know is told."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.builders.webhook import listening_webhook
-from tests.domain.maintenance_rig import Rig
+from tests.domain.maintenance_rig import STREAM, Rig
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
-from tests.stack.dag_lab import outcome_of
+from tests.stack.dag_lab import run_here
 from wavestitch.batch.deployment import Deployment
 
 prepare_airflow()
 
 
-def test_each_stream_is_looked_at_and_what_is_wrong_with_one_is_told_and_fails_nothing(
+def test_each_stream_is_looked_at_and_what_is_wrong_with_one_is_told_once_and_so_is_a_task_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig = Rig(tmp_path)
@@ -27,9 +27,14 @@ def test_each_stream_is_looked_at_and_what_is_wrong_with_one_is_told_and_fails_n
         monkeypatch.setenv("WAVESTITCH_CONFIG", str(config))
         monkeypatch.setattr(Deployment, "log", rig.log)
         (tmp_path / "streams" / "bad.yaml").write_text("topic: [")
-        runs = [outcome_of(load_dags().dags["watch"].test(logical_date=None)) for _ in range(3)]
+        runs = [run_here(load_dags().dags["watch"]) for _ in range(3)]
+        failed = [run_here(load_dags().dags["maintain"]) for _ in range(2)]
     assert [run.state for run in runs] == ["success"] * 3
     bad, good = runs[-1].xcoms["look.return_value"]
     assert "bad.yaml is not YAML" in bad["problem"]
     assert good["headroom"]["alarm"] == "green"
-    assert webhook.subjects == ["bad: cannot be looked at, so nobody sees how close retention is"]
+    assert [run.states() for run in failed] == [{"bad": "failed", STREAM: "success"}] * 2
+    blind, failure = webhook.told
+    assert blind["subject"] == "bad: cannot be looked at, so nobody sees how close retention is"
+    assert failure["subject"] == "maintain: bad failed"
+    assert "bad.yaml is not YAML" in failure["text"]

@@ -21,7 +21,7 @@ from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.local_faults_batch import make_ledger, stitch_here
 from tests.faults.local_faults_watch import Fault, How, run_watched
 from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
-from tests.stack.dag_lab import STREAM, Lab, Run, answers, waveform
+from tests.stack.dag_lab import STREAM, Lab, Run, answers, run_here, waveform
 from wavestitch.batch import steps
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -186,12 +186,10 @@ def success_not_reported(bench: Bench, seed: int) -> Counts:
 
 def run_with(lab: Lab, *, after: dict[str, Callable[..., None]]) -> Run:
     """A run in which something happens as a task ends."""
-    from tests.stack.dag_lab import outcome_of  # noqa: PLC0415
-
     dag = lab.dag()
     for task_id, act in after.items():
         dag.get_task(task_id)._post_execute_hook = act
-    return outcome_of(dag.test(logical_date=None))
+    return run_here(dag)
 
 
 def database_away(bench: Bench, seed: int) -> Counts:

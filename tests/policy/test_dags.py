@@ -22,6 +22,8 @@ prepare_airflow()
 
 HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "pyiceberg", "pandas", "pyarrow")
 GOOD = "topic: t\ngroup: g\n"
+ASKING = ("rewind_",)
+"""DAGs whose runs wait for a person, which has an end of its own."""
 FLOWS = ("ingest", "backfill", "rewind")
 
 
@@ -67,6 +69,24 @@ def test_every_dag_says_what_it_is_for_and_ends(dags: dict[str, Any]) -> None:
         assert dag.max_active_runs == 1, f"max_active_runs is {dag.max_active_runs}, must be 1. {fix}"
         assert dag.catchup is False, f"catchup: each interval since its start date would be run. {fix}"
         assert "broken" not in dag.tags, f"{dag.description}: put its file in streams/ right"
+
+
+def _each(found: Any) -> list[Any]:
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def test_somebody_is_told_where_a_task_of_any_dag_fails_and_where_a_run_that_waits_for_nobody_is_late(
+    dags: dict[str, Any],
+) -> None:
+    from wavestitch.flows.alarms import tell_failure  # noqa: PLC0415
+
+    for name, dag in dags.items():
+        for task in dag.tasks:
+            fix = f"DAG {name}, task {task.task_id}: add tell_failure to default_args, in dags/"
+            assert tell_failure in _each(task.on_failure_callback), f"nobody is told where it fails. {fix}"
+        if not name.startswith(ASKING):
+            assert dag.deadline, f"DAG {name}: no deadline; add late_after(…) where the DAG is made, in dags/"
+            assert all(alert.interval < dag.dagrun_timeout for alert in dag.deadline), f"DAG {name}: told after its end"
 
 
 def test_every_task_has_an_owner_a_description_and_an_end(dags: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ class Lab:
         dag = self.dag()
         for task_id, act in (before or {}).items():
             dag.get_task(task_id)._pre_execute_hook = act
-        return outcome_of(dag.test(run_conf=conf, logical_date=None))
+        return run_here(dag, conf)
 
     def queued(self) -> int:
         """Runs that were triggered and wait for a scheduler."""
@@ -115,6 +115,13 @@ def waveform(number: int, *, units: str = "mV") -> list[ChunkRecord]:
         samples=struct.pack("<400h", *((number * 37 + i) % 999 for i in range(400))),
     )
     return cut_recording(recording, 200)
+
+
+def run_here(dag: Any, conf: dict[str, Any] | None = None) -> Run:
+    """One run in this process."""
+    # Airflow 3.3.2 ends such a run by looking for its deadline in the database, where `test` has not written it.
+    dag.deadline = None
+    return outcome_of(dag.test(run_conf=conf, logical_date=None))
 
 
 def outcome_of(dag_run: Any) -> Run:

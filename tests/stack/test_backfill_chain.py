@@ -14,7 +14,7 @@ from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges
 from tests.fakes.fake_log import FakeLog
 from tests.stack.airflow_home import make_database, write_settings
-from tests.stack.dag_lab import Run, outcome_of
+from tests.stack.dag_lab import Run, run_here
 
 DAY_MS = 86_400_000
 FIRST_MS = 1_577_836_800_000  # 2020-01-01
@@ -47,7 +47,7 @@ class Shore:
 
         settings.Session.remove()
         dag = self.flow.make_backfill_dag(STREAM, retry_delay=timedelta(0))
-        return outcome_of(dag.test(run_conf=conf, logical_date=None))
+        return run_here(dag, conf)
 
     def published(self) -> list[str]:
         return sorted(row.waveform_id for _, row in self.bench.tables.rows)

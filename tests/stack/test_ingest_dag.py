@@ -16,7 +16,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from tests.stack.dag_lab import Lab, outcome_of, waveform
+from tests.stack.dag_lab import Lab, run_here, waveform
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.results import Read
 from wavestitch.batch.steps import step_reassemble
@@ -210,7 +210,7 @@ def test_a_step_that_is_out_of_time_leaves_no_spark_behind(lab: Lab) -> None:
     task = dag.get_task("reassemble")
     task.execution_timeout, task.retries = timedelta(seconds=4), 0
     before = set(psutil.Process().children())
-    assert outcome_of(dag.test(logical_date=None)).tasks["reassemble"] == ("failed", 1)
+    assert run_here(dag).tasks["reassemble"] == ("failed", 1)
     assert wait_until(lambda: not processes_about(lab.deployment.settings.landing), seconds=6)
     # Ended and waited for: a child that nobody waited for stays in the table of processes, and its pipe stays open.
     assert set(psutil.Process().children()) <= before

@@ -1,4 +1,5 @@
-"""What was last told of a stream's headroom, on disk: `LANDING/STREAM/told.json`.
+"""What was last told, on disk: of a stream's headroom `LANDING/STREAM/told.json`, of a DAG's failures
+`LANDING/.failures/DAG.json`.
 
 There, since all hosts of a deployment see the landing, whoever looks may write there already, and neither the catalog
 nor Airflow must be there to remember it. Not write-once, and the truth about nothing: a file that is lost or damaged
@@ -8,30 +9,53 @@ costs one notice more.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from wavestitch.batch.work_folder import plain_text
 from wavestitch.contracts.errors import Altered, BadInput
+from wavestitch.contracts.failures_told import FAILURES, FailuresTold
 from wavestitch.contracts.headroom import TOLD, Told
+from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import make_folder
 from wavestitch.write_once import disk_errors, scratch_file, sync_file, sync_folder
 
-_NAME = "told.json"
+R = TypeVar("R")
 
 
 def kept_told(landing: Path, stream: str) -> Told:
     """Nothing yet, where nothing was kept or it cannot be read."""
-    try:
-        return TOLD.read(plain_text(landing / stream / _NAME))
-    except (FileNotFoundError, Altered, BadInput):
-        return Told()
+    return _kept(landing / stream / "told.json", TOLD) or Told()
 
 
 def keep_told(landing: Path, stream: str, told: Told) -> None:
-    folder = landing / stream
+    _keep(landing, landing / stream / "told.json", TOLD.text(told))
+
+
+def kept_failures(landing: Path, dag_id: str) -> FailuresTold:
+    return _kept(_of_dag(landing, dag_id), FAILURES) or FailuresTold()
+
+
+def keep_failures(landing: Path, dag_id: str, told: FailuresTold) -> None:
+    _keep(landing, _of_dag(landing, dag_id), FAILURES.text(told))
+
+
+def _of_dag(landing: Path, dag_id: str) -> Path:
+    # Ids of our own DAGs, which Airflow bounds to letters that no path obeys.
+    return landing / ".failures" / f"{dag_id.replace('/', '_')}.json"
+
+
+def _kept(path: Path, kind: Versioned[R]) -> R | None:
+    try:
+        return kind.read(plain_text(path))
+    except (FileNotFoundError, NotADirectoryError, Altered, BadInput):
+        return None
+
+
+def _keep(landing: Path, path: Path, text: str) -> None:
     with disk_errors("keeping what was told"):
         make_folder(landing)
-        with scratch_file(folder) as scratch:
-            scratch.write_text(TOLD.text(told), encoding="utf-8")
+        with scratch_file(path.parent) as scratch:
+            scratch.write_text(text, encoding="utf-8")
             sync_file(scratch)
-            scratch.replace(folder / _NAME)
-            sync_folder(folder)
+            scratch.replace(path)
+            sync_folder(path.parent)

@@ -157,6 +157,8 @@ class Stream(_Strict):
     """How long Airflow waits for somebody to say what becomes of a batch at a closed gate."""
     gate_default: Literal["stop", "park"] = "stop"
     """What becomes of it where nobody says so in that time."""
+    late_after: Span = Seconds(4 * 3600)
+    """An ingest that has not ended so long after it was queued is told of; it goes on."""
     rewind_approval: Literal["anyone", "other"] = "anyone"
     """Who may approve of a rewind that was previewed: anyone with the right to, or somebody else than who asked."""
     allowed_lateness: Span = Seconds(3600)

@@ -17,6 +17,7 @@ from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule, get_curren
 from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.errors import StateUnknown, Terminal, Transient
 from wavestitch.contracts.harmless import harmless
+from wavestitch.flows.alarms import tell_failure
 from wavestitch.flows.gate_form import gate_of_run
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def of_a_batch(retry_delay: timedelta) -> dict[str, Any]:
         "retry_exponential_backoff": 2.0,
         "max_retry_delay": timedelta(minutes=15),
         "retry_policy": ON_ERROR,
+        "on_failure_callback": tell_failure,
     }
 
 

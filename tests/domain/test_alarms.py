@@ -1,0 +1,86 @@
+"""What Airflow calls where a task has failed, or a run is late: who must know is told, and nothing is raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.builders.webhook import Webhook, listening_webhook
+from tests.stack.airflow_home import ROOT, prepare_airflow, write_settings
+from wavestitch.contracts.errors import Fenced, Refused
+from wavestitch.contracts.failures_told import AGAIN, FailuresTold
+from wavestitch.contracts.quantities import EpochMs, after
+
+prepare_airflow()
+
+
+@pytest.fixture
+def webhook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+    config = write_settings(tmp_path, streams=ROOT / "streams")
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(config))
+    with listening_webhook() as found:
+        monkeypatch.setenv("WAVESTITCH_NOTIFY__WEBHOOK", found.address)
+        yield found
+
+
+def fail(error: object, run: str = "manual__1") -> None:
+    from wavestitch.flows.alarms import tell_failure  # noqa: PLC0415 - loads Airflow
+
+    tell_failure({"ti": SimpleNamespace(dag_id="ingest_ecg", task_id="plan", run_id=run), "exception": error})
+
+
+def test_a_failure_is_told_with_its_sentence_and_where_to_look_and_once_a_day(webhook: Webhook) -> None:
+    for offset in (5, 7):
+        fail(Refused(f"stream ecg: the log begins at {offset}"))
+    (told,) = webhook.told
+    assert told["subject"] == "ingest_ecg: plan failed"
+    assert told["text"].startswith("stream ecg: the log begins at 5\n")
+    assert told["text"].endswith("/dags/ingest_ecg/runs/manual__1")
+    fail(Refused("another sentence"))
+    assert len(webhook.told) == 2
+
+
+def test_what_was_not_taken_is_told_with_the_next_failure(webhook: Webhook) -> None:
+    webhook.status = 500
+    fail(Refused("no"))
+    webhook.status = 200
+    fail(Refused("no"))
+    fail(Refused("no"))
+    assert len(webhook.told) == 2
+
+
+def test_of_an_error_that_is_not_ours_only_the_kind_is_told_and_of_a_run_that_was_overtaken_nothing(
+    webhook: Webhook,
+) -> None:
+    fail(Fenced("somebody rewound"))
+    fail(ValueError("hunter2"))
+    fail(None)
+    first, second = (body["text"] for body in webhook.told)
+    assert first.startswith("ValueError; the task's log says more")
+    assert "hunter2" not in first
+    assert second.startswith("the task's log says why")
+
+
+def test_a_late_run_is_told_and_settings_that_cannot_be_read_raise_nothing(
+    webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wavestitch.flows.alarms import tell_late  # noqa: PLC0415
+
+    late = {"dag_run": {"dag_id": "ingest_ecg", "dag_run_id": "manual__1"}, "deadline": {}}
+    tell_late(late)
+    assert webhook.subjects == ["ingest_ecg: a run takes longer than it should"]
+    monkeypatch.setenv("WAVESTITCH_CONFIG", "/nowhere")
+    tell_late(late)
+    fail(Refused("no"))
+    assert len(webhook.told) == 1
+
+
+def test_after_a_day_it_is_told_again() -> None:
+    told = FailuresTold().telling("plan", "no", now=EpochMs(1))
+    assert told is not None
+    assert told.telling("plan", "no", now=EpochMs(2)) is None
+    assert told.telling("read", "no", now=EpochMs(2)) is not None
+    assert told.telling("plan", "no", now=after(EpochMs(1), AGAIN)) is not None

@@ -1,0 +1,29 @@
+"""Which failures of a DAG were told, so that one that comes again with every run is told once a day. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, before
+from wavestitch.contracts.versioned import Versioned
+
+AGAIN = Milliseconds(24 * 3_600_000)
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresTold:
+    """By what failed and what it said, when that was told."""
+
+    last_ms: dict[str, EpochMs] = field(default_factory=dict)
+
+    def telling(self, task: str, sentence: str, *, now: EpochMs) -> FailuresTold | None:
+        """With this failure told; None where it was told within a day. Offsets and counts make no other sentence."""
+        what = hashlib.sha256(f"{task}\n{_NUMBER.sub('#', sentence)}".encode()).hexdigest()[:32]
+        recent = {said: at for said, at in self.last_ms.items() if at > before(now, AGAIN)}
+        return None if what in recent else FailuresTold({**recent, what: now})
+
+
+FAILURES = Versioned(FailuresTold, "what was told of failures", "delete the file: it is told again")

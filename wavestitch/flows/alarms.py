@@ -1,0 +1,89 @@
+"""What Airflow calls where a task has failed for good, or a run is late: somebody is told, by `[notify]`.
+
+A failure that comes again with every run is told once a day. Nothing here raises: Airflow has its own work to finish.
+Decides nothing about the run.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+from airflow.sdk.configuration import conf
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+from wavestitch.contracts.errors import Fenced, WavestitchError
+from wavestitch.settings import load_settings
+
+log = logging.getLogger(__name__)
+
+
+def tell_failure(context: Any) -> None:
+    """A task's `on_failure_callback`: after its last try. That a run was overtaken needs nobody."""
+    error = context.get("exception")
+    if isinstance(error, Fenced):
+        return
+    try:
+        ti = context["ti"]
+        _tell_once_a_day(ti.dag_id, ti.task_id, ti.run_id, said_of(error))
+    except Exception:
+        log.exception("nobody was told of this failure")
+
+
+def tell_late(context: Any) -> None:
+    """A run's deadline has passed; it goes on."""
+    try:
+        from wavestitch.batch.notify import notify  # noqa: PLC0415
+
+        run = dict(context["dag_run"])
+        dag_id, run_id = str(run["dag_id"]), str(run["dag_run_id"])
+        notify(
+            load_settings().notify,
+            subject=f"{dag_id}: a run takes longer than it should",
+            text=f"Run {run_id} has not ended. It goes on; look at which task it stands: {run_url(dag_id, run_id)}",
+            facts={"dag": dag_id, "run": run_id},
+        )
+    except Exception:
+        log.exception("nobody was told that this run is late")
+
+
+def late_after(length: timedelta) -> list[DeadlineAlert]:
+    """A DAG's `deadline`: so long after a run was queued."""
+    return [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, length, SyncCallback(tell_late), name="late")]
+
+
+def said_of(error: object) -> str:
+    """A sentence of ours; of another error its kind, since its text may have anything in it."""
+    if isinstance(error, WavestitchError):
+        return error.message
+    return f"{type(error).__name__}; the task's log says more" if error is not None else "the task's log says why"
+
+
+def run_url(dag_id: str, run_id: str) -> str:
+    """Where this Airflow shows the run, behind a path of its own, too."""
+    base = conf.get("api", "base_url", fallback="").rstrip("/")
+    return f"{base}/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}"
+
+
+def _tell_once_a_day(dag_id: str, task_id: str, run_id: str, sentence: str) -> None:
+    from wavestitch.batch.kept_told import keep_failures, kept_failures  # noqa: PLC0415
+    from wavestitch.batch.notify import notify  # noqa: PLC0415
+    from wavestitch.contracts.quantities import epoch_ms  # noqa: PLC0415
+
+    settings = load_settings()
+    kept = kept_failures(settings.landing, dag_id)
+    told = kept.telling(task_id, sentence, now=epoch_ms(time.time_ns()))
+    if told is None:
+        return
+    delivered = notify(
+        settings.notify,
+        subject=f"{dag_id}: {task_id} failed",
+        text=f"{sentence}\n{run_url(dag_id, run_id)}",
+        facts={"dag": dag_id, "task": task_id, "run": run_id},
+    )
+    if delivered:
+        keep_failures(settings.landing, dag_id, told)
