@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product as every
 from typing import Any, cast
@@ -18,10 +19,11 @@ from tests.fakes.fake_log import Record
 from tests.model import exploration as model
 from tests.model import rules
 from tests.model.rules import Deciding, doubted, fenced, offered, projects, reconciles
-from tests.model.world import WAVES, Choice, Group, Groups, Head, Held, Place, Run, State, World
+from tests.model.world import WAVES, Choice, Group, Groups, Head, Held, Made, Place, Run, State, World
 from wavestitch.batch.held_decision import why_not
 from wavestitch.batch.held_waveforms import HeldWaveform
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.batch_stages import stages_of
 from wavestitch.contracts.decision import Evidence, Stitched, decide
 from wavestitch.contracts.disagreement import find_disagreement, next_generation
 from wavestitch.contracts.errors import Fenced
@@ -34,7 +36,9 @@ from wavestitch.contracts.position import Head as ProductHead
 from wavestitch.contracts.protocol import check_fence, may_project, reconcile
 from wavestitch.contracts.quantities import EpochMs, Generation
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stages import RewindTo, opposites
 from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.undone_decision import not_undone_by
 
 START_MS = 1_700_000_000_000
 STREAM = make_stream("waves", group="waves-batches")
@@ -48,6 +52,8 @@ REACHED = {
     "gates beside decisions": 70_000,
     "partitions": 100_000,
     "partitions of catalogs": 40_000,
+    "undo of decisions": 15_000,
+    "undo of batches": 11_000,
 }
 DEEP = {
     "runs": model.Budget(),
@@ -285,3 +291,38 @@ def test_a_held_row_of_the_model_says_why_it_was_held_before() -> None:
     after = head._replace(held=frozenset(gone.held.values()))
     back = Deciding(world, Run("held", "planned", 2, 1, (3,), (3,), 2, choice=Choice("restore", "F")), after)
     assert list(back.held.values()) == [Held((0, 2), "failed")]
+
+
+def test_what_undo_takes_back_follows_the_model() -> None:
+    """Of a decision: whether its opposite touches what it changed, and nothing else. Of a batch: where it began."""
+    scenario, met, planned = model.SCENARIOS["undo of decisions"], set[tuple[frozenset[Held], Made]](), set[Run]()
+
+    def look(s: State) -> None:
+        met.update((s.head.held, made) for made in s.head.made if made.action in rules.OPPOSITES)
+
+    assert model.explore(scenario, look=look).whole
+    known, seen = facts(scenario.world), set[bool]()
+    for held, made in met:
+        head = Head(1, 1, (2,), held=held)
+        rows = [replace(c, decision=str(h.by)) for c, h in zip(held_chunks(head, known), sorted(held), strict=True)]
+        gone = [
+            replace(rows[0], chunk=known[h.place]._replace(carried=True, topic_id="topic"), decision=str(h.by))
+            for h in made.rows
+            if h not in held
+        ]
+        action = HeldAction(rules.OPPOSITES[made.action])
+        others = not_undone_by(action, decision=str(made.number), rows=[*gone, *rows], held=rows)
+        touches = any((h.reason == "discarded") is (action is HeldAction.RESTORE) for h in held)
+        assert (touches and not others) is rules.takes_back(scenario.world, head, made), f"{made} on {held}"
+        seen.add(not others)
+    assert seen == {True, False}
+
+    def begun(s: State) -> None:
+        planned.update(run for run in s.runs if run.moves and run.step == "planned")
+
+    model.explore(model.SCENARIOS["undo of batches"], look=begun)
+    for run in planned:
+        back = rules.began(run)
+        found = opposites(stages_of(plan_of(run)))[0]
+        assert isinstance(found, RewindTo)
+        assert found.offsets == dict(back), run

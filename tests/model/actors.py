@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.model.checks import Violation, check_commit, check_passed, remember
+from tests.model.checks import Violation, check_commit, check_moved_back, check_passed, remember
 from tests.model.rules import (
+    OPPOSITES,
     Deciding,
     asks_the_gate,
     barred,
+    began,
     doubted,
     fenced,
+    goes_back,
     held_of,
     next_generation,
     picked,
     projects,
     reconciles,
     stopped_some,
+    takes_back,
 )
-from tests.model.world import WAVES, Budget, Choice, Group, Groups, Head, Run, State, World
+from tests.model.world import WAVES, Budget, Choice, Group, Groups, Head, Made, Run, State, World
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,16 @@ class Actors:
         left = s.left._replace(runs=s.left.runs - 1)
         return s._replace(runs=(*s.runs, run), left=left, next_number=s.next_number + 1)
 
-    def plan_choice(self, s: State, action: str, waveform: str) -> State:
+    def plan_choice(self, s: State, action: str, waveform: str, *, undoes: Made | None = None) -> State:
         """A decision about what is held: it reads nothing, and is carried on by the steps of every batch."""
         at = s.head.positions
         s = self._planned(s._replace(left=s.left._replace(runs=s.left.runs + 1)), "held", at, at)
         standing = [h.place for h in held_of(self.world, s.head, waveform) if h.reason != "discarded"]
         seen = sorted((r.seq, r.copy) for r in map(self.world.at, picked(self.world, standing)[0]))
         meant = tuple(dict(seen).values())
-        choice = Choice(action, waveform, *((frozenset(standing), meant) if action == "pick" else ()))
+        choice = Choice(action, waveform, undoes=undoes)
+        if action == "pick":
+            choice = choice._replace(among=frozenset(standing), meant=meant)
         left = s.left._replace(decisions=s.left.decisions - 1)
         return s._replace(left=left).with_run(len(s.runs) - 1, s.runs[-1]._replace(choice=choice))
 
@@ -114,6 +120,10 @@ class Actors:
             mine = held_of(self.world, head, choice.waveform)
             if choice.among != {h.place for h in mine if h.reason != "discarded"}:
                 return s.without(i)  # what was stitched is of the copies that were there then: plan again
+        undoes = choice.undoes if choice is not None else None
+        looked = self.dropped == "an-undo-is-not-looked-at-again"
+        if undoes is not None and not (looked or takes_back(self.world, head, undoes, dropped=self.dropped)):
+            return s.without(i)
         made = Deciding(self.world, run, head, dropped=self.dropped)
         spoiled = len(self.world.spoiled & made.publish.keys())
         if run.moves and not run.gate and spoiled and 2 * spoiled >= len(made.publish):
@@ -152,6 +162,8 @@ class Actors:
             published=head.published | run.publish,
             held=run.held,
         )
+        if s.left.undos:
+            new = kept_for_undo(head, new, run)
         check_commit(self.world, head, new, run)
         new = new._replace(was=remember(self.world, head, new, run))
         stopped = frozenset(r for r in s.stopped if r.number != run.number)
@@ -159,6 +171,21 @@ class Actors:
         return s.with_run(i, run._replace(step="committed", base=new.sequence)) if run.moves else s.without(i)
 
     # people
+
+    def undo(self, s: State, made: Made) -> State:
+        """Of a batch, or of the newest rewind; of a decision, its opposite is planned as any decision."""
+        s = s._replace(left=s.left._replace(undos=s.left.undos - 1))
+        if made.action:
+            after = s._replace(left=s.left._replace(decisions=s.left.decisions + 1))
+            return self.plan_choice(after, OPPOSITES[made.action], made.waveform, undoes=made)
+        before = s.head
+        s = self.rewind(s, goes_back(s.head, made))
+        if self.dropped == "an-undo-puts-every-partition-back":
+            s = s._replace(head=s.head._replace(positions=tuple(min(at, made.back[0][1]) for at in s.head.positions)))
+        if self.dropped == "an-undo-keeps-the-generation":
+            s = s._replace(head=s.head._replace(generation=before.generation))
+        check_moved_back(before, s.head, made)
+        return s
 
     def rewind(self, s: State, moved: dict[int, int]) -> State:
         """Of these partitions alone; what the group says of the others is left, where somebody has reset it."""
@@ -168,6 +195,9 @@ class Actors:
         if self.dropped == "a-rewind-writes-every-partition" and foreign:
             raise Violation("reset: overwritten by a rewind of another partition")
         group = tuple(s.group[p] if p in foreign else g for p, g in enumerate(group))
+        if s.left.undos:
+            back = tuple((p, s.head.positions[p]) for p, to in moved.items() if to != s.head.positions[p])
+            head = head._replace(made=(*head.made, Made(head.sequence, 0, back)))
         return s._replace(head=head, group=group, furthest=furthest(s, head))
 
     def settle(self, s: State, way: str) -> State:
@@ -194,6 +224,17 @@ class Actors:
         # A zombie of it ends fenced.
         runs = tuple(r for r in s.runs if r.number != run.number)
         return s._replace(head=head, stopped=s.stopped - {run}, runs=runs)
+
+
+def kept_for_undo(before: Head, after: Head, run: Run) -> Head:
+    """Which rows are of this run, and what it did."""
+    after = after._replace(held=frozenset(h if h.by else h._replace(by=run.number) for h in after.held))
+    made = Made(after.sequence, run.number, began(run))
+    if run.choice is not None:
+        rows = frozenset(h for h in after.held if h.by == run.number)
+        prior = frozenset(h for h in before.held if h.place in {r.place for r in rows})
+        made = made._replace(action=run.choice.action, waveform=run.choice.waveform, rows=rows, prior=prior)
+    return after._replace(made=(*after.made, made))
 
 
 def written(head: Head) -> Groups:

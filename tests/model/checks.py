@@ -7,6 +7,8 @@
 - held: nothing held is lost without a decision; what was parked, is in conflict or was discarded changes only by an
   operator's decision about it; discarded bytes are never published; restoring undoes a discard; a pick publishes what
   the operator saw;
+- undo: puts the partitions of what it takes back to where they were, and no other one, in a generation of its own; or
+  changes the very chunks that a decision changed, to what they were;
 - gate: no ingest goes past a batch that stands at a closed gate, and what that was stopped with is published by no
   other batch, but by who accepts it.
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.model.world import Head, Held, Place, Record, Run, State, World
+from tests.model.world import Head, Held, Made, Place, Record, Run, State, World
 
 DECIDED_BY_PEOPLE = frozenset({"conflict", "parked", "discarded"})
 
@@ -75,6 +77,8 @@ def _check_held(world: World, before: Head, after: Head, run: Run) -> None:
         decided = run.choice is not None and run.choice.waveform == r.waveform
         if h.reason in DECIDED_BY_PEOPLE and not decided and (published or rows[h.place].reason != h.reason):
             raise Violation(f"held: what was held at {h.place} ({h.reason}) changed, and nobody decided that")
+    if run.choice is not None and run.choice.undoes is not None:
+        _check_taken_back(before, after, run.choice.undoes)
     if run.choice is not None and run.choice.action == "restore":
         for place, was in before.was:
             if world.at(place).waveform == run.choice.waveform and rows[place].reason != was:
@@ -91,6 +95,22 @@ def remember(world: World, before: Head, after: Head, run: Run) -> frozenset[tup
     now = {h.place: h.reason for h in after.held}
     fresh = [h for h in _rows_of(world, before, mine) if h.reason != "discarded" and now.get(h.place) == "discarded"]
     return frozenset({**was, **{h.place: h.reason for h in fresh}}.items())
+
+
+def check_moved_back(before: Head, after: Head, made: Made) -> None:
+    wanted = {**dict(enumerate(before.positions)), **dict(made.back)}
+    if dict(enumerate(after.positions)) != wanted:
+        raise Violation(f"undo: puts the stream to {after.positions}, and {wanted} was before that")
+    if after.generation <= before.generation:
+        raise Violation("undo: moves positions, and whoever planned before that is not fenced")
+
+
+def _check_taken_back(before: Head, after: Head, made: Made) -> None:
+    was, now = ({h.place: h.reason for h in head.held} for head in (before, after))
+    changed = {place: now.get(place) for place in was if was[place] != now.get(place)}
+    wanted = {h.place: h.reason for h in made.prior}
+    if changed != wanted:
+        raise Violation(f"undo: of {made.action} {made.waveform} leaves {changed}, and {wanted} was before that")
 
 
 def check_passed(s: State, run: Run, head: Head, *, standing: bool) -> None:

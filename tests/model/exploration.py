@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tests.model.checks import Violation
 from tests.model.protocol import Protocol
-from tests.model.world import GATED, HELD, MORE_COPIES, PARTED, REPAIRED, WAVES, Budget, Scenario, State
+from tests.model.world import DISCARDED, GATED, HELD, MORE_COPIES, PARTED, REPAIRED, WAVES, Budget, Scenario, State
 
 
 class Found(NamedTuple):
@@ -122,6 +122,16 @@ SCENARIOS = {
             "an-ingest-of-one-partition-moves-all",
             "the-fence-asks-what-is-read-only",
         ),
+    ),
+    "undo of decisions": Scenario(
+        DISCARDED,
+        Budget(runs=2, rewinds=0, resets=0, expiries=0, records=2, decisions=1, backfills=False, undos=1),
+        ("an-undo-takes-back-whatever-is-held", "an-undo-is-not-looked-at-again"),
+    ),
+    "undo of batches": Scenario(
+        PARTED,
+        Budget(runs=2, rewinds=1, resets=0, expiries=0, records=2, backfills=False, parts=True, undos=1),
+        ("an-undo-puts-every-partition-back", "an-undo-keeps-the-generation"),
     ),
     "partitions of catalogs": Scenario(
         PARTED,

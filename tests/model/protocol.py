@@ -1,9 +1,9 @@
 """The protocol in the small, explored to the end: every interleaving and every death of a handful of actors.
 
 Small logs of one partition or two, at most two runs at once (each may be the other's zombie), backfills, operators who
-rewind (a partition, or all), start over, decide about what is held and about closed gates, resets by Kafka's own tools,
-group offsets that expire, a catalog that is copied, lost or exchanged (a backup put back, a wrong address, two
-deployments). Breadth first, so that a violation comes with a shortest way to it. `checks` says what must hold after
+rewind (a partition, or all), undo, start over, decide about what is held and about closed gates, resets by Kafka's
+own tools, group offsets that expire, a catalog that is copied, lost or exchanged (a backup put back, a wrong address,
+two deployments). Breadth first, so that a violation comes with a shortest way to it. `checks` says what must hold after
 every commit and in every state; beside that, here:
 
 - a reset is never overwritten by a batch that looked at the group after it, nor by a rewind of another partition;
@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 from tests.model.actors import Actors
 from tests.model.checks import Violation, check_end, check_state
-from tests.model.rules import barred, doubted, offered
+from tests.model.rules import barred, doubted, goes_back, offered, takes_back
 from tests.model.world import Budget, Group, Groups, Head, Run, State
 
 WAYS = ("head", "start-over", "group")
@@ -84,6 +84,9 @@ class Protocol(Actors):
             waveforms = sorted({self.world.at(h.place).waveform for h in s.head.held})
             chosen = [(a, w) for w in waveforms for a in offered(self.world, s.head, w)]
             found += [(f"{a} {w}", self.plan_choice(s, a, w)) for a, w in chosen]
+        if left.undos:
+            undone = [m for m in s.head.made if takes_back(self.world, s.head, m, dropped=self.dropped)]
+            found += [(f"undo of {m.action} {m.number}", self.undo(s, m)) for m in undone]
         if left.gates:
             after = s._replace(left=left._replace(gates=left.gates - 1))
             words = ("accept", "park", "abandon")
@@ -106,6 +109,8 @@ class Protocol(Actors):
             moves = [whole, *({p: to} for p, at in enumerate(s.head.positions) for to in sorted({0, at - 1}) if at)]
             for moved in moves if left.parts or len(s.ends) == 1 else moves[:1]:
                 yield f"rewind to {moved}", self.rewind(after, moved)
+        if left.undos:
+            yield from ((f"undo of {m.number}", self.undo(s, m)) for m in s.head.made if goes_back(s.head, m))
         if left.afresh and any(s.head.positions):
             yield "start over", self.settle(s._replace(left=left._replace(afresh=left.afresh - 1)), "start-over")
 
@@ -122,7 +127,7 @@ class Protocol(Actors):
 
     def check(self, s: State) -> None:
         check_state(self.world, s)
-        key = s.head, s.group, s.stopped, s.mended
+        key = s.head._replace(made=()), s.group, s.stopped, s.mended
         if key not in self.lives:
             for way in WAYS if doubted(s.head, s.group) else WAYS[:1]:
                 for word in ("accept", "park", "abandon") if barred(s.stopped, s.head) else ("",):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tests.model.world import Copies, Group, Groups, Head, Held, Place, Run, World
+from tests.model.world import Copies, Group, Groups, Head, Held, Made, Place, Run, World
 
 BLOCKED = ("conflict", "parked")
 """What only an operator's decision changes; of what was discarded, see `blocked_by`."""
@@ -234,3 +234,34 @@ def offered(world: World, head: Head, waveform: str) -> list[str]:
     elif "open" not in standing:
         found.append("accept")
     return found
+
+
+# What undo takes back.
+
+OPPOSITES = {"discard": "restore", "restore": "discard"}
+"""Of decisions; what was published stays, and so does who accepted it."""
+
+
+def began(run: Run) -> tuple[tuple[int, int], ...]:
+    """Where a batch began to read, in the partitions whose positions it moves."""
+    stands = enumerate(zip(run.starts, run.ends, strict=True))
+    return tuple((p, start) for p, (start, end) in stands if run.moves and end > start)
+
+
+def goes_back(head: Head, made: Made) -> dict[int, int]:
+    """Where undo of a batch or of the newest rewind puts which partitions; empty where it moves none, or would skip."""
+    mine = made.number or made.sequence == head.sequence
+    back = {p: to for p, to in made.back if to != head.positions[p]}
+    return back if mine and all(to <= head.positions[p] for p, to in made.back) else {}
+
+
+def takes_back(world: World, head: Head, made: Made, *, dropped: str = "") -> bool:
+    """Whether the opposite of a decision touches what that changed, and nothing else: no more was held since under its
+    waveform, and nobody has decided about any of it."""
+    if made.action not in OPPOSITES:
+        return False
+    restores = OPPOSITES[made.action] == "restore"
+    touched = [h for h in held_of(world, head, made.waveform) if (h.reason == "discarded") is restores]
+    if dropped == "an-undo-takes-back-whatever-is-held":
+        return bool(touched)
+    return {h.place for h in made.rows} == {h.place for h in touched} and {h.by for h in touched} == {made.number}

@@ -51,6 +51,8 @@ MORE_COPIES = World(
     failing=frozenset("F"),
 )
 """What is decided about meanwhile gets another copy."""
+DISCARDED = World(log=((Record("F", 0), Record("F", 0, "y")),), chunks={"F": 1}, failing=frozenset("F"))
+"""What somebody lets go gets another copy."""
 GATED = World(
     log=((Record("S", 0), Record("B", 0), Record("D", 0)),), chunks={"S": 1, "B": 1, "D": 1}, spoiled=frozenset("S")
 )
@@ -69,17 +71,33 @@ PARTED = World(
 
 
 class Held(NamedTuple):
-    """The newest row about a place. `before`: of a discarded one, why it was held until then."""
+    """The newest row about a place. `before`: of a discarded one, why it was held until then. `by`: the run that wrote
+    it, as long as somebody may undo that."""
 
     place: Place
     reason: str
     before: str = ""
+    by: int = 0
+
+
+class Made(NamedTuple):
+    """What made a head, as whoever undoes it knows. `number`: of the run, 0 for a rewind. `back`: the partitions that
+    it moved, and from where. `rows`: what a decision wrote; `prior`: what they were before, for the checks alone."""
+
+    sequence: int
+    number: int
+    back: tuple[tuple[int, int], ...] = ()
+    action: str = ""
+    waveform: str = ""
+    rows: frozenset[Held] = frozenset()
+    prior: frozenset[Held] = frozenset()
 
 
 class Head(NamedTuple):
     """`held`: the rows of the snapshot that it names. `skipped`: places that were given up by name.
 
-    `was` is for the checks alone: why each discarded place was held, as it stood when somebody discarded it."""
+    `made`: what made it and those before it, as long as somebody may undo that. `was` is for the checks alone: why each
+    discarded place was held, as it stood when somebody discarded it."""
 
     sequence: int = 0
     generation: int = 0
@@ -90,6 +108,7 @@ class Head(NamedTuple):
     catalog: int = 0
     skipped: frozenset[Place] = frozenset()
     was: frozenset[tuple[Place, str]] = frozenset()
+    made: tuple[Made, ...] = ()
 
     @property
     def version(self) -> Version:
@@ -116,12 +135,13 @@ Groups = tuple[Group, ...]
 
 class Choice(NamedTuple):
     """What an operator decided about one waveform. `among`: the places that a pick was planned on; `meant`: the bytes
-    that the operator saw as the picked ones, for the checks alone."""
+    that the operator saw as the picked ones, for the checks alone. `undoes`: the decision that this takes back."""
 
     action: str
     waveform: str
     among: frozenset[Place] = frozenset()
     meant: Copies = ()
+    undoes: Made | None = None
 
 
 class Run(NamedTuple):
@@ -160,7 +180,7 @@ class Budget(NamedTuple):
     """How much of each may still happen. `records`: how long the log grows. `catalogs`: copies, losses, exchanges.
     `decisions`: about what is held. `gates`: what is said to closed ones. `afresh`: starting over, of an operator's own
     accord. `backfills`: whether runs may be backfills, too. `parts`: whether ingests and rewinds may be of one
-    partition."""
+    partition. `undos`: what is taken back, of what was committed as long as that may still happen."""
 
     runs: int = 3
     rewinds: int = 1
@@ -174,6 +194,7 @@ class Budget(NamedTuple):
     afresh: int = 0
     backfills: bool = True
     parts: bool = False
+    undos: int = 0
 
 
 class State(NamedTuple):
