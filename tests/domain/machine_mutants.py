@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import INITIALIZE_RULE_MARKER, RULE_MARKER, initialize, precondition, rule
 
 from tests.domain.protocol_machine import ProtocolMachine
 
@@ -32,24 +34,42 @@ RULES = frozenset(
 
 
 class Mutant(NamedTuple):
-    """A function of the product replaced by a wrong one, and the rules that show it."""
+    """A function of the product replaced by a wrong one, the rules that show it, and what some of them draw, where not
+    whatever they can: by rule, values by argument."""
 
     plant: Plant
     needs: frozenset[str]
+    draws: Mapping[str, Mapping[str, Any]]
 
     @property
     def machine(self) -> type[ProtocolMachine]:
-        return type("Machine", (ProtocolMachine,), dict.fromkeys(RULES - self.needs))
+        left_out = dict.fromkeys(RULES - self.needs)
+        narrowed = {name: _narrowed(name, values) for name, values in self.draws.items()}
+        return type("Machine", (ProtocolMachine,), left_out | narrowed)
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
-def mutant(*needs: str) -> Callable[[Plant], Plant]:
+def mutant(*needs: str, **draws: Mapping[str, Any]) -> Callable[[Plant], Plant]:
     assert RULES.issuperset(needs), needs
+    assert (RULES | ALWAYS | {"begin"}).issuperset(draws), draws
 
     def named(plant: Plant) -> Plant:
-        MUTANTS[plant.__name__.replace("_", " ")] = Mutant(plant, frozenset(needs))
+        MUTANTS[plant.__name__.replace("_", " ")] = Mutant(plant, frozenset(needs), draws)
         return plant
 
     return named
+
+
+def _narrowed(name: str, values: Mapping[str, Any]) -> Any:
+    """This rule of the machine, where these arguments have these values alone: one, or one of a tuple."""
+    of_the_machine = getattr(ProtocolMachine, name)
+    mark, make = (INITIALIZE_RULE_MARKER, initialize) if name == "begin" else (RULE_MARKER, rule)
+    found = getattr(of_the_machine, mark)
+    assert found.arguments.keys() >= values.keys(), f"{name} draws {found.arguments.keys()}"
+    given = {n: st.sampled_from(v if isinstance(v, tuple) else (v,)) for n, v in values.items()}
+    made: Any = make(**found.arguments | given)(found.function)
+    for condition in found.preconditions:
+        made = precondition(condition)(made)
+    return made

@@ -4,9 +4,14 @@ them to the machine stand here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tests import wrong_products
 from tests.domain.machine_mutants import Plant, mutant
+from tests.fakes.faults import Fault
 from tests.histories.seeded_bugs import of_chunks, of_heads, of_held, of_offsets, of_operators
+from wavestitch.batch.rewind import Target
 
 _CUT_OFF = ("accident", "start_rewind", "follow_advice")
 _NEEDS: dict[Plant, tuple[str, ...]] = {
@@ -41,6 +46,30 @@ _NEEDS: dict[Plant, tuple[str, ...]] = {
         "produce_oddly",
     ),
 }
+_CUT_OFF_BY_AN_ELECTION = {"accident": {"what": "election"}}
+_DRAWS: dict[Plant, Mapping[str, Mapping[str, Any]]] = {
+    of_heads.a_foreign_tag_is_overwritten: {"accident": {"what": "reset"}},
+    of_heads.a_head_is_written_over_a_reset_that_came_after_it: {"accident": {"what": "reset"}},
+    of_heads.a_copy_of_the_table_that_goes_on_is_not_seen: {"another_catalog": {"what": "copied"}},
+    of_offsets.a_log_that_was_cut_off_and_written_anew_passes_for_the_one_that_was_read: _CUT_OFF_BY_AN_ELECTION,
+    of_offsets.a_rewind_forward_over_a_cut_names_only_what_it_passes: {
+        **_CUT_OFF_BY_AN_ELECTION,
+        "begin": {"partitions": 1},
+        "start_rewind": {"to": Target("latest"), "accept": True},
+    },
+    of_heads.a_lost_commit_is_tried_again_because_a_property_says_so: {"begin": {"retries": True}},
+    of_heads.a_conflict_with_oneself_is_believed_and_cleaned_up_after: {"disturb": {"fault": Fault.RESENT}},
+    wrong_products.a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after: {
+        "ingest": {"until": "tables.commit"},
+        "disturb": {"fault": Fault.LATE},
+    },
+    of_operators.undo_of_a_decision_is_about_all_that_is_held_of_its_waveforms: {
+        "decide_held": {"until": "end"},
+        "undo": {"until": "end"},
+        "ingest": {"until": "end", "most": 1000},
+    },
+}
+"""Of what these rules draw, what shows a bug soon that is met late among all that they can."""
 
 for plant, needs in _NEEDS.items():
-    mutant(*needs)(plant)
+    mutant(*needs, **_DRAWS.get(plant, {}))(plant)

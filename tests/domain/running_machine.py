@@ -20,6 +20,8 @@ from wavestitch.contracts.errors import Fenced as FencedRun
 LOUD = (FencedRun, Refused, DataLost, Transient, StateUnknown, GateClosed, Killed)
 PLAN_AGAIN = ("not stitched", "changed since")
 """What held and published waveforms may do under a run that holds nothing, or that picked among them."""
+COMMITS = ("tables.commit", "tables.commit_rebuilt")
+AT_A_COMMIT = (Fault.CONFLICT, Fault.RESENT)
 AT_ONCE = 3
 mostly_far = st.sampled_from(
     [
@@ -101,7 +103,10 @@ class RunningMachine(ProducingMachine):
     @precondition(lambda self: self.runs)
     @rule(which=pick, fault=st.sampled_from(Fault))
     def disturb(self, which: int, fault: Fault) -> None:
+        """A commit is all that can conflict, or find itself there already."""
         run = self.runs[which % len(self.runs)]
+        while fault in AT_A_COMMIT and not run.steps.done and run.steps.at not in COMMITS:
+            run.steps.advance()
         run.steps.advance(fault)
         self.on_the_way += run.steps.late
         run.steps.late = []

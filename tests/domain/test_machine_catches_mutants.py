@@ -162,7 +162,7 @@ def a_settled_head_is_not_newer_than_the_group(patch: Patch) -> None:
     patch.setattr(rewind, "next_generation", lambda head, *_, **__: (head.generation if head else 0) + 1)
 
 
-@mutant("accident", "produce_scattered")
+@mutant("accident", "produce_scattered", accident={"what": "history"})
 def the_history_says_what_is_held(patch: Patch) -> None:
     real = FakeTables.held
 

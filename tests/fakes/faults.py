@@ -7,15 +7,14 @@ after it. Outside a `Steps` run (a test that just calls) both pass freely.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from wavestitch.contracts.errors import WavestitchError
+from greenlet import GreenletExit, getcurrent, greenlet
 
-_ours = threading.local()
+from wavestitch.contracts.errors import WavestitchError
 
 
 class Fault(StrEnum):
@@ -38,7 +37,7 @@ class Killed(BaseException):
 
 def under_way() -> str:
     """The name of the run whose call this is; empty outside a `Steps` run."""
-    steps: Steps | None = getattr(_ours, "steps", None)
+    steps: Steps | None = getattr(getcurrent(), "steps", None)
     return steps.name if steps is not None else ""
 
 
@@ -63,12 +62,13 @@ def may_land_late(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def called(*args: Any, **more: Any) -> Any:
-        before = getattr(_ours, "call", None)
-        _ours.call = functools.partial(method, *args, **more)
+        ours: Any = getcurrent()
+        before = getattr(ours, "call", None)
+        ours.call = functools.partial(method, *args, **more)
         try:
             return method(*args, **more)
         finally:
-            _ours.call = before
+            ours.call = before
 
     return called
 
@@ -85,11 +85,12 @@ class Edge:
     ) -> Iterator[Fault | None]:
         """The effect of one call. `error` makes an injected failure, `conflict` the failure of a lost race. What a
         request that was sent twice brings is the caller's to say."""
-        steps: Steps | None = getattr(_ours, "steps", None)
+        ours = getcurrent()
+        steps: Steps | None = getattr(ours, "steps", None)
         fault = steps.pause(name) if steps is not None else None
         if fault is Fault.CONFLICT and conflict is not None:
             raise conflict()
-        call = getattr(_ours, "call", None)
+        call = getattr(ours, "call", None)
         if fault is Fault.LATE and call is not None and steps is not None:
             steps.late.append(LateEffect(steps.name, name, call))
             raise error(f"{name}: no answer; it may take effect later")
@@ -105,8 +106,8 @@ class Edge:
 class Steps:
     """A call that is carried out one effect at a time.
 
-    A generator cannot yield from inside plain functions, so the call has a thread of its own, which runs only while
-    `advance` waits for it: never two at once, so that every interleaving is the test's choice and can be repeated.
+    A generator cannot yield from inside plain functions, so the call is a greenlet, which runs only while `advance`
+    waits for it: never two at once, so that every interleaving is the test's choice and can be repeated.
     """
 
     def __init__(self, call: Callable[[], Any], name: str = "") -> None:
@@ -119,20 +120,17 @@ class Steps:
         self.done = False
         self._call = call
         self._fault: Fault | None = None
-        self._mine, self._theirs = threading.Semaphore(0), threading.Semaphore(0)
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        self._mine.acquire()
+        self._given_up = False
+        self._ours = _Ours(self._run)
+        self._ours.steps = self
+        self._go_on()
 
     def advance(self, fault: Fault | None = None) -> bool:
         """Let the pending call happen (or fail), up to the next one; False once the run is over."""
         if self.done:
             return False
         self._fault = fault
-        self._theirs.release()
-        self._mine.acquire()
-        if self.done:
-            self._thread.join()
+        self._go_on()
         return not self.done
 
     def finish(self) -> None:
@@ -143,22 +141,37 @@ class Steps:
         self.advance(Fault.KILL_BEFORE)
 
     def pause(self, name: str) -> Fault | None:
-        """Called by the edges, in this run's thread."""
+        """Called by the edges, in this run."""
+        if self._given_up:
+            raise Killed(name)
         self.at = name
         self.trace.append(name)
-        self._mine.release()
-        self._theirs.acquire()
+        try:
+            self._ours.parent.switch()
+        except GreenletExit:
+            # Nobody holds this run any more: it acts no more either, whatever it wants to tidy up.
+            self._given_up = True
+            raise
         fault, self._fault = self._fault, None
         if fault is Fault.KILL_BEFORE:
             raise Killed(name)
         return fault
 
+    def _go_on(self) -> None:
+        """Whoever asks has the next turn, also where that is another run, in which a late request lands."""
+        self._ours.parent = getcurrent()
+        self._ours.switch()
+
     def _run(self) -> None:
-        _ours.steps = self
         try:
             self.pause("start")
             self.result = self._call()
         except BaseException as error:
             self.error = error
         self.done = True
-        self._mine.release()
+
+
+class _Ours(greenlet):
+    """`steps`: the run that it is."""
+
+    steps: Steps
