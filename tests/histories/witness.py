@@ -72,8 +72,9 @@ class Witness:
         self._a_reader_looks()
 
     def _a_reader_looks(self) -> None:
-        """After every effect and every look of anybody; what it finds is told where it is not what it was."""
-        if self._tables.rows != self._found:
+        """After every effect and every look of anybody; what it finds is told where it is not what it was. Who looks at
+        an older catalog, while that is in place, finds what it names."""
+        if self._tables.rows != self._found and not self._tables.on_disk:
             self._found = list(self._tables.rows)
             self.read_back()
 
