@@ -13,7 +13,7 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Param, TriggerRule, get_current_context, result, task, task_group
+from airflow.sdk import DAG, TriggerRule, get_current_context, result, task, task_group
 
 from wavestitch.batch.request import plan_request
 from wavestitch.contracts.batch_stages import BATCH
@@ -35,6 +35,7 @@ from wavestitch.flows.batch_tasks import (
     validate,
 )
 from wavestitch.flows.broken_dag import make_broken_dag
+from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, load_stream, stream_names
@@ -42,11 +43,9 @@ from wavestitch.settings import Settings, load_settings, load_stream, stream_nam
 DAYS = "0 0 * * *"
 
 PARAMS = {
-    "interval": Param(
-        None,
-        type=["null", "string"],
-        title="Interval",
-        description="Triggered by hand: publish the waveforms that start in START/END, e.g. "
+    "interval": text_or_nothing(
+        "Interval",
+        "Triggered by hand: publish the waveforms that start in START/END, e.g. "
         "2026-01-30T00:00:00Z/2026-01-31T00:00:00Z. A backfill takes it from its dialogue.",
         section="Which waveforms",
     ),

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, get_current_context, result, task
+from airflow.sdk import DAG, CronDataIntervalTimetable, get_current_context, result, task
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from wavestitch.batch.request import earlier_plan, plan_request
@@ -36,6 +36,7 @@ from wavestitch.flows.batch_tasks import (
     reassemble,
 )
 from wavestitch.flows.broken_dag import make_broken_dag
+from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
 from wavestitch.schedule import schedule_problem
@@ -43,36 +44,29 @@ from wavestitch.settings import Settings, load_settings, load_stream, stream_nam
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
+WHAT = "What to read (nothing: from the stream's positions on)"
 PARAMS = {
-    "offsets": Param(
-        None,
-        type=["null", "string"],
-        title="Offsets",
-        description="Read these only: PARTITION:START-END, separated by commas, e.g. 0:100-200,1:0-50. END itself "
+    "offsets": text_or_nothing(
+        "Offsets",
+        "Read these only: PARTITION:START-END, separated by commas, e.g. 0:100-200,1:0-50. END itself "
         "is not read. The stream's positions stay where they are.",
-        section="What to read (nothing: from the stream's positions on)",
+        section=WHAT,
     ),
-    "partitions": Param(
-        None,
-        type=["null", "string"],
-        title="Partitions",
-        description="Go on from the stream's positions in these partitions only, e.g. 0,2; the others stay.",
-        section="What to read (nothing: from the stream's positions on)",
+    "partitions": text_or_nothing(
+        "Partitions",
+        "Go on from the stream's positions in these partitions only, e.g. 0,2; the others stay.",
+        section=WHAT,
     ),
-    "until": Param(
-        None,
-        type=["null", "string"],
-        title="Until",
-        description="Go on from the stream's positions no further than PARTITION:OFFSET, separated by commas. OFFSET "
+    "until": text_or_nothing(
+        "Until",
+        "Go on from the stream's positions no further than PARTITION:OFFSET, separated by commas. OFFSET "
         "itself is not read; the positions move to there.",
-        section="What to read (nothing: from the stream's positions on)",
+        section=WHAT,
     ),
-    "plan_id": Param(
-        None,
-        type=["null", "string"],
-        title="Earlier plan",
-        description="Carry this plan through again (32 hex digits): the same inputs, the same outcome.",
-        section="What to read (nothing: from the stream's positions on)",
+    "plan_id": text_or_nothing(
+        "Earlier plan",
+        "Carry this plan through again (32 hex digits): the same inputs, the same outcome.",
+        section=WHAT,
     ),
     **gate_params(asks=True),
 }

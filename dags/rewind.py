@@ -23,32 +23,27 @@ from wavestitch.contracts.stream import Stream, ingest_dag_id, rewind_dag_id
 from wavestitch.flows.alarms import tell_failure
 from wavestitch.flows.batch_tasks import OWNER
 from wavestitch.flows.each_stream import dags_of_streams
+from wavestitch.flows.form_fields import needed_text, text_or_nothing
 from wavestitch.settings import load_settings
 
 WAITS = timedelta(days=1)
 
 PARAMS = {
-    "to": Param(
-        type="string",
-        minLength=1,
-        title="To",
-        description=f"{TARGETS[:1].upper()}{TARGETS[1:]}. The offset named is the next one that is read.",
+    "to": needed_text(
+        "To",
+        f"{TARGETS[:1].upper()}{TARGETS[1:]}. The offset named is the next one that is read.",
         section="Where to",
     ),
-    "partitions": Param(
-        None,
-        type=["null", "string"],
-        title="Partitions",
-        description="Of these partitions only, e.g. 0,2; the others stay where they are.",
+    "partitions": text_or_nothing(
+        "Partitions",
+        "Of these partitions only, e.g. 0,2; the others stay where they are.",
         section="Where to",
     ),
-    "why": Param(
-        type="string",
-        minLength=1,
-        maxLength=MAX_SAID,
-        title="Why",
-        description="Shown to whoever approves of it, and recorded with the rewind beside both names.",
+    "why": needed_text(
+        "Why",
+        "Shown to whoever approves of it, and recorded with the rewind beside both names.",
         section="Where to",
+        most=MAX_SAID,
     ),
 }
 ACCEPTED = {

@@ -8,6 +8,7 @@ from airflow.sdk import Param
 
 from wavestitch.batch.request import GATES, Gate, check_gate
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
+from wavestitch.flows.form_fields import text_or_nothing
 
 _SECTION = "Quality gate"
 
@@ -27,13 +28,11 @@ def gate_params(*, asks: bool) -> dict[str, Param]:
             "the whole batch, so that the stream goes on.",
             section=_SECTION,
         ),
-        "why": Param(
-            None,
-            type=["null", "string"],
-            maxLength=MAX_SAID,
-            title="Why",
-            description="Recorded with the batch, beside your name. Needed with accept and park.",
+        "why": text_or_nothing(
+            "Why",
+            "Recorded with the batch, beside your name. Needed with accept and park.",
             section=_SECTION,
+            most=MAX_SAID,
         ),
     }
 

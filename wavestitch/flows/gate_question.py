@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import Param, TriggerRule, get_current_context, task
+from airflow.sdk import TriggerRule, get_current_context, task
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -20,6 +20,7 @@ from wavestitch.contracts.harmless import for_markdown
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream
 from wavestitch.flows.batch_tasks import carried_out, edges_of, log_line
+from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import asks, gate_of_run
 
 ACCEPT, PARK, STOP = "Accept", "Park", "Stop"
@@ -87,12 +88,10 @@ def ask_about(stream: Stream) -> GateQuestion:
         defaults=default_of(stream),
         # With a default: Airflow checks the fields as the task starts, before there is anybody to fill them in.
         params={
-            "why": Param(
-                None,
-                type=["null", "string"],
-                maxLength=MAX_SAID,
-                title="Why",
-                description="Recorded with the batch, beside your name. Needed with Accept and Park.",
+            "why": text_or_nothing(
+                "Why",
+                "Recorded with the batch, beside your name. Needed with Accept and Park.",
+                most=MAX_SAID,
             )
         },
         response_timeout=timedelta(seconds=stream.gate_timeout),
