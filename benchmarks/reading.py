@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.test_bed import TestBed, Topic
-from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch
+from wavestitch.batch.plan import NothingToDo, Planning, PlanRequest, plan_batch
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
@@ -39,9 +39,7 @@ def plan_of(bed: TestBed, topic: Topic, *, processes: int, ranges: list[list[int
         stream,
         PlanRequest(kind=PlanKind.MANUAL, ranges=tuple(OffsetRange(*r) for r in ranges)),
         walk=Walk(stream, deployment.log, deployment.tables(name), apply=False),
-        clock_ms=epoch_ms(time.time_ns()),
-        nonce="",
-        code_version="benchmarks",
+        by=Planning(epoch_ms(time.time_ns()), "", "benchmarks"),
     )
     if isinstance(plan, NothingToDo):
         raise RuntimeError(plan.why)

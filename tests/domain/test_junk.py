@@ -17,7 +17,7 @@ from wavestitch.batch import publish
 from wavestitch.batch.held_decision import plan_held
 from wavestitch.batch.held_records import find_records, refuse_without_bytes
 from wavestitch.batch.held_waveforms import Selection
-from wavestitch.batch.plan import PlanRequest, plan_batch
+from wavestitch.batch.plan import Planning, PlanRequest, plan_batch
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
 from wavestitch.batch.walk import Walk
@@ -27,6 +27,7 @@ from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
@@ -67,8 +68,7 @@ class Flooded(World):
 
     def plan(self) -> Plan:
         walk = Walk(self.stream, self.bench.log, self.bench.tables)
-        more: dict[str, Any] = {"clock_ms": T + 99, "nonce": "n", "code_version": "test"}
-        found = plan_batch(self.stream, PlanRequest(), walk=walk, **more)
+        found = plan_batch(self.stream, PlanRequest(), walk=walk, by=Planning(EpochMs(T + 99), "n", "test"))
         assert isinstance(found, Plan)
         return found
 

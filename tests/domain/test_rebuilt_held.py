@@ -14,7 +14,7 @@ import pytest
 from tests.builders.table_rows import all_held, held_rows, stage_held, write_landing
 from tests.domain.maintenance_rig import Rig
 from tests.fakes.fake_log import FakeLog
-from wavestitch.batch.plan import PlanRequest, plan_batch
+from wavestitch.batch.plan import Planning, PlanRequest, plan_batch
 from wavestitch.batch.rewind import Rewind, apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
 from wavestitch.batch.walk import Walk
@@ -278,6 +278,6 @@ class TestWaveformsTableDropped:
         place.log.group.clear()
         walk = Walk(STREAM, place.log, place.tables)
         with pytest.raises(Refused, match=r"has no head, and its held table has 4 chunks.*start-over --apply"):
-            plan_batch(STREAM, PlanRequest(), walk=walk, clock_ms=EpochMs(1), nonce="n", code_version="test")
+            plan_batch(STREAM, PlanRequest(), walk=walk, by=Planning(EpochMs(1), "n", "test"))
         place.apply(place.look("start-over"))
         assert place.offsets() == [0, 1, 2, 3]

@@ -11,7 +11,7 @@ from tests.builders.streams import make_stream
 from tests.fakes.fake_log import FakeLog, stored_size
 from tests.fakes.fake_rows import FakeFiles
 from tests.fakes.fake_tables import FakeTables
-from wavestitch.batch.plan import PlanRequest, plan_batch
+from wavestitch.batch.plan import Planning, PlanRequest, plan_batch
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_size import (
     READER_STOP,
@@ -113,10 +113,7 @@ def planned(log: FakeLog, tables: FakeTables, *, stops: list[ReaderStop] | None 
         STREAM,
         PlanRequest(),
         walk=Walk(STREAM, log, tables),
-        clock_ms=EpochMs(START_MS),
-        nonce="n",
-        code_version="test",
-        stops=stops or [],
+        by=Planning(EpochMs(START_MS), "n", "test", stops or ()),
     )
     assert isinstance(found, Plan)
     return found

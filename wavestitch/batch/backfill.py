@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wavestitch.batch.begin_planning import begin_planning
 from wavestitch.batch.carry import NOTHING_READ, Carried, How, carry_through
 from wavestitch.batch.edges import Edges
-from wavestitch.batch.history import find_committed, history_of, missing_rows
+from wavestitch.batch.history import find_committed, history_of
 from wavestitch.batch.plan import Links, PlanRequest, plan_links
 from wavestitch.batch.run import RunOptions, Watcher
 from wavestitch.batch.steps import finished
 from wavestitch.batch.walk import Walk
-from wavestitch.contracts.batch_stages import BATCH, KeepPlan, RecordHistory, stages_of
+from wavestitch.contracts.batch_stages import BATCH, KeepPlan, stages_of
 from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
@@ -85,18 +86,8 @@ def step_plan_seams(edges: Edges, planned: BackfillPlanned) -> BackfillPlanned:
 
 
 def _planned(edges: Edges, request: PlanRequest, *, apply: bool) -> BackfillPlanned:
-    walk = Walk(edges.stream, edges.log, edges.tables, begin=edges.begin, apply=apply)
-    if lost := missing_rows(history_of(edges)):
-        walk(RecordHistory(tuple(lost)))
-    found = plan_links(
-        edges.stream,
-        request,
-        walk=walk,
-        clock_ms=edges.clock_ms(),
-        nonce=edges.nonce(),
-        code_version=edges.code_version,
-        stops=edges.reader_stops(),
-    )
+    walk, by = begin_planning(edges, apply=apply)
+    found = plan_links(edges.stream, request, walk=walk, by=by)
     for plan in found.plans:
         walk(KeepPlan(plan))
     return _told(edges, request, found, walk)

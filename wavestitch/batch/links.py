@@ -5,17 +5,14 @@ All stand on the same head, and none moves the positions (I7). What retention to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wavestitch.batch.located import Located, locate, still_there
-from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.survey import Made, Survey, plan_of, size_of, survey, too_much
 from wavestitch.batch.walk import Walk
-from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.start_index import known_starts
 from wavestitch.contracts.stream import Stream
 
@@ -35,31 +32,12 @@ class Links:
     nothing: str = ""
 
 
-def plan_links(
-    stream: Stream,
-    request: PlanRequest,
-    *,
-    walk: Walk,
-    clock_ms: EpochMs,
-    nonce: str,
-    code_version: str,
-    stops: Sequence[ReaderStop] = (),
-) -> Links:
+def plan_links(stream: Stream, request: PlanRequest, *, walk: Walk, by: Planning) -> Links:
     """The batches that a backfill takes: as many as the limits make of it."""
-    here = survey(stream, request, walk=walk)
-    return links_of(stream, request, here, clock_ms=clock_ms, nonce=nonce, code_version=code_version, stops=stops)
+    return links_of(stream, request, survey(stream, request, walk=walk), by)
 
 
-def links_of(
-    stream: Stream,
-    request: PlanRequest,
-    here: Survey,
-    *,
-    clock_ms: EpochMs,
-    nonce: str,
-    code_version: str,
-    stops: Sequence[ReaderStop],
-) -> Links:
+def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -> Links:
     scope = request.scope
     assert scope is not None, "a backfill has an interval"
     if request.together:
@@ -73,7 +51,7 @@ def links_of(
     else:
         known = known_starts(here.tables.batches(), here.head, scope)
         found = locate(stream, scope, topic=here.topic, ends=here.ends, log=here.log, known=known)
-    mean, most = size_of(stream, request.kind, here, found.ranges, stops)
+    mean, most = size_of(stream, request.kind, here, found.ranges, by.stops)
     offsets = sum(r.size for r in found.ranges)
     if offsets > most * MOST_LINKS:
         raise too_much(stream, request.kind, offsets, most=most * MOST_LINKS, mean=mean)
@@ -81,7 +59,7 @@ def links_of(
         parts = [_closed_up(part, most=most, gap=stream.reading.min_slice) for part in pack_groups(groups, most=most)]
     else:
         parts = cut_links(found.ranges, most=most)
-    made = Made(request, mean, clock_ms, nonce, code_version)
+    made = Made(request, mean, by)
     plans = tuple(plan_of(stream, here, made, part, why=found.why) for part in parts)
     nothing = "" if plans else f"stream {stream.name}: the log has nothing that may start in the interval"
     return Links(plans, found.lost, found.read_before, tuple(stream.remarks()), nothing)

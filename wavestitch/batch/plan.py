@@ -6,16 +6,15 @@ which a preview only notes. Keeps I1, I5 and I8. A refusal always names its way 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wavestitch.batch.backlog import find_backlog
 from wavestitch.batch.links import Links, links_of, plan_links
-from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.batch.survey import Made, left_at, plan_of, recent_batches, size_of, survey, too_much
 from wavestitch.batch.walk import Walk
-from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held import HeldLook, open_deadlines
 from wavestitch.contracts.offset_range import bound_ranges
@@ -26,7 +25,7 @@ from wavestitch.contracts.quantities import EpochMs, milliseconds
 from wavestitch.contracts.stages import Told
 from wavestitch.contracts.stream import Stream
 
-__all__ = ["Links", "NothingToDo", "PlanRequest", "plan_batch", "plan_links", "recent_batches"]
+__all__ = ["Links", "NothingToDo", "PlanRequest", "Planning", "plan_batch", "plan_links", "recent_batches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,39 +37,29 @@ class NothingToDo:
     stages: tuple[Told, ...] = ()
 
 
-def plan_batch(
-    stream: Stream,
-    request: PlanRequest,
-    *,
-    walk: Walk,
-    clock_ms: EpochMs,
-    nonce: str,
-    code_version: str,
-    stops: Sequence[ReaderStop] = (),
-) -> Plan | NothingToDo:
-    """The plan of the next batch. `nonce` makes it a new one at every execution; `stops`: what readers of this stream
-    had seen that stopped at their budget. Raises `Refused` for a backfill that needs more than one."""
+def plan_batch(stream: Stream, request: PlanRequest, *, walk: Walk, by: Planning) -> Plan | NothingToDo:
+    """The plan of the next batch. Raises `Refused` for a backfill that needs more than one."""
     here = survey(stream, request, walk=walk)
     if request.scope is not None:
-        links = links_of(stream, request, here, clock_ms=clock_ms, nonce=nonce, code_version=code_version, stops=stops)
+        links = links_of(stream, request, here, by)
         if len(links.plans) > 1:
             offsets = sum(plan.records for plan in links.plans)
             first = links.plans[0]
             raise too_much(stream, request.kind, offsets, most=first.records, mean=first.mean_record_bytes)
         return links.plans[0] if links.plans else NothingToDo(links.nothing)
     backlog, reasons = find_backlog(stream, here.head, request, here.topic, here.ends, here.log)
-    mean, most = size_of(stream, request.kind, here, backlog, stops)
+    mean, most = size_of(stream, request.kind, here, backlog, by.stops)
     if request.kind is not PlanKind.INGEST and sum(r.size for r in backlog) > most:
         raise too_much(stream, request.kind, sum(r.size for r in backlog), most=most, mean=mean)
     ranges = bound_ranges(backlog, max_records=most)
     if not ranges:
         after = left_at(here, request, ranges)
-        nothing = _nothing(stream, request, here.head, here.ends, walk.tables, after, clock_ms)
+        nothing = _nothing(stream, request, here.head, here.ends, walk.tables, after, by.clock_ms)
         if nothing is not None:
             return nothing
     why = {r.partition: here.why.get(r.partition) or reasons[r.partition] for r in ranges}
     left = sum(r.size for r in backlog) - sum(r.size for r in ranges)
-    kind = Made(request, mean, clock_ms, nonce, code_version)
+    kind = Made(request, mean, by)
     return plan_of(stream, here, kind, ranges, why=why, left=left)
 
 

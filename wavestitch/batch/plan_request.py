@@ -1,12 +1,14 @@
-"""What kind of batch is wanted, and of which offsets."""
+"""What kind of batch is wanted, of which offsets, and what a plan says beside that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import EpochMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +31,14 @@ class PlanRequest:
     def unbounded(self, partition: int) -> bool:
         """Whether it goes to the end of the log there."""
         return self.wants(partition) and partition not in self.until
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """One planning: its only clock, and whose code it is. `nonce` makes a plan a new one at every execution; `stops`:
+    what readers of this stream had seen that stopped at their budget."""
+
+    clock_ms: EpochMs
+    nonce: str
+    code_version: str
+    stops: Sequence[ReaderStop] = ()

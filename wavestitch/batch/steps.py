@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
+from wavestitch.batch.begin_planning import begin_planning
 from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate, stands_at_its_gate
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.edges import Edges, Progress, Say
-from wavestitch.batch.history import find_committed, history_of, missing_rows
+from wavestitch.batch.history import find_committed, history_of
 from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch, recent_batches
 from wavestitch.batch.publish import Audit, publish_batch
 from wavestitch.batch.reassemble import decide_whole
@@ -36,8 +37,7 @@ from wavestitch.batch.results import (
     describe_published,
     needed,
 )
-from wavestitch.batch.walk import Walk
-from wavestitch.contracts.batch_stages import KeepPlan, RecordHistory
+from wavestitch.contracts.batch_stages import KeepPlan
 from wavestitch.contracts.decision import Evidence
 from wavestitch.contracts.errors import GateClosed, WavestitchError
 from wavestitch.contracts.past_cost import forecast
@@ -118,21 +118,10 @@ def _finished_meanwhile(edges: Edges, plan_id: str, error: WavestitchError) -> F
 @collection_paused()
 def step_plan(edges: Edges, request: PlanRequest, *, apply: bool = True) -> Planned | NothingToDo:
     """Pin the inputs of the next batch. Without `apply` nothing is done, and what would be is the same list."""
-    clock_ms = edges.clock_ms()
     if request.kind is PlanKind.INGEST:
         refuse_past_closed_gate(edges)
-    walk = Walk(edges.stream, edges.log, edges.tables, begin=edges.begin, apply=apply)
-    if lost := missing_rows(history_of(edges)):
-        walk(RecordHistory(tuple(lost)))
-    plan = plan_batch(
-        edges.stream,
-        request,
-        walk=walk,
-        clock_ms=clock_ms,
-        nonce=edges.nonce(),
-        code_version=edges.code_version,
-        stops=edges.reader_stops(),
-    )
+    walk, by = begin_planning(edges, apply=apply)
+    plan = plan_batch(edges.stream, request, walk=walk, by=by)
     if isinstance(plan, NothingToDo):
         return replace(plan, stages=explain(walk.stages))
     walk(KeepPlan(plan))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.reconciled_head import reconcile_head
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_row import BatchRow
@@ -21,7 +21,6 @@ from wavestitch.contracts.past_cost import RECENT, reading_weights
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import Log, PartitionEnds, Probe, Tables, TopicView
 from wavestitch.contracts.position import Head, Position
-from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Stream
 
 
@@ -45,9 +44,7 @@ class Made:
 
     request: PlanRequest
     mean: float
-    clock_ms: EpochMs
-    nonce: str
-    code_version: str
+    by: Planning
 
 
 def survey(stream: Stream, request: PlanRequest, *, walk: Walk) -> Survey:
@@ -100,12 +97,12 @@ def plan_of(
         base_snapshot=head.snapshot_id or 0,
         held_snapshot=None if head.held is None else head.held.snapshot_id,
         watermark_ms=head.watermark_ms,
-        clock_ms=made.clock_ms,
+        clock_ms=made.by.clock_ms,
         scope=request.scope,
         why={r.partition: why[r.partition] for r in ranges},
         mean_record_bytes=made.mean,
-        code_version=made.code_version,
-        nonce=made.nonce,
+        code_version=made.by.code_version,
+        nonce=made.by.nonce,
         left=left,
         remarks=tuple(filter(None, (*_remarks(stream, here.topic), said_of_junk(stream, head.held, here.recent)))),
     ).sealed()
