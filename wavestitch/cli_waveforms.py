@@ -39,6 +39,7 @@ def verify_table(
         terminal.out.print(
             f"{found.rows} waveforms of {found.bytes} bytes in {found.files} files: "
             f"{len(found.altered) + found.more} are not what was sent"
+            + (f"; {found.deleted} more were deleted by another tool" if found.deleted else "")
         )
         for row in found.altered:
             terminal.out.print(f"  {row.waveform_id}: {row.why} ({row.file})", markup=False, highlight=False)

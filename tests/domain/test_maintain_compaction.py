@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from pyiceberg.manifest import DataFile
 
+from tests.builders.deleted_rows import delete_rows
 from tests.builders.published_bytes import rows_with_bytes
 from tests.builders.table_rows import NOON, facts, held_row, payloads, published_row, stage, write_landing
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
@@ -152,6 +153,45 @@ def test_files_that_somebody_else_took_away_meanwhile_are_not_replaced(rig, monk
     with pytest.raises(Transient, match="nothing changed"):
         rig.maintain("compact", small_files=5)
     assert len(rig.ids()) == 4
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "deleted-and-published-again"])
+def test_rows_that_another_tool_deletes_meanwhile_do_not_come_back(rig, monkeypatch, again):
+    """verify-table's way out is to delete rows with another engine, and to rewind: then they stand once, not twice."""
+    for n in range(5):
+        rig.publish(f"w{n}")
+    done: list[str] = []
+
+    def delete_one() -> None:
+        if not done:
+            done.append("w3")
+            delete_rows(rig.tables.stored()[0].load(), ["w3"])
+            if again:
+                rig.publish("w3")
+
+    before_the_commit(monkeypatch, delete_one)
+    with pytest.raises(Transient, match="another tool deleted rows of files that were put together meanwhile"):
+        rig.maintain("compact", small_files=5)
+    left = ["w0", "w1", "w2", "w4"]
+    assert sorted(rig.ids()) == sorted([*left, "w3"] if again else left)
+    found = verify_waveforms(rig.tables.waveforms())
+    assert (found.rows, found.deleted, found.altered) == (len(rig.ids()), 1, ())
+    (report,) = rig.maintain("compact", small_files=4 + again).actions
+    assert report.kept == ("1 files of ecg.waveforms stay as they are: another tool deleted rows of them",)
+    assert sorted(rig.ids()) == sorted([*left, "w3"] if again else left)
+
+
+def test_rows_that_another_tool_deleted_are_not_verified_any_more(rig):
+    """However they were altered: otherwise the way out would not end it."""
+    rows = [published_row(f"w{n}") for n in range(3)]
+    rows[1]["digest"] = "0" * 32
+    base = rig.publish()
+    rig.tables.commit(base, base.next(), [stage(rig.tables.data_folder(), "odd", rows)])
+    (found,) = verify_waveforms(rig.tables.waveforms()).altered
+    assert found.waveform_id == "w1"
+    delete_rows(rig.tables.stored()[0].load(), ["w1"])
+    after = verify_waveforms(rig.tables.waveforms())
+    assert (after.rows, after.deleted, after.altered) == (2, 1, ())
 
 
 ALTERED = {"changed": lambda s: [s[0] + 1, *s[1:]], "shorter": lambda s: s[:-1], "longer": lambda s: [*s, 1]}

@@ -1,22 +1,27 @@
 """Reading a table file by file, some columns of it, in bounded memory.
 
 pyiceberg's own batch reader decodes all files of a scan side by side and keeps what was not fetched yet; here one file
-is decoded after another. Deleted rows are left out. Never reads anything but the snapshot of the table it was given.
+is decoded after another. Deleted rows are left out, by `stream_file` where it is told of them. Never reads anything but
+the snapshot of the table it was given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.lookup.row_filter import EVERY_ROW
+
+Rows = npt.NDArray[np.int64]
 
 _AT_ONCE_BYTES = 16 << 20
 
@@ -43,14 +48,29 @@ def read_file(
         )
 
 
-def stream_file(table: Table, file: DataFile) -> Iterator[pa.RecordBatch]:
-    """All rows and columns of one file, about 16 MiB at a time: a scan would hold the whole file. Samples are of the
-    type that they were written in: a promotion would touch up what is no number."""
+def deleted_rows(table: Table, task: FileScanTask) -> Rows | None:
+    """The numbers of the rows of a file that another tool marked as deleted, and which no reader sees any more; None
+    where there are none."""
+    if not task.delete_files:
+        return None
+    with reading(_name(table)):
+        found = _read_all_delete_files(table.io, [task]).get(task.file.file_path, [])
+    rows = [some.to_numpy() for some in found if len(some)]
+    return np.unique(np.concatenate(rows)) if rows else None  # a delete file may be of other files of the partition
+
+
+def stream_file(table: Table, file: DataFile, *, gone: Rows | None = None) -> Iterator[pa.RecordBatch]:
+    """All rows and columns of one file but those with these numbers, about 16 MiB at a time: a scan would hold the
+    whole file. Samples are of the type that they were written in: a promotion would touch up what is no number."""
     schema = table.schema().as_arrow()
+    number = 0
     at_once = max(1, _AT_ONCE_BYTES * file.record_count // max(1, file.file_size_in_bytes))
     with reading(_name(table)), table.io.new_input(file.file_path).open() as source:
         for batch in pq.ParquetFile(source).iter_batches(batch_size=at_once):
             found = batch.select(schema.names)
+            if gone is not None:
+                found = found.filter(~np.isin(np.arange(number, number + batch.num_rows), gone))
+            number += batch.num_rows
             yield found.cast(pa.schema([found.schema.field(f.name) if f.name == "samples" else f for f in schema]))
 
 

@@ -17,11 +17,15 @@ from wavestitch.contracts.maintenance import DataFileFacts
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
 from wavestitch.tables.commit.stored_table import StoredTable
-from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
+from wavestitch.tables.lookup.file_scans import deleted_rows, files_to_read, stream_file
 from wavestitch.tables.maintenance.put_together import put_waveforms_together, written_type
 from wavestitch.tables.maintenance.replacement_proof import prove_same, sum_of_files
 from wavestitch.tables.maintenance.table_state import file_facts
 
+DELETED = (
+    "another tool deleted rows of files that were put together meanwhile; nothing changed, run maintenance again: it "
+    "leaves such files as they are"
+)
 BESIDE = "a batch committed while small files were put together; nothing changed, run maintenance again"
 _TRIES = 5
 
@@ -70,7 +74,7 @@ def find_small(stored: StoredTable, choose: Choose, *, snapshot_id: int | None =
     if table is None:
         return None
     tasks = files_to_read(table, snapshot_id=snapshot_id)
-    whole = {task.file.file_path: task.file for task in tasks if not task.delete_files}
+    whole = {task.file.file_path: task.file for task in tasks if deleted_rows(table, task) is None}
     odd = len(tasks) - len(whole)
     kept = (f"{odd} files of {stored.name} stay as they are: another tool deleted rows of them",) if odd else ()
     by_facts = {file_facts(file): path for path, file in whole.items()}
@@ -110,11 +114,15 @@ def _write(small: SmallFiles, group: Sequence[DataFile], encoding: Encoding, tar
 
 def _commit(small: SmallFiles, new: Sequence[DataFile]) -> int:
     """How often others were first. What they add leaves the old files where they are; where some of these are gone,
-    what was read is not what counts any more."""
+    what was read is not what counts any more: nor where another tool has deleted rows of them since and left the files,
+    as engines do that merge when they read. What replaced them would bring these rows back."""
     table: Table | None = small.table
     for conflicts in range(_TRIES):
-        if table is None or not set(small.paths) <= {task.file.file_path for task in files_to_read(table)}:
+        if table is None:
             break
+        whole = {task.file.file_path for task in files_to_read(table) if deleted_rows(table, task) is None}
+        if not whole.issuperset(small.paths):
+            raise Transient(DELETED)
         try:
             small.stored.replace(table, small.files, new)
             return conflicts

@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.row_proof import MAY_LACK, PROVEN, row_problem
 from wavestitch.contracts.sample_types import FORMAT_DTYPES, sent_bytes
-from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
+from wavestitch.tables.lookup.file_scans import Rows, deleted_rows, files_to_read, stream_file
 
 _MOST_NAMED = 1000
 
@@ -33,35 +33,39 @@ class AlteredRow:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """`altered`: the first thousand; `more`: how many there are beyond."""
+    """`rows`: without those that another tool deleted, which are not the table's any more; `deleted`: how many these
+    are. `altered`: the first thousand; `more`: how many there are beyond."""
 
     files: int
     rows: int
     bytes: int
+    deleted: int
     altered: tuple[AlteredRow, ...]
     more: int
 
 
 def verify_waveforms(table: Table, *, progress: Callable[[int, int], None] = lambda rows, size: None) -> Verified:
-    """Every row of the table as it is. Rows that somebody marked as deleted are looked at, too."""
+    """Every row of the table as its readers see it."""
     tasks = files_to_read(table)
-    rows = size = more = 0
+    rows = size = deleted = more = 0
     altered: list[AlteredRow] = []
     for task in tasks:
-        for waveform_id, sent, why in _proofs_of(table, task.file):
+        gone = deleted_rows(table, task)
+        deleted += 0 if gone is None else len(gone)
+        for waveform_id, sent, why in _proofs_of(table, task.file, gone):
             rows, size = rows + 1, size + sent
             if why and len(altered) < _MOST_NAMED:
                 altered.append(AlteredRow(waveform_id, task.file.file_path, why))
             elif why:
                 more += 1
             progress(rows, size)
-    return Verified(len(tasks), rows, size, tuple(altered), more)
+    return Verified(len(tasks), rows, size, deleted, tuple(altered), more)
 
 
-def _proofs_of(table: Table, file: DataFile) -> Iterator[tuple[str, int, str]]:
+def _proofs_of(table: Table, file: DataFile, gone: Rows | None) -> Iterator[tuple[str, int, str]]:
     """Of each row of a file; one that cannot be read as the table's is named itself, and the others are looked at."""
     try:
-        for batch in stream_file(table, file):
+        for batch in stream_file(table, file, gone=gone):
             yield from _proofs(batch)
     except (Altered, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         yield "", 0, f"the file is none of this table's any more ({type(error).__name__}: {str(error)[:200]})"
