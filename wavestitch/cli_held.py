@@ -22,16 +22,11 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_records import find_records, refuse_without_bytes
+from wavestitch.batch.held_request import held_action, held_selection
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
-from wavestitch.batch.history import History, whole_history
-from wavestitch.batch.request import parse_time
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.quantities import epoch_ms
-from wavestitch.contracts.reasons import OF_RECORDS, Reason
 from wavestitch.contracts.stages import explain
-
-_LOOKS = ("list", "show", "record")
 
 
 def held(
@@ -61,7 +56,16 @@ def held(
     """What is not published, and why; and what becomes of it: `held STREAM discard ID --why … --apply`."""
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
-    wanted = held_selection(deployment.history(stream), ids, reason, source, since, until, batch, after)
+    wanted = held_selection(
+        deployment.history(stream),
+        ids=ids or (),
+        reasons=reason or (),
+        source=source,
+        since=since,
+        until=until,
+        batch=batch,
+        after=after,
+    )
     if action == "list":
         _list(deployment, stream, wanted, most, as_json)
     elif action == "show":
@@ -69,43 +73,8 @@ def held(
     elif action == "record":
         _record(deployment, stream, wanted.ids, into, as_json)
     else:
-        _decide(
-            deployment, stream, _action(action), wanted, pick=copy, why=why, whole=everything, apply=apply, js=as_json
-        )
-
-
-def held_selection(
-    history: History,
-    ids: list[str] | None,
-    reasons: list[str] | None,
-    source: str,
-    since: str | None,
-    until: str | None,
-    batch: str | None,
-    after: str,
-) -> Selection:
-    found = set()
-    for text in reasons or ():
-        if text not in {r.value for r in Reason} or Reason(text) in OF_RECORDS:
-            known = ", ".join(r.value for r in Reason if r not in OF_RECORDS)
-            raise BadInput(f"--reason {ascii(text)[:80]} is none of a waveform; there are {known}")
-        found.add(Reason(text))
-    return Selection(
-        ids=tuple(ids or ()),
-        reasons=frozenset(found),
-        source=source,
-        since_ms=None if since is None else epoch_ms(parse_time(since)),
-        until_ms=None if until is None else epoch_ms(parse_time(until)),
-        decisions=None if batch is None else frozenset(r.decision for r in whole_history(history, plan_id=batch)),
-        after=after,
-    )
-
-
-def _action(text: str) -> HeldAction:
-    if text not in {a.value for a in HeldAction}:
-        known = ", ".join((*_LOOKS, *(a.value for a in HeldAction)))
-        raise BadInput(f"nothing is done by {ascii(text)[:80]}; there are {known}")
-    return HeldAction(text)
+        meant = held_action(action)
+        _decide(deployment, stream, meant, wanted, pick=copy, why=why, whole=everything, apply=apply, js=as_json)
 
 
 def _list(deployment: Deployment, stream: str, wanted: Selection, most: int, as_json: bool) -> None:

@@ -8,34 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from tests.builders.published_bytes import published_bytes
-from tests.builders.records import Letter, letter, metadata
-from tests.builders.table_rows import TOPIC_ID, held_row, stage_held
+from tests.domain.held_rig import ONE, OTHER, TWO, held_rig
 from tests.domain.maintenance_rig import Rig
-from tests.fakes.batch import facts_of
-from tests.fakes.fake_log import Record
 from tests.hostile.landed_deployment import stitch_here
 from wavestitch import cli_held
 from wavestitch.batch import held_decision
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.cli import main
-from wavestitch.contracts.quantities import EpochMs
-from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.rows import LANDING
-
-T = EpochMs(1_767_614_400_000)
-ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
-HELD: list[tuple[str, int, bytes, Reason]] = [
-    ("conflicting", 0, ONE, Reason.CONFLICT),
-    ("conflicting", 1, TWO, Reason.CONFLICT),
-    ("conflicting", 1, OTHER, Reason.CONFLICT),
-    ("half", 0, ONE, Reason.OPEN),
-    ("parked", 0, ONE, Reason.PARKED),
-    ("parked", 1, TWO, Reason.PARKED),
-]
 
 
 class Shell:
@@ -74,35 +56,10 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    rig = Rig(tmp_path)
+    rig = held_rig(tmp_path)
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
     monkeypatch.setenv("COLUMNS", "400")
-    base = rig.publish()
-    letters = [letter(i, seq, value, meta=metadata(T), count=2) for i, seq, value, _ in HELD]
-    landing = land(tmp_path / "l.arrow", letters)
-    rows = []
-    for n, (one, (_, _, _, reason)) in enumerate(zip(letters, HELD, strict=True)):
-        chunk = facts_of(record(n, one), 0, n)._replace(carried=True, topic_id=TOPIC_ID)
-        rows.append(held_row(chunk, landing=landing, row=n, reason=reason, decision="dh", sequence=base.sequence + 1))
-    mark = stage_held(rig.tables, base, rows)
-    rig.record(rig.tables.commit(base, base.next(held=mark, decision="dh", watermark_ms=T), []))
-    rig.tables.settle_held()
     return Shell(rig, monkeypatch, capsys)
-
-
-def record(n: int, one: Letter) -> Record:
-    return Record(TOPIC_ID, 0, n, T + n, *one)
-
-
-def land(path: Path, letters: list[Letter]) -> Path:
-    """A landing file of valid chunks."""
-    rows = [
-        {**facts_of(record(n, one), 0, n)._asdict(), "payload": one.value, "meta_row": n}
-        for n, one in enumerate(letters)
-    ]
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, LANDING) as writer:
-        writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=LANDING))
-    return path
 
 
 class TestLooking:

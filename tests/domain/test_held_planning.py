@@ -11,9 +11,9 @@ from tests.builders.records import metadata
 from tests.domain.held_world import ONE, OTHER, TWO, T, World, conflicting, parked
 from tests.fakes.batch import Carrying, FakeEdges, carry_through
 from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_request import held_selection
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.history import history_of
-from wavestitch.cli_held import held_selection
 from wavestitch.contracts.errors import BadInput, GateClosed, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.quantities import EpochMs
@@ -89,7 +89,7 @@ class TestPlanning:
         (one,) = select_held(world.bench.tables, world.stream, Selection())
         first, end = (datetime.fromtimestamp(one.newest_ms // 1000 + s, UTC).isoformat() for s in (since, until))
         history = history_of(FakeEdges(world.bench, world.stream, T + 9, Carrying()))
-        wanted = held_selection(history, None, None, "", first, end, None, "")
+        wanted = held_selection(history, since=first, until=end)
         assert [w.waveform_id for w in select_held(world.bench.tables, world.stream, wanted)] == ids
 
     def test_a_reason_must_be_given(self, world: World) -> None:

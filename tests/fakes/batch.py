@@ -75,6 +75,7 @@ class Bench(Edge):
     stops: list[ReaderStop] = field(default_factory=list)
     parts: dict[str, dict[Parts, None]] = field(default_factory=dict)
     previews: dict[str, RewindPreview] = field(default_factory=dict)
+    decisions: dict[str, Plan] = field(default_factory=dict)
     proof: ChunkProof = NO_PROOF
     """What its stream demands of the chunks, the key looked up."""
     tables: FakeTables = field(init=False)
@@ -234,6 +235,15 @@ class FakeEdges:
         if preview_id not in self.bench.previews:
             raise BadInput(f"no preview {preview_id}")
         return self.bench.previews[preview_id]
+
+    def keep_decision(self, plan: Plan) -> None:
+        with self.bench.act("folder.decision", error=Transient):
+            self.bench.decisions[plan.plan_id] = plan
+
+    def decision(self, plan_id: str) -> Plan:
+        if plan_id not in self.bench.decisions:
+            raise BadInput(f"no decision {plan_id}")
+        return self.bench.decisions[plan_id]
 
     # what moves data
 

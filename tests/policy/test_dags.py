@@ -16,15 +16,15 @@ import pytest
 from tests.stack.airflow_home import ROOT, load_dags, prepare_airflow, write_settings
 from wavestitch import stream_files
 from wavestitch.contracts import errors
-from wavestitch.contracts.batch_stages import BATCH
+from wavestitch.contracts.batch_stages import BATCH, HELD
 
 prepare_airflow()
 
 HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "pyiceberg", "pandas", "pyarrow")
 GOOD = "topic: t\ngroup: g\n"
-ASKING = ("rewind_",)
+ASKING = ("rewind_", "decide_")
 """DAGs whose runs wait for a person, which has an end of its own."""
-FLOWS = ("ingest", "backfill", "rewind")
+FLOWS = ("ingest", "backfill", "rewind", "decide")
 
 
 @pytest.fixture
@@ -124,6 +124,20 @@ def test_positions_move_only_where_a_person_asked_for_it_and_a_person_approved_o
             assert approve.params[accepted] is False, f"DAG {name}, {accepted}: must be off by default"
 
 
+def test_what_is_held_is_decided_about_only_as_a_person_approved_and_by_the_stages_of_the_command(
+    dags: dict[str, Any],
+) -> None:
+    for name in sorted(n for n in dags if n.startswith("decide_")):
+        dag = dags[name]
+        assert not dag.timetable.can_be_scheduled, f"DAG {name}: it must not have a schedule"
+        stages = ["keep_plan", *(stage.name.replace(" ", "_") for stage in HELD)]
+        assert [t.task_id for t in dag.topological_sort()] == ["preview", "approve", *stages]
+        approve = dag.get_task("approve")
+        assert dag.get_task("keep_plan").upstream_task_ids == {"approve", "preview"}
+        assert approve.defaults == ["Reject"], f"DAG {name}: nobody's answer must be no"
+        assert approve.response_timeout < dag.dagrun_timeout, f"DAG {name}: the run must outlive the question"
+
+
 def test_maintenance_has_a_task_a_stream_one_at_a_time_and_is_a_dry_run_by_hand(dags: dict[str, Any]) -> None:
     maintain = dags["maintain"]
     assert sorted(t.task_id for t in maintain.tasks) == sorted(p.stem for p in (ROOT / "streams").glob("*.yaml"))
@@ -167,6 +181,7 @@ def test_whatever_starts_a_spark_waits_for_the_pool_of_the_settings(
     assert {name for name, pool in pools.items() if pool == "spark"} == {
         "ingest_a.reassemble",
         "backfill_a.batch.reassemble",
+        "decide_a.reassemble",
         "backfill_a.across_cuts.reassemble",
         "maintain.a",
     }
@@ -259,7 +274,7 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 ) -> None:
     found = dags_of({"good.yaml": GOOD, "bad.yaml": text})
     # One whose schedule alone is wrong can be rewound all the same.
-    assert found.keys() - {"backfill_bad", "rewind_bad"} == {
+    assert found.keys() - {"backfill_bad", "rewind_bad", "decide_bad"} == {
         "maintain",
         "watch",
         "ingest_bad",
@@ -277,7 +292,7 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 
 def test_a_file_whose_name_is_no_stream_or_no_dag_is_broken_too(dags_of: Callable[..., dict[str, Any]]) -> None:
     found = dags_of({"My Stream.yaml": GOOD, "My_Stream.yaml": GOOD, "ok.yaml": GOOD})
-    assert len(found) == 7
+    assert len(found) == 8
     assert sum("broken" in d.tags for d in found.values()) == 2
 
 
@@ -352,7 +367,7 @@ def test_parsing_loads_nothing_heavy(tmp_path: Path) -> None:
     config = write_settings(tmp_path, streams=ROOT / "streams")
     code = f"""
 import runpy, sys
-for name in ("backfill", "ingest", "maintain", "rewind", "watch"):
+for name in ("backfill", "decide", "ingest", "maintain", "rewind", "watch"):
     runpy.run_path(f"{ROOT}/dags/{{name}}.py")
 print(sorted(set(sys.modules) & set({HEAVY!r})))
 """

@@ -35,7 +35,7 @@ from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
 
 SECONDS = 300
-FLOWS = ("ingest", "backfill", "rewind")
+FLOWS = ("ingest", "backfill", "rewind", "decide")
 """The DAGs that each stream has."""
 FIRST = "first"
 """A stream that is there from the start: by its DAGs their files are known, and can be read anew."""

@@ -21,7 +21,7 @@ from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
 from wavestitch.batch.deployment import Deployment, code_version, plain_name
 from wavestitch.batch.edges import Progress, Say, Stitching
-from wavestitch.batch.kept_previews import keep_preview, kept_preview
+from wavestitch.batch.kept_previews import keep_decision, keep_preview, kept_decision, kept_preview
 from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, gates_of, reader_stops
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
@@ -222,6 +222,12 @@ class DeploymentEdges:
 
     def preview(self, preview_id: str) -> RewindPreview:
         return kept_preview(self.deployment.settings.landing, self.name, preview_id)
+
+    def keep_decision(self, plan: Plan) -> None:
+        keep_decision(self.deployment.settings.landing, plan)
+
+    def decision(self, plan_id: str) -> Plan:
+        return kept_decision(self.deployment.settings.landing, self.name, plan_id)
 
     def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
         folder = self._folder(plan.plan_id).path

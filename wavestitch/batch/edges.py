@@ -122,6 +122,12 @@ class Edges(Protocol):
     def preview(self, preview_id: str) -> RewindPreview:
         """The same. Raises `BadInput` where there is none, `Altered` where it is not as it was kept."""
 
+    def keep_decision(self, plan: Plan) -> None:
+        """A decision about what is held, as it was previewed; under its plan's id, once and for all."""
+
+    def decision(self, plan_id: str) -> Plan:
+        """The same. Raises `BadInput` where there is none, `Altered` where it is not as it was kept."""
+
     # what moves data
 
     def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:

@@ -1,4 +1,6 @@
-"""Previews of rewinds on disk: `LANDING/STREAM/rewinds/ID.json`, written once; the id is the digest of the content."""
+"""What was previewed, on disk, until somebody has decided about it: `LANDING/STREAM/rewinds/ID.json` of a rewind,
+`LANDING/STREAM/decisions/ID.json` of a decision about what is held. Written once; the id is the digest of the content.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +9,56 @@ from pathlib import Path
 
 from wavestitch.batch.work_folder import plain_text
 from wavestitch.contracts.errors import Altered, BadInput, Transient
+from wavestitch.contracts.plan import Plan, plan_from_json
 from wavestitch.contracts.rewind_preview import PREVIEWS, RewindPreview
 from wavestitch.modes import make_folder
 from wavestitch.write_once import write_first
 
 _ID = re.compile(r"[0-9a-f]{32}")
-_FOLDER = "rewinds"
+_REWINDS, _DECISIONS = "rewinds", "decisions"
 
 
 def keep_preview(landing: Path, preview: RewindPreview) -> None:
-    folder = landing / preview.stream / _FOLDER
-    try:
-        for each in (landing, folder.parent, folder):
-            make_folder(each)
-        write_first(folder / f"{preview.preview_id}.json", PREVIEWS.text(preview))
-    except OSError as error:
-        raise Transient(f"cannot write to {folder}: {error.strerror}; free disk space and try again") from None
+    _keep(landing, preview.stream, _REWINDS, preview.preview_id, PREVIEWS.text(preview))
 
 
 def kept_preview(landing: Path, stream: str, preview_id: str) -> RewindPreview:
     """Refused where its id is not the digest of its content, or it is of another stream."""
-    if not _ID.fullmatch(preview_id):
-        raise BadInput(f"{ascii(preview_id)[:80]} is not the id of a preview (32 hex digits)")
-    path = landing / stream / _FOLDER / f"{preview_id}.json"
-    try:
-        found = PREVIEWS.read(plain_text(path))
-    except FileNotFoundError:
-        raise BadInput(f"stream {stream} has no preview {preview_id}; preview the rewind again") from None
+    path, text = _kept(landing, stream, _REWINDS, preview_id)
+    found = PREVIEWS.read(text)
     if found.preview_id != preview_id or found.stream != stream:
         raise Altered(f"{path} is not as it was written; preview the rewind again", file=str(path))
     return found
+
+
+def keep_decision(landing: Path, plan: Plan) -> None:
+    _keep(landing, plan.stream.name, _DECISIONS, plan.plan_id, plan.to_json())
+
+
+def kept_decision(landing: Path, stream: str, plan_id: str) -> Plan:
+    """The same: the plan of a decision about what is held, and of this stream."""
+    path, text = _kept(landing, stream, _DECISIONS, plan_id)
+    found = plan_from_json(text)
+    if found.plan_id != plan_id or found.stream.name != stream or found.choice is None:
+        raise Altered(f"{path} is not as it was written; preview the decision again", file=str(path))
+    return found
+
+
+def _keep(landing: Path, stream: str, kind: str, name: str, text: str) -> None:
+    folder = landing / stream / kind
+    try:
+        for each in (landing, folder.parent, folder):
+            make_folder(each)
+        write_first(folder / f"{name}.json", text)
+    except OSError as error:
+        raise Transient(f"cannot write to {folder}: {error.strerror}; free disk space and try again") from None
+
+
+def _kept(landing: Path, stream: str, kind: str, name: str) -> tuple[Path, str]:
+    if not _ID.fullmatch(name):
+        raise BadInput(f"{ascii(name)[:80]} is not the id of a preview (32 hex digits)")
+    path = landing / stream / kind / f"{name}.json"
+    try:
+        return path, plain_text(path)
+    except FileNotFoundError:
+        raise BadInput(f"stream {stream} has no preview {name}; preview it again") from None

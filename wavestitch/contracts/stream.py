@@ -271,6 +271,11 @@ def rewind_dag_id(name: str) -> str:
     return f"rewind_{name}"
 
 
+def decide_dag_id(name: str) -> str:
+    """The DAG that decides about what a declared stream holds."""
+    return f"decide_{name}"
+
+
 def ingest_dag_id(name: str) -> str:
     """The DAG that ingests the stream of a file `NAME.yaml`, also where that is no stream's name."""
     return f"ingest_{name_in_airflow(name)}"

@@ -1,0 +1,57 @@
+"""Real tables that hold something of every kind, as a batch left it, without a broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.builders.records import Letter, letter, metadata
+from tests.builders.table_rows import TOPIC_ID, held_row, stage_held
+from tests.domain.maintenance_rig import Rig
+from tests.fakes.batch import facts_of
+from tests.fakes.fake_log import Record
+from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.rows import LANDING
+
+T = EpochMs(1_767_614_400_000)
+ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
+HELD: list[tuple[str, int, bytes, Reason]] = [
+    ("conflicting", 0, ONE, Reason.CONFLICT),
+    ("conflicting", 1, TWO, Reason.CONFLICT),
+    ("conflicting", 1, OTHER, Reason.CONFLICT),
+    ("half", 0, ONE, Reason.OPEN),
+    ("parked", 0, ONE, Reason.PARKED),
+    ("parked", 1, TWO, Reason.PARKED),
+]
+
+
+def held_rig(folder: Path) -> Rig:
+    rig = Rig(folder)
+    base = rig.publish()
+    letters = [letter(i, seq, value, meta=metadata(T), count=2) for i, seq, value, _ in HELD]
+    landing = _land(folder / "l.arrow", letters)
+    rows = []
+    for n, (one, (_, _, _, reason)) in enumerate(zip(letters, HELD, strict=True)):
+        chunk = facts_of(_record(n, one), 0, n)._replace(carried=True, topic_id=TOPIC_ID)
+        rows.append(held_row(chunk, landing=landing, row=n, reason=reason, decision="dh", sequence=base.sequence + 1))
+    mark = stage_held(rig.tables, base, rows)
+    rig.record(rig.tables.commit(base, base.next(held=mark, decision="dh", watermark_ms=T), []))
+    rig.tables.settle_held()
+    return rig
+
+
+def _record(n: int, one: Letter) -> Record:
+    return Record(TOPIC_ID, 0, n, T + n, *one)
+
+
+def _land(path: Path, letters: list[Letter]) -> Path:
+    """A landing file of valid chunks."""
+    rows = [
+        {**facts_of(_record(n, one), 0, n)._asdict(), "payload": one.value, "meta_row": n}
+        for n, one in enumerate(letters)
+    ]
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, LANDING) as writer:
+        writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=LANDING))
+    return path

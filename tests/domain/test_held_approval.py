@@ -1,0 +1,100 @@
+"""What was previewed of a decision about held waveforms is what is done, under the names of asker and approver."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.domain.held_world import ONE, TWO, World, parked
+from tests.fakes.batch import Carrying, FakeEdges
+from wavestitch.batch.carry import Carried, How, carry_through
+from wavestitch.batch.held_approval import begin_approved, preview_held
+from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.results import Published
+from wavestitch.batch.rewind import apply_rewind, plan_rewind
+from wavestitch.batch.rewind_target import Target
+from wavestitch.contracts.batch_stages import HELD
+from wavestitch.contracts.errors import BadInput, Fenced
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.reasons import Reason
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    parked(made)
+    return made
+
+
+def edges(world: World) -> FakeEdges:
+    world.now_ms += 1
+    return FakeEdges(world.bench, world.stream, world.now_ms, Carrying())
+
+
+def preview(world: World, action: HeldAction = HeldAction.REDRIVE) -> str:
+    wanted = Selection(reasons=frozenset({Reason.PARKED}))
+    return preview_held(edges(world), action, wanted, who="ann", why="looked at it").plan.plan_id
+
+
+def approve(world: World, plan_id: str, by: str = "bob") -> Published:
+    plan = begin_approved(edges(world), plan_id, by=by)
+    done = carry_through(HELD, edges(world), Carried(plan.plan_id), How()).of(Published)
+    world.check()
+    assert isinstance(done, Published)
+    return done
+
+
+def test_a_preview_changes_nothing_and_what_is_approved_is_published_from_a_log_that_has_it_no_more(
+    world: World,
+) -> None:
+    before = world.bench.tables.snapshots[-1]
+    plan_id = preview(world)
+    assert world.bench.tables.snapshots[-1] == before
+    assert plan_id not in world.bench.plans, "no batch is under way"
+    world.bench.log.retain_from(0, 2)
+    approve(world, plan_id)
+    assert world.published() == {"w": ONE + TWO}
+    assert world.bench.tables.snapshots[-1].note == "redrive by ann, approved by bob: looked at it"
+
+
+def test_whoever_approves_of_their_own_is_named_once_and_nobody_as_somebody(world: World) -> None:
+    plan = begin_approved(edges(world), preview(world), by="ann")
+    assert plan.choice is not None
+    assert plan.choice.who == "ann"
+    plan = begin_approved(edges(world), preview(world), by="")
+    assert plan.choice is not None
+    assert plan.choice.who == "ann, approved by somebody"
+
+
+def test_what_came_to_be_held_since_the_preview_is_not_in_it_and_an_ingest_in_between_does_not_matter(
+    world: World,
+) -> None:
+    plan_id = preview(world)
+    for seq, value in enumerate((ONE, TWO)):
+        world.send("later", seq, value)
+    world.ingest(park=True)
+    approve(world, plan_id)
+    assert world.published() == {"w": ONE + TWO}
+    assert world.held() == {"later": {"parked"}}
+
+
+def test_begun_twice_it_is_one_batch_and_published_once(world: World) -> None:
+    plan_id = preview(world)
+    first, second = (begin_approved(edges(world), plan_id, by="bob") for _ in range(2))
+    assert first == second
+    approve(world, plan_id)
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_a_rewind_since_voids_it_and_nothing_changes(world: World) -> None:
+    plan_id = preview(world, HeldAction.DISCARD)
+    log, tables = world.bench.log, world.bench.tables
+    back = plan_rewind(world.stream, Target(word="earliest"), log=log, tables=tables, who="eve", why="to see")
+    apply_rewind(world.stream, back, accept_skip=False, log=log, tables=tables)
+    with pytest.raises(Fenced, match="somebody rewound since this decision was previewed"):
+        begin_approved(edges(world), plan_id, by="bob")
+    assert world.held() == {"w": {"parked"}}
+
+
+def test_an_id_that_nobody_previewed_begins_nothing(world: World) -> None:
+    with pytest.raises(BadInput):
+        begin_approved(edges(world), "0" * 32, by="bob")

@@ -1,0 +1,55 @@
+"""A decision about what is held in three acts: previewed and kept, approved of by somebody, carried through.
+
+What is carried through is the very plan that was previewed, these waveforms and no others, under the names of whoever
+asked and whoever approved. It holds after an ingest in between, which decides on the newest head as every batch does; a
+rewind fences it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate
+from wavestitch.batch.edges import Edges
+from wavestitch.batch.held_decision import HeldPreview, plan_held
+from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.walk import Walk
+from wavestitch.contracts.batch_stages import KeepPlan
+from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.held_choice import HeldAction, HeldChoice
+from wavestitch.contracts.plain_text import name_of_person
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import NONE_YET
+
+
+def preview_held(
+    edges: Edges, action: HeldAction, wanted: Selection, *, who: str, why: str, pick: str = "", everything: bool = False
+) -> HeldPreview:
+    """What the decision would do, its plan kept under its id; changes nothing."""
+    found = plan_held(edges, action, wanted, who=who, why=why, pick=pick, everything=everything)
+    edges.keep_decision(found.plan)
+    return found
+
+
+def begin_approved(edges: Edges, plan_id: str, *, by: str) -> Plan:
+    """The plan that was previewed, begun as a batch. `by`: who approved of it; done again it is the same batch."""
+    kept = edges.decision(plan_id)
+    head = edges.tables.head()
+    now = NONE_YET if head is None else head.generation
+    if now != kept.generation:
+        raise Fenced(
+            f"stream {edges.name}: somebody rewound since this decision was previewed (generation {kept.generation} is "
+            f"{now} now). Nothing was changed; preview it again"
+        )
+    plan = replace(kept, choice=_approved(kept, by)).sealed()
+    if plan.choice is not None and asks_the_gate(plan):
+        refuse_past_closed_gate(edges, publishes=plan.choice.ids)
+    Walk(edges.stream, edges.log, edges.tables, begin=edges.begin)(KeepPlan(plan))
+    return plan
+
+
+def _approved(kept: Plan, by: str) -> HeldChoice:
+    choice = kept.choice
+    assert choice is not None, "a kept decision decides something"
+    approver = name_of_person(by)
+    return choice if approver == choice.who else replace(choice, who=f"{choice.who}, approved by {approver}")
