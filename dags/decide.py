@@ -31,6 +31,7 @@ from wavestitch.flows.batch_tasks import (
     reassemble,
 )
 from wavestitch.flows.each_stream import dags_of_streams
+from wavestitch.flows.pending import TellPending
 from wavestitch.settings import load_settings
 
 WAITS = timedelta(days=1)
@@ -174,6 +175,7 @@ def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
             subject=f"Decide about what {stream.name} holds?",
             body="{{ ti.xcom_pull(task_ids='preview', key='shown') }}",
             defaults=ApprovalOperator.REJECT,
+            notifiers=TellPending(stream.name),
             response_timeout=WAITS,
             execution_timeout=timedelta(minutes=5),
             retries=0,

@@ -24,6 +24,7 @@ from wavestitch.flows.alarms import tell_failure
 from wavestitch.flows.batch_tasks import OWNER
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import needed_text, text_or_nothing
+from wavestitch.flows.pending import TellPending
 from wavestitch.settings import load_settings
 
 WAITS = timedelta(days=1)
@@ -139,6 +140,7 @@ def make_rewind_dag(stream: Stream) -> DAG:
             body="{{ ti.xcom_pull(task_ids='preview', key='shown') }}",
             params=ACCEPTED,
             defaults=ApprovalOperator.REJECT,
+            notifiers=TellPending(stream.name),
             response_timeout=WAITS,
             execution_timeout=timedelta(minutes=5),
         )

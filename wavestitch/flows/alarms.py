@@ -10,13 +10,12 @@ import logging
 import time
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
 
-from airflow.sdk.configuration import conf
 from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from wavestitch.contracts.errors import Fenced, WavestitchError
+from wavestitch.flows.addresses import run_page
 from wavestitch.settings import load_settings
 
 log = logging.getLogger(__name__)
@@ -44,7 +43,7 @@ def tell_late(context: Any) -> None:
         notify(
             load_settings().notify,
             subject=f"{dag_id}: a run takes longer than it should",
-            text=f"Run {run_id} has not ended. It goes on; look at which task it stands: {run_url(dag_id, run_id)}",
+            text=f"Run {run_id} has not ended. It goes on; look at which task it stands: {run_page(dag_id, run_id)}",
             facts={"dag": dag_id, "run": run_id},
         )
     except Exception:
@@ -63,12 +62,6 @@ def said_of(error: object) -> str:
     return f"{type(error).__name__}; the task's log says more" if error is not None else "the task's log says why"
 
 
-def run_url(dag_id: str, run_id: str) -> str:
-    """Where this Airflow shows the run, behind a path of its own, too."""
-    base = conf.get("api", "base_url", fallback="").rstrip("/")
-    return f"{base}/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}"
-
-
 def _tell_once_a_day(dag_id: str, task_id: str, run_id: str, sentence: str) -> None:
     from wavestitch.batch.kept_told import keep_failures, kept_failures  # noqa: PLC0415
     from wavestitch.batch.notify import notify  # noqa: PLC0415
@@ -82,7 +75,7 @@ def _tell_once_a_day(dag_id: str, task_id: str, run_id: str, sentence: str) -> N
     delivered = notify(
         settings.notify,
         subject=f"{dag_id}: {task_id} failed",
-        text=f"{sentence}\n{run_url(dag_id, run_id)}",
+        text=f"{sentence}\n{run_page(dag_id, run_id)}",
         facts={"dag": dag_id, "task": task_id, "run": run_id},
     )
     if delivered:

@@ -12,16 +12,17 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import TriggerRule, get_current_context, task
-from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowSkipException
 
 from wavestitch.contracts.errors import GateClosed
 from wavestitch.contracts.harmless import for_markdown
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream
+from wavestitch.flows.addresses import docs_page
 from wavestitch.flows.batch_tasks import carried_out, edges_of, log_line
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import asks, gate_of_run
+from wavestitch.flows.pending import TellPending
 
 ACCEPT, PARK, STOP = "Accept", "Park", "Stop"
 ANSWERS = {ACCEPT: "accept", PARK: "park", STOP: "stop"}
@@ -52,7 +53,7 @@ def validate_or_ask(stream: str, plan_id: str, reassembled: dict[str, Any]) -> d
         if not asks(context):
             raise
         question = describe_question(
-            closed.message, docs_url=docs_url(stream, plan_id), default=default_of(edges_of(stream).stream)
+            closed.message, docs_url=docs_page(stream, plan_id), default=default_of(edges_of(stream).stream)
         )
         for line in question.splitlines():
             log_line(line)
@@ -72,6 +73,7 @@ class GateQuestion(HITLOperator):
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
         given = super().execute_complete(context, event)
         if needs_reason(given):
+            self.notifiers = ()  # somebody is here
             self.log.warning("accepting and parking need a reason (why); it is asked again")
             return self.execute(context)
         return given
@@ -94,6 +96,7 @@ def ask_about(stream: Stream) -> GateQuestion:
                 most=MAX_SAID,
             )
         },
+        notifiers=TellPending(stream.name),
         response_timeout=timedelta(seconds=stream.gate_timeout),
         execution_timeout=timedelta(minutes=5),
     )
@@ -117,11 +120,6 @@ def answered(stream: str, plan_id: str, reassembled: dict[str, Any], validated: 
 def default_of(stream: Stream) -> str:
     """The answer where nobody gives one."""
     return STOP if stream.gate_default == "stop" else PARK
-
-
-def docs_url(stream: str, plan_id: str) -> str:
-    """The page of what the gate found, where this Airflow is reached, behind a path of its own, too."""
-    return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/wavestitch/docs/{stream}/{plan_id}/index.html"
 
 
 def describe_question(sentence: str, *, docs_url: str, default: str) -> str:
