@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 from tests.builders.table_rows import first_head, held_rows, published_row, stage, stage_held, write_landing
+from tests.clean_processes import clean_processes
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.stream_tables import StreamTables
@@ -20,7 +20,7 @@ _DEADLINE = 120
 
 def race(work: Work, settings: CatalogSettings, folder: Path, *, processes: int, rounds: int) -> list[list[str]]:
     """What each process's `work` returned. Every process starts each round at the same time."""
-    context = multiprocessing.get_context("spawn")
+    context = clean_processes()
     barrier = context.Barrier(processes, timeout=_DEADLINE)
     results: Any = context.SimpleQueue()
     running = [

@@ -211,11 +211,39 @@ def test_what_no_snapshot_names_is_forgotten_and_the_rest_is_not(tables, index, 
 class TestDamage:
     IDS = tuple(str(UUID(int=random.Random(7).getrandbits(128) ^ n * 7919)) for n in range(200))
 
+    @pytest.fixture(scope="class")
+    @classmethod
+    def made(cls, tmp_path_factory: pytest.TempPathFactory) -> tuple[CatalogSettings, bytes, str]:
+        """A table, and the store that follows it, with its name."""
+        folder = tmp_path_factory.mktemp("made")
+        settings = CatalogSettings("local", f"sqlite:///{folder}/catalog.db", f"file://{folder}/warehouse")
+        tables = StreamTables(settings, "ecg", id_index=IdIndex(folder / "ids"))
+        for n in range(0, 160, 40):
+            publish(tables, list(cls.IDS[n : n + 40]), name=f"file-{n}")
+        assert set(tables.published(cls.IDS)) == set(cls.IDS[:160])
+        return settings, store_file(folder).read_bytes(), store_file(folder).name
+
+    @pytest.fixture
+    def settings(self, made: tuple[CatalogSettings, bytes, str]) -> CatalogSettings:
+        """The table is the same for all; each test has the store for itself, and it is all that most of them touch."""
+        return made[0]
+
     @pytest.fixture(autouse=True)
-    def followed(self, tables: StreamTables) -> None:
+    def followed(self, made: tuple[CatalogSettings, bytes, str], tmp_path: Path) -> None:
+        (tmp_path / "ids").mkdir(mode=0o700)
+        (tmp_path / "ids" / made[2]).write_bytes(made[1])
+
+    @pytest.fixture
+    def table_of_its_own(self, tables: StreamTables, tmp_path: Path) -> StreamTables:
+        """For whoever commits more."""
+        (tmp_path / "own").mkdir()
+        own = CatalogSettings("local", f"sqlite:///{tmp_path}/own/catalog.db", f"file://{tmp_path}/own/warehouse")
+        store_file(tmp_path).unlink()
+        tables = StreamTables(own, "ecg", id_index=IdIndex(tmp_path / "ids"))
         for n in range(0, 160, 40):
             publish(tables, list(self.IDS[n : n + 40]), name=f"file-{n}")
         assert set(tables.published(self.IDS)) == set(self.IDS[:160])
+        return tables
 
     def check(self, tables: StreamTables) -> None:
         assert set(tables.published(self.IDS)) == set(self.IDS[:160])
@@ -258,7 +286,8 @@ class TestDamage:
         new.write_bytes(old.read_bytes())
         self.check(tables)
 
-    def test_a_bucket_of_another_time_is_found_out(self, tables, tmp_path):
+    def test_a_bucket_of_another_time_is_found_out(self, table_of_its_own, tmp_path):
+        tables = table_of_its_own
         path = store_file(tmp_path)
         with sqlite3.connect(path) as db:
             earlier = dict(db.execute("SELECT number, body FROM bucket"))
@@ -292,7 +321,8 @@ class TestDamage:
         with pytest.raises(BadInput, match="cannot be made"):
             StreamTables(settings, "ecg", id_index=IdIndex(tmp_path / "a-file" / "ids")).published(["a"])
 
-    def test_a_store_that_is_locked_for_long_is_transient(self, tables, tmp_path, monkeypatch):
+    def test_a_store_that_is_locked_for_long_is_transient(self, table_of_its_own, tmp_path, monkeypatch):
+        tables = table_of_its_own
         monkeypatch.setattr("wavestitch.tables.lookup.id_store._BUSY_SECONDS", 0.05)
         publish(tables, ["one more"])
         other = sqlite3.connect(store_file(tmp_path), isolation_level=None)

@@ -22,6 +22,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
+from tests.clean_processes import clean_processes
 from tests.faults.local_faults_batch import MARK
 from tests.faults.local_faults_syscalls import (
     NUMBERS,
@@ -36,7 +37,6 @@ from tests.faults.local_faults_syscalls import (
 
 T = TypeVar("T")
 
-_PRELOAD = ["tests.faults.local_faults_batch", "wavestitch.tables.read_waveforms", "pyiceberg.io.pyarrow"]
 _PATH_FIRST = ("open", "stat", "lstat", "access", "rename", "mkdir", "rmdir", "link", "unlink", "chmod", "statfs")
 _FOLDER_FIRST = (
     *("openat", "mkdirat", "newfstatat", "unlinkat", "renameat", "linkat", "faccessat", "renameat2", "statx"),
@@ -152,13 +152,6 @@ def run_alone(work: Callable[..., T], arguments: Sequence[Any], *, seconds: floa
     if error:
         raise RuntimeError(f"in the process of its own:\n{error}")
     return cast(T, result)
-
-
-def clean_processes() -> Any:
-    """Makes processes that begin with everything imported and no client open."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_PRELOAD)
-    return context
 
 
 def _run_stopped(sock: socket.socket, send: Any, work: Callable[..., Any], arguments: Sequence[Any]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.clean_processes import clean_processes
 from tests.deployment_rig import STREAM, plan_on
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.file_faults_aftermath import settle
@@ -22,7 +23,6 @@ from tests.faults.local_faults_batch import (
     produce_mixture,
     quiet,
 )
-from tests.faults.local_faults_watch import clean_processes
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
