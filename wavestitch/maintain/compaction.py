@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.maintenance import ActionReport
 from wavestitch.contracts.ports import CommitConflict
@@ -26,16 +26,23 @@ Replace = Callable[[SmallFiles], Replaced]
 
 
 def compact_tables(run: MaintenanceRun) -> ActionReport:
-    """Small data files of the three tables, one table after the other."""
+    """Small data files of the three tables, one table after the other. What goes wrong with one of them is raised when
+    the others are done."""
     found: list[SmallFiles] = []
     done: list[Replaced] = []
+    failed: list[Exception] = []
     for stored in run.tables.stored():
-        small, replace = _held(run, stored) if stored.name.endswith(".held") else _grown(run, stored)
-        if small is not None:
-            found.append(small)
-            if run.apply and small.groups:
-                run.say(f"putting {len(small.files)} small files of {stored.name} together")
-                done.append(replace(small))
+        try:
+            small, replace = _held(run, stored) if stored.name.endswith(".held") else _grown(run, stored)
+            if small is not None:
+                found.append(small)
+                if run.apply and small.groups:
+                    run.say(f"putting {len(small.files)} small files of {stored.name} together")
+                    done.append(replace(small))
+        except Exception as error:  # the other tables are none the worse for it
+            failed.append(error)
+    if failed:
+        raise min(failed, key=lambda error: not isinstance(error, Altered))
     facts = {
         "rewritten": sum(len(small.files) for small in found),
         "added": sum(d.added for d in done),

@@ -35,6 +35,7 @@ from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.durable_file_io import all_or_none
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.one_commit import OneCommit
+from wavestitch.tables.commit.own_columns import refuse_lost, strange_columns
 from wavestitch.tables.commit.own_files import OwnFiles, own_files
 from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.tables.commit.own_properties import changed_properties, with_own_properties
@@ -43,6 +44,7 @@ from wavestitch.tables.commit.table_layout import HELD_FILE_BYTES, RAW_COLUMNS, 
 
 Row = TypeVar("Row")
 
+_MAPPING = "schema.name-mapping.default"
 _APPEND_ATTEMPTS = 50
 _GROUP_BYTES = 8 << 20
 
@@ -73,10 +75,12 @@ class StoredTable:
         return own_files(self.place, self._catalog._load_file_io)
 
     def load(self) -> Table | None:
-        """The table as it is now, with the properties that it was made with; None where nothing was ever written."""
+        """The table as it is now, with the properties that it was made with; None where nothing was ever written.
+        Raises `BadInput` where somebody has renamed or dropped a column of ours."""
         found = self._load()
         if found is None:
             return None
+        refuse_lost(found, self._layout)
         return self.place.with_own_versions(with_own_properties(found, self._layout.properties))
 
     def load_to_change(self) -> Table | None:
@@ -86,14 +90,21 @@ class StoredTable:
             self.place.refuse_other(found)
         return found
 
+    def strange_columns(self, table: Table) -> list[str]:
+        """A sentence for each column that is not as the table was made."""
+        return strange_columns(table, self._layout)
+
     def changed_properties(self) -> list[str]:
-        """A sentence for each property that somebody has changed since the table was made, and for another place that
-        it says it is at. None of them is obeyed."""
+        """A sentence for each column and each property that somebody has changed since the table was made, and for
+        another place that it says it is at. None of these properties is obeyed."""
         found = self._load()
         if found is None:
             return []
         moved = self.place.remark(found)
-        changed = changed_properties(self.name, found.metadata.properties, self._layout.properties)
+        theirs, columns = dict(found.metadata.properties), self.strange_columns(found)
+        if columns:  # which names files know them by follows from them
+            theirs[_MAPPING] = self._layout.properties[_MAPPING]
+        changed = columns + changed_properties(self.name, theirs, self._layout.properties)
         return changed if moved is None else [moved, *changed]
 
     def _load(self) -> Table | None:

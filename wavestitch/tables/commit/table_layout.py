@@ -232,3 +232,8 @@ HELD_TABLE = _layout(
     PartitionSpec(PartitionField(HELD.get_field_index("reason") + 1, 1000, IdentityTransform(), "reason")),
 )
 BATCHES_TABLE = _layout("batches", BATCHES, _metrics("none", "detail"), _BATCHES_DOCS)
+
+
+def columns_of(table: str) -> pa.Schema:
+    """Of the files of a table, by its name without the namespace."""
+    return {"waveforms": published_schema("int"), "held": HELD, "batches": BATCHES}[table]

@@ -18,7 +18,9 @@ from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
+from wavestitch.contracts.errors import Altered
 from wavestitch.tables.access.reading import reading
+from wavestitch.tables.commit.table_layout import columns_of
 from wavestitch.tables.lookup.row_filter import EVERY_ROW
 
 Rows = npt.NDArray[np.int64]
@@ -60,18 +62,23 @@ def deleted_rows(table: Table, task: FileScanTask) -> Rows | None:
 
 
 def stream_file(table: Table, file: DataFile, *, gone: Rows | None = None) -> Iterator[pa.RecordBatch]:
-    """All rows and columns of one file but those with these numbers, about 16 MiB at a time: a scan would hold the
-    whole file. Samples are of the type that they were written in: a promotion would touch up what is no number."""
-    schema = table.schema().as_arrow()
-    number = 0
+    """All rows of one file but those with these numbers, and the columns that are ours, about 16 MiB at a time: a scan
+    would hold the whole file. Samples are of the type that they were written in: a promotion would touch up what is no
+    number. Raises `Altered` for a file without one of our columns."""
+    columns, number = columns_of(table.name()[-1]), 0
     at_once = max(1, _AT_ONCE_BYTES * file.record_count // max(1, file.file_size_in_bytes))
     with reading(_name(table)), table.io.new_input(file.file_path).open() as source:
-        for batch in pq.ParquetFile(source).iter_batches(batch_size=at_once):
-            found = batch.select(schema.names)
+        parquet = pq.ParquetFile(source)
+        lacks = set(columns.names).difference(parquet.schema_arrow.names)
+        if lacks:
+            raise Altered(f"{file.file_path} has no column {min(lacks)}; look for what wrote it", file=file.file_path)
+        for batch in parquet.iter_batches(batch_size=at_once):
+            found = batch.select(columns.names)
             if gone is not None:
                 found = found.filter(~np.isin(np.arange(number, number + batch.num_rows), gone))
             number += batch.num_rows
-            yield found.cast(pa.schema([found.schema.field(f.name) if f.name == "samples" else f for f in schema]))
+            samples = {n: f for n, f in enumerate(found.schema) if f.name == "samples"}
+            yield found.cast(pa.schema([samples.get(n, field) for n, field in enumerate(columns)]))
 
 
 def read_rows(

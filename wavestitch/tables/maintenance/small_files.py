@@ -73,6 +73,9 @@ def find_small(stored: StoredTable, choose: Choose, *, snapshot_id: int | None =
     table = stored.load_to_change()
     if table is None:
         return None
+    strange = stored.strange_columns(table)
+    if strange:  # what others have in a column of theirs would not be in the new files
+        return SmallFiles(stored, table, {}, tuple(f"small files stay as they are: {said}" for said in strange))
     tasks = files_to_read(table, snapshot_id=snapshot_id)
     whole = {task.file.file_path: task.file for task in tasks if deleted_rows(table, task) is None}
     odd = len(tasks) - len(whole)
