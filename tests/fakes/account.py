@@ -6,13 +6,14 @@ what it names, or an operation that does something beside its stages, is seen.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
+from greenlet import getcurrent, greenlet
 
 from tests.fakes import fake_maintenance
 from tests.fakes.batch import FakeEdges
@@ -28,6 +29,7 @@ EFFECTS = {
     "tables.settle_held": Effect.HELD_MAIN,
     "tables.append_batches": Effect.HISTORY,
     "tables.expire": Effect.SNAPSHOTS_GONE,
+    "tables.orphans": Effect.FILES_GONE,
     "log.commit_group": Effect.GROUP,
     "folder.begin": Effect.FOLDER,
     "folder.parts": Effect.FOLDER,
@@ -83,11 +85,11 @@ class Account:
 
     stages: list[type[Stage]] = field(default_factory=list)
     effects: list[tuple[type[Stage] | None, Effect]] = field(default_factory=list)
-    here: threading.local = field(default_factory=threading.local)
-    """The stage that this thread carries out: runs side by side have one each."""
+    here: MutableMapping[greenlet, type[Stage]] = field(default_factory=WeakKeyDictionary)
+    """The stage that each of the runs side by side carries out."""
 
     def note(self, *effects: Effect) -> None:
-        now = getattr(self.here, "stage", None)
+        now = self.here.get(getcurrent())
         self.effects += [(now, effect) for effect in effects]
 
     @property
@@ -109,11 +111,11 @@ class Account:
     @contextmanager
     def during(self, stage: type[Stage]) -> Iterator[None]:
         self.stages.append(stage)
-        self.here.stage = stage
+        self.here[getcurrent()] = stage
         try:
             yield
         finally:
-            self.here.stage = None
+            self.here.pop(getcurrent(), None)
 
 
 def keep_account(patch: pytest.MonkeyPatch) -> Account:
