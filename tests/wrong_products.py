@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.fake_tables import FakeTables, held_files
-from wavestitch.batch import steps
+from wavestitch.batch import carry, steps
 from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.held_mark import mark_of
 
@@ -48,3 +48,21 @@ def a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after(patc
             raise
 
     patch.setattr(FakeTables, "commit", wrong)
+
+
+def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:
+    real = carry.step_publish
+
+    def wrong(edges: Any, *args: Any, **more: Any) -> Any:
+        commit, stream = edges.tables.commit, edges.stream
+
+        def after_the_group(base: Any, new: Any, files: Any) -> Any:
+            tag = new.tag(edges.tables.uuid).encode()
+            edges.log.commit_group(stream.group, stream.topic, new.positions, tag)
+            return commit(base, new, files)
+
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(edges.tables, "commit", after_the_group)
+            return real(edges, *args, **more)
+
+    patch.setattr(carry, "step_publish", wrong)

@@ -15,6 +15,7 @@ from tests.histories.checker import analyse
 from tests.histories.events import Produced, Published
 from tests.histories.history import History
 from tests.histories.play import Play
+from tests.histories.tracing import OffTrack, follow
 
 SHORTEST, LONGEST = 20, 160
 
@@ -73,14 +74,19 @@ def run_histories(*, first_seed: int, count: int, deadline_seconds: float) -> Su
         if time.monotonic() - began > deadline_seconds:
             break
         history, ops = play_history(seed)
-        anomalies = judge(history)
+        anomalies = [str(a) for a in judge(history)]
+        for one in (history, *history.copies):
+            try:
+                found.ops += {f"model: {step}": n for step, n in follow(one).items()}
+            except OffTrack as off:
+                anomalies.append(f"off the track of the model: {off}")
         found.histories += 1
         found.records += _count(history, Produced)
         found.published += _count(history, Published)
         found.events += len(history)
         found.ops += ops
         if anomalies:
-            found.anomalies[seed] = [str(a) for a in anomalies]
+            found.anomalies[seed] = anomalies
     found.seconds = time.monotonic() - began
     return found
 

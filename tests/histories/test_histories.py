@@ -15,6 +15,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.history import load_history
 from tests.histories.random_histories import Summary, check_seed, play_history, run_histories
 from tests.histories.run import done_chunks, keep
+from tests.histories.tracing import STEPS
 
 FIRST, SEEDS = 200, 200  # a stretch in which all that is asked for below happens, rare ends too
 ACTS = (
@@ -63,6 +64,11 @@ def test_the_histories_do_all_that_they_should(played: Summary) -> None:
     missing = [act for act in (*ACTS, *(f"ended: {end}" for end in ENDS)) if not played.ops[act]]
     assert missing == []
     assert played.published > 2 * SEEDS
+
+
+def test_the_histories_take_every_step_of_the_model(played: Summary) -> None:
+    """Each of them, partition by partition, is a way through it: else there were anomalies."""
+    assert [step for step in STEPS if not played.ops[f"model: {step}"]] == []
 
 
 def test_a_seed_is_its_own_reproduction(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from tests.wrong_products import (
     a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after,
     held_rows_count_without_a_commit,
     the_gate_is_looked_at_when_planning_only,
+    the_group_is_written_before_the_head_is_committed,
 )
-from wavestitch.batch import carry, publish, rewind, rewind_preview
+from wavestitch.batch import publish, rewind, rewind_preview
 from wavestitch.batch.history import History
 
 Patch = pytest.MonkeyPatch
@@ -89,24 +90,6 @@ def whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at(patch: Patc
 
     patch.setattr(publish, "load_ground", wrong_load)
     patch.setattr(publish, "find_committed", lambda *_: answers.pop())
-
-
-def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:
-    real = carry.step_publish
-
-    def wrong(edges: Any, *args: Any, **more: Any) -> Any:
-        commit, stream = edges.tables.commit, edges.stream
-
-        def after_the_group(base: Any, new: Any, files: Any) -> Any:
-            tag = new.tag(edges.tables.uuid).encode()
-            edges.log.commit_group(stream.group, stream.topic, new.positions, tag)
-            return commit(base, new, files)
-
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(edges.tables, "commit", after_the_group)
-            return real(edges, *args, **more)
-
-    patch.setattr(carry, "step_publish", wrong)
 
 
 MUTANTS: dict[str, tuple[Callable[[Patch], None], str, Bounds]] = {

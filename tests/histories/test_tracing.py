@@ -1,0 +1,60 @@
+"""A history of a product whose effects come in another order, or at another time, is no way through the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.histories.by_hand import a_rewind, before_quiet, projected, sound
+from tests.histories.random_histories import play_history
+from tests.histories.seeded_bugs.of_heads import a_rewind_keeps_the_generation, the_fence_lets_everybody_through
+from tests.histories.tracing import OffTrack, follow
+from tests.wrong_products import the_group_is_written_before_the_head_is_committed
+from wavestitch.batch import commit_offsets
+
+Patch = pytest.MonkeyPatch
+MOST_SEEDS = 40
+
+
+def test_a_sound_history_is_a_way_through_the_model() -> None:
+    taken = follow(sound())
+    assert taken == {"plan ingest": 1, "commit ingest": 1, "project": 2}
+    assert follow(before_quiet(*a_rewind(2)))["rewind"] == 1
+
+
+def test_a_head_that_nobody_made_is_shown_in_vain() -> None:
+    with pytest.raises(OffTrack, match="there is none such"):
+        follow(before_quiet(projected(6, 9)))
+
+
+def whatever_the_group_shows_is_written_over(patch: Patch) -> None:
+    """By a batch that ends: also what somebody set meanwhile, or a copy of the table."""
+    patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
+
+
+MUTANTS: dict[str, tuple[Callable[[Patch], None], str]] = {
+    plant.__name__.replace("_", " "): (plant, said)
+    for plant, said in (
+        (the_group_is_written_before_the_head_is_committed, "there is none such"),
+        (the_fence_lets_everybody_through, "a fenced"),
+        (a_rewind_keeps_the_generation, "in no newer generation"),
+        (whatever_the_group_shows_is_written_over, "nobody has taken over"),
+    )
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_product_that_does_it_in_another_order_leaves_the_model(name: str, monkeypatch: Patch) -> None:
+    plant, said = MUTANTS[name]
+    plant(monkeypatch)
+    seen: list[Any] = []
+    for seed in range(MOST_SEEDS):
+        try:
+            follow(play_history(seed)[0])
+        except OffTrack as off:
+            seen.append(str(off))
+            if said in str(off):
+                return
+    pytest.fail(f"all of them are ways through the model, but for {seen}")

@@ -1,0 +1,249 @@
+"""A history, partition by partition, as a way through the model: each thing that happened is one that its rules allow.
+
+`python -m tests.histories.tracing [HISTORIES]` follows random histories and says how often each step of the model was
+taken, and which never was. Of a partition the model's head and group are kept; what a run did is held against the
+rules (`tests.model.rules`) as of some moment since it looked: a look and what rests on it are one step there, and two
+calls here. What is published and held is not followed, `test_deciding_follows_the_model` compares that. Steps that the
+model has none for are named as such: heads of maintenance, of batches over named offsets, of a topic or catalog in
+another's place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from tests.histories.events import (
+    Abandoned,
+    Answered,
+    Committed,
+    Event,
+    Forged,
+    GateClosed,
+    Looked,
+    Planned,
+    Projected,
+    Reset,
+    Shared,
+    Started,
+    TopicMade,
+    Undone,
+)
+from tests.histories.table_events import CatalogSetBack
+from tests.model.rules import doubted, fenced, projects, reconciles
+from tests.model.world import Group, Head, Run
+
+STEPS = (
+    *("plan ingest", "plan ingest of a part", "plan backfill"),
+    *("redrive", "accept", "pick", "discard", "restore", "undo"),
+    *("commit ingest", "commit backfill", "commit held", "conflict: decided again", "project"),
+    *("adopt a reset", "rewind", "settle a contradiction", "gate closes", "gate answered", "abandon"),
+    *("reset", "offset expires", "catalog copied", "catalog lost", "catalog set back"),
+)
+"""What the model has."""
+NOT_THERE = 0
+"""The position of a partition that a head does not know yet."""
+
+
+class OffTrack(Exception):
+    """What happened is no step of the model."""
+
+
+class Moment(NamedTuple):
+    at: int
+    head: Head | None
+    group: Group
+
+
+class Trace:
+    """One partition's. `steps`: how often each was taken, by its name."""
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.steps: Counter[str] = Counter()
+        self._at = 0
+        self._heads: list[Head] = []
+        self._table = self._topics = 0
+        self._group = Group(None, None)
+        self._moments = [Moment(0, None, self._group)]
+        self._looked: dict[tuple[str, str], int] = {}
+        self._plans: dict[str, Planned] = {}
+        self._undoing: set[str] = set()
+        self._found: dict[str, Group] = {}
+        """By run, what the group showed when it moved the stream on purpose."""
+
+    def follow(self, events: Iterable[Event]) -> Counter[str]:
+        """Raises `OffTrack` at the first that is no step."""
+        for self._at, event in enumerate(events, 1):
+            self._take(event)
+            head = self._heads[-1] if self._heads else None
+            if self._moments[-1][1:] != (head, self._group):
+                self._moments.append(Moment(self._at, head, self._group))
+        return self.steps
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Started():
+                self._looked |= {(event.run, what): self._at for what in ("head", "group")}
+            case Looked():
+                self._looked[event.run, event.what] = self._at
+            case Planned():
+                self._planned(event)
+            case Committed():
+                self._committed(event)
+            case Projected() if self.partition in event.offsets:
+                self._projected(event)
+            case Undone():
+                self._undoing.add(event.run)
+            case GateClosed():
+                self._did("gate closes")
+            case Answered():
+                self._did("gate answered")
+            case Abandoned():
+                self._did("abandon")
+            case _:
+                self._world(event)
+
+    def _world(self, event: Event) -> None:
+        match event:
+            case Reset() if event.partition == self.partition:
+                self._did("offset expires" if event.offset is None else "reset")
+                self._group = Group(event.offset, None)
+            case Shared() if event.partition == self.partition:
+                self._did("catalog copied")
+                table = 1000 if event.another else self._table
+                self._group = Group(event.offset, (table, event.generation, event.sequence))
+            case Forged() if event.partition == self.partition:
+                self._group = Group(event.offset, (self._table, 10**9, 10**9))
+            case TopicMade():
+                if self._topics:
+                    self._did("not in the model: a topic in another's place")
+                self._topics += 1
+                self._group = Group(None, None)
+            case CatalogSetBack():
+                self._did("catalog set back" if event.sequence else "catalog lost")
+                self._table += not event.sequence
+                self._heads = [h for h in self._heads if h.sequence <= event.sequence]
+
+    # what runs did
+
+    def _planned(self, plan: Planned) -> None:
+        self._plans[plan.plan_id] = plan
+        # What an operator was shown may be begun much later; then it is of the head that it was shown on.
+        seen = self._moments if plan.kind == "held" else self._since(plan.run, "head")
+        at = plan.positions.get(self.partition, NOT_THERE)
+        rests = [m for m in seen if m.head and _stands(m.head) == (plan.base_sequence, plan.generation, at)]
+        self._must(bool(rests), f"{plan.kind} is planned on head {plan.base_sequence} at {at}, which was none then")
+        if plan.kind == "ingest":
+            # Looked at before the group is written. What a copy shows in between is refused when the batch ends.
+            agrees = [m for m in self._since(plan.run, "head") if m.head and not doubted(m.head, (m.group,))]
+            self._must(bool(agrees), "an ingest is planned where the group contradicts the catalog")
+        parts = {p for p, _, _ in plan.ranges}
+        whole = parts >= plan.positions.keys() or plan.kind != "ingest"
+        self._did(plan.action or (f"plan {plan.kind}" if whole else "plan ingest of a part"))
+
+    def _committed(self, new: Committed) -> None:
+        before = self._heads[-1] if self._heads else None
+        made = Head(new.sequence, new.generation, (new.positions.get(self.partition, NOT_THERE),), table=self._table)
+        if before is not None:
+            follows = new.sequence == before.sequence + 1 or new.kind == "rebuilt"
+            self._must(follows, f"head {new.sequence} comes after head {before.sequence}")
+        if new.plan_id and before is not None:
+            self._carried(new, before, made)
+        elif before is not None:
+            self._moved(new, before, made)
+        if not new.plan_id:
+            self._found[new.run] = self._group
+        self._heads.append(made)
+
+    def _carried(self, new: Committed, before: Head, made: Head) -> None:
+        plan = self._plans[new.plan_id]
+        start = plan.positions.get(self.partition, NOT_THERE)
+        end = max([e for p, _, e in plan.ranges if p == self.partition and plan.kind == "ingest"], default=start)
+        kind = "ingest" if plan.kind == "ingest" else plan.kind
+        run = Run(kind, "staged", plan.base_sequence, plan.generation, (start,), (end,), 1)
+        self._must(not fenced(run, before), f"a fenced {kind} commits head {new.sequence}")
+        to = (end,) if run.moves else before.positions
+        self._must(made.positions == to, f"{kind} leaves the head at {made.positions}, and not at {to}")
+        self._must(made.generation == before.generation, f"{kind} changes the generation")
+        self._did(f"commit {kind}" if kind != "manual" else "not in the model: a batch of named offsets")
+        if before.sequence != plan.base_sequence:
+            self._did("conflict: decided again")
+
+    def _moved(self, new: Committed, before: Head, made: Head) -> None:
+        if new.kind == "maintenance":
+            self._must(made == before._replace(sequence=new.sequence), "maintenance changes where the stream stands")
+            self._did("not in the model: a head of maintenance")
+            return
+        self._must(made.generation > before.generation, f"a head ({new.kind}) on purpose in no newer generation")
+        seen = [m for m in self._since(new.run, "group") if m.head is not None]
+        if new.kind == "adopted":
+            # Whatever partition was reset: of the others the group and the head are as they were.
+            agrees = [m for m in seen if m.head and not doubted(m.head, (m.group,))]
+            self._must(bool(agrees), "a reset is taken over where the group contradicts the catalog")
+            if any(m.head and reconciles(m.head, (m.group,)) == "adopt" for m in seen):
+                self._did("adopt a reset")
+            return
+        doubts = all(m.head and doubted(m.head, (m.group,)) for m in seen)
+        undoes = new.run in self._undoing
+        self._did("settle a contradiction" if doubts else "undo" if undoes else "rewind")
+
+    def _projected(self, event: Projected) -> None:
+        offset, version = event.offsets[self.partition], (event.sequence, event.generation)
+        shown = [h for h in self._heads if _stands(h) == (*version, offset)]
+        gone = [m.head for m in self._moments if m.head and _stands(m.head) == (*version, offset)]
+        self._must(bool(shown or gone), f"the group is shown head {version} at {offset}, and there is none such")
+        known = shown[-1] if shown else gone[-1]
+        free = [m for m in self._since(event.run, "group") if m.head and projects(m.head, (m.group,))]
+        # Whoever moves the stream on purpose takes over what it found: one step in the model.
+        mine = [m for m in self._since(event.run, "group") if self._found.get(event.run) == m.group]
+        self._must(bool(free or mine), "the group is written over what nobody has taken over")
+        self._group = Group(offset, (known.table, event.generation, event.sequence))
+        self._did("project")
+
+    def _since(self, run: str, what: str) -> list[Moment]:
+        """All that a run can have seen since its last look."""
+        since = self._looked.get((run, what), 0)
+        before = [m for m in self._moments if m.at <= since][-1:]
+        return [*before, *(m for m in self._moments if m.at > since)]
+
+    def _did(self, step: str) -> None:
+        self.steps[step] += 1
+
+    def _must(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise OffTrack(f"partition {self.partition}, event {self._at}: {what}")
+
+
+def _stands(head: Head) -> tuple[int, int, int]:
+    return head.sequence, head.generation, head.positions[0]
+
+
+def follow(history: Iterable[Event]) -> Counter[str]:
+    """All partitions of a history. Raises `OffTrack`."""
+    events = list(history)
+    partitions = sorted({p for e in events if isinstance(e, Committed) for p in e.positions})
+    return sum((Trace(p).follow(events) for p in partitions), Counter[str]())
+
+
+def main(argv: list[str], play: Callable[[int], Iterable[Event]]) -> int:
+    steps: Counter[str] = Counter()
+    most = int(argv[0]) if argv else 100
+    for seed in range(most):
+        try:
+            steps += follow(play(seed))
+        except OffTrack as off:
+            print(f"seed {seed}: {off}")
+            return 1
+    for name, count in sorted(steps.items()):
+        print(f"{count:8} {name}")
+    print(f"{most} histories; steps of the model that none of them took: {sorted(set(STEPS) - steps.keys()) or 'none'}")
+    return 0
+
+
+if __name__ == "__main__":
+    from tests.histories.random_histories import play_history
+
+    raise SystemExit(main(sys.argv[1:], lambda seed: play_history(seed)[0]))
