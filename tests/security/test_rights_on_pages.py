@@ -92,7 +92,8 @@ def test_the_overview_has_the_streams_whose_dag_may_be_read_and_no_word_of_other
 def test_data_docs_and_batches_are_for_who_may_read_the_stream_s_dag(client: Any, person: str) -> None:
     for stream, plan_id in PLANS.items():
         allowed = stream in READS[person]
-        for path in (f"/docs/{stream}/{plan_id}/index.html", f"/run/ingest_{stream}?run_id=r"):
+        held = (f"/held/{stream}", f"/held/{stream}/one?id=w")
+        for path in (f"/docs/{stream}/{plan_id}/index.html", f"/run/ingest_{stream}?run_id=r", *held):
             answer = client.get(path, headers=headers(client, person))
             assert answer.status_code == (200 if allowed else 403), (person, path)
             assert allowed or stream not in answer.text

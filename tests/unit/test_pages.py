@@ -50,7 +50,7 @@ def test_the_overview_shows_where_a_stream_stands() -> None:
     html = overview_page([(facts(batches=(ROW,), documented=frozenset({PLAN})), None)])
     for said in ("generation 1", "Backlog 1000", "2 open, 1 quarantined", "2026-01-01 00:00:00", "balances"):
         assert said in html
-    assert tags_and_links(html)[1] == [f"docs/ecg/{PLAN}/index.html"]
+    assert tags_and_links(html)[1] == ["held/ecg", f"docs/ecg/{PLAN}/index.html"]
 
 
 def test_a_log_that_does_not_answer_leaves_a_sentence_and_no_guess() -> None:
@@ -70,7 +70,7 @@ def test_nothing_that_others_wrote_becomes_part_of_a_page() -> None:
     for html in pages:
         tags, links = tags_and_links(html)
         assert not tags & {"script", "img"}
-        assert all(link.startswith(("docs/", "../docs/")) for link in links)
+        assert all(link.startswith(("docs/", "../docs/", "held/")) for link in links)
 
 
 def test_a_batch_without_a_row_is_said_to_be_without_one() -> None:

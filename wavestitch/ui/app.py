@@ -23,18 +23,13 @@ from wavestitch.batch.stream_facts import StreamFacts, table_facts, with_ends
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.settings import load_settings, stream_names
+from wavestitch.ui.answer import HEADERS, html_answer
 from wavestitch.ui.docs_files import find_page
+from wavestitch.ui.held_routes import held_of_stream, held_waveform
 from wavestitch.ui.looks import Looks
 from wavestitch.ui.pages import batch_page, note_page, overview_page
 from wavestitch.ui.rights import readable_streams, requires_stream
 
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; "
-    "form-action 'none'; base-uri 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "same-origin",
-}
 _DAG_PREFIX = "ingest_"
 
 
@@ -57,6 +52,8 @@ def make_app(looks: Looks | None = None) -> FastAPI:
     router.get(
         "/docs/{stream}/{plan_id}/{name:path}", response_class=HTMLResponse, dependencies=[Depends(requires_stream)]
     )(data_docs)
+    for path, page in (("/held/{stream}", held_of_stream), ("/held/{stream}/one", held_waveform)):
+        router.get(path, response_class=HTMLResponse, dependencies=[Depends(requires_stream)])(page)
     router.get(
         "/run/{dag_id}",
         response_class=HTMLResponse,
@@ -75,14 +72,14 @@ def streams_of(user: GetUserDep) -> list[str]:
 
 
 async def overview(request: Request, names: Annotated[list[str], Depends(streams_of)]) -> HTMLResponse:
-    return _html(overview_page(await request.app.state.looks.at(names)))
+    return html_answer(overview_page(await request.app.state.looks.at(names)))
 
 
 def data_docs(stream: str, plan_id: str, name: str) -> HTMLResponse:
     page = find_page(load_settings().docs, stream, plan_id, name)
     if page is None:
         raise HTTPException(404, "there is no such page")
-    return _html(page.read_text(encoding="utf-8"))
+    return html_answer(page.read_text(encoding="utf-8"))
 
 
 def plan_of_run(dag_id: str, run_id: Annotated[str, Query()], session: SessionDep) -> Planned:
@@ -97,22 +94,22 @@ def plan_of_run(dag_id: str, run_id: Annotated[str, Query()], session: SessionDe
 
 async def batch_of_run(request: Request, planned: Annotated[Planned, Depends(plan_of_run)]) -> HTMLResponse:
     if not planned.plan_id:
-        return _html(note_page("No batch", planned.otherwise))
+        return html_answer(note_page("No batch", planned.otherwise))
     title = f"Batch {planned.plan_id[:16]}"
     try:
         found = await request.app.state.looks.ask((planned.stream, planned.plan_id), lambda: _find_batch(planned))
     except WavestitchError as error:
-        return _html(note_page(title, error.message))
+        return html_answer(note_page(title, error.message))
     if found is None:
-        return _html(note_page(title, "The tables have not answered yet; load the page again in a moment."))
+        return html_answer(note_page(title, "The tables have not answered yet; load the page again in a moment."))
     row, documented = found
-    return _html(batch_page(planned.stream, planned.plan_id, row, documented=documented))
+    return html_answer(batch_page(planned.stream, planned.plan_id, row, documented=documented))
 
 
 async def _unreadable(_request: Request, _error: Exception) -> HTMLResponse:
     """Not the sentence itself: it names files, and whoever asks may have no right at all."""
     page = note_page("Wavestitch", "The settings cannot be used; `wavestitch check` says why.")
-    return HTMLResponse(page, status_code=503, headers=_HEADERS)
+    return HTMLResponse(page, status_code=503, headers=HEADERS)
 
 
 def _deployment() -> Deployment:
@@ -142,7 +139,3 @@ def _said_by_plan(session: Any, dag_id: str, run_id: str, key: str) -> str:
         XComModel.dag_id == dag_id, XComModel.run_id == run_id, XComModel.task_id == "plan", XComModel.key == key
     )
     return str(session.scalar(wanted) or "")
-
-
-def _html(text: str) -> HTMLResponse:
-    return HTMLResponse(text, headers=_HEADERS)

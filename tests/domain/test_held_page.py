@@ -1,0 +1,107 @@
+"""The pages of what is held, over real tables: filtered by what it is held for, source and age, and one in full."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.domain.held_rig import T, held_rig
+from tests.domain.maintenance_rig import STREAM, Rig
+from tests.security.hostile_text import HOSTILE_TEXTS
+from tests.security.seen_tags import tags_and_links
+from wavestitch.batch import held_page
+from wavestitch.batch.held_page import HeldList, HeldOne, held_list, held_one
+from wavestitch.batch.held_waveforms import HeldWaveform
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.harmless import is_plain
+from wavestitch.contracts.quantities import EpochMs
+from wavestitch.ui.held_pages import Filters, held_list_page, held_one_page
+
+NOW = EpochMs(T + 2 * 3_600_000)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return held_rig(tmp_path)
+
+
+def listed(rig: Rig, **said: str) -> HeldList:
+    return held_list(rig.deployment, STREAM, Filters(**said).selection(now=NOW))
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ({}, ["conflicting", "half", "parked"]),
+        ({"reason": "parked"}, ["parked"]),
+        ({"source": "nobody"}, []),
+        ({"age": "1h"}, ["conflicting", "half", "parked"]),
+        ({"age": "1d"}, []),
+        ({"after": "half"}, ["parked"]),
+    ],
+)
+def test_the_list_has_what_its_filters_let_through_and_counts_all(
+    rig: Rig, said: dict[str, str], found: list[str]
+) -> None:
+    page = listed(rig, **said)
+    assert [one.waveform_id for one in page.waveforms] == found
+    assert page.counts == {"conflict": 3, "open": 1, "parked": 2}
+    assert page.after is None
+
+
+def test_a_reason_that_is_none_is_refused(rig: Rig) -> None:
+    with pytest.raises(BadInput, match="none of a waveform"):
+        listed(rig, reason="corrupt")
+
+
+@pytest.mark.parametrize("bound", ["MOST", "MOST_LOOKED_AT"])
+def test_a_look_has_an_end_and_the_page_says_where_it_goes_on(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(held_page, bound, 1)
+    page = listed(rig)
+    assert ([one.waveform_id for one in page.waveforms], page.after) == (["conflicting"], "conflicting")
+    html = held_list_page(STREAM, Filters(reason="conflict"), page)
+    assert f"{STREAM}?reason=conflict&after=conflicting" in tags_and_links(html)[1]
+
+
+def test_a_page_on_which_nothing_meets_its_filters_says_whether_all_was_looked_at(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filters, bounded = Filters(source="nobody"), "among those that were looked at"
+    assert bounded not in held_list_page(STREAM, filters, listed(rig, source="nobody"))
+    monkeypatch.setattr(held_page, "MOST_LOOKED_AT", 1)
+    assert bounded in held_list_page(STREAM, filters, listed(rig, source="nobody"))
+
+
+def test_one_waveform_says_which_chunks_miss_and_what_would_become_of_it(rig: Rig) -> None:
+    found = held_one(rig.deployment, STREAM, "half")
+    assert found is not None
+    assert (found.whole, found.missing) == (2, (1,))
+    html = held_one_page(STREAM, found)
+    for said in ("Of 2 chunks 1 are missing: 1", "0:3", "open", "2026-01-05 12:00:00", "decide_ecg"):
+        assert said in html
+    whole = held_one(rig.deployment, STREAM, "parked")
+    assert whole is not None
+    assert "<strong>whole</strong>" in held_one_page(STREAM, whole)
+    assert held_one(rig.deployment, STREAM, "nobody") is None
+
+
+def test_nothing_that_a_producer_or_an_address_says_becomes_part_of_a_page(rig: Rig) -> None:
+    found = held_one(rig.deployment, STREAM, "half")
+    assert found is not None
+    (h,) = found.waveform.held
+    for text in HOSTILE_TEXTS.values():
+        hostile = replace(h, chunk=h.chunk._replace(waveform_id=text, meta=text), evidence=text)
+        one = HeldWaveform(text, (hostile,), found.waveform.states, published=True)
+        pages = [
+            held_list_page(STREAM, Filters(source=text), HeldList({text: 1}, (one,), text)),
+            held_one_page(STREAM, HeldOne(one, 2, (1,), text, {hostile: text})),
+        ]
+        for html in pages:
+            tags, links = tags_and_links(html)
+            assert not tags & {"script", "img", "form"}
+            assert all(link.startswith((f"{STREAM}?", f"{STREAM}/one?id=", "../")) for link in links)
+            assert is_plain(html.replace("\n", ""))

@@ -1,0 +1,95 @@
+"""The pages of what is held: a list with filters as links, and one waveform in full. Plain values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from markupsafe import Markup, escape
+
+from wavestitch.batch.held_page import HeldList, HeldOne
+from wavestitch.batch.held_request import OF_WAVEFORMS, held_reasons
+from wavestitch.batch.held_waveforms import HeldWaveform, Selection
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, before
+from wavestitch.contracts.stream import decide_dag_id
+from wavestitch.html_pages import render_page
+
+AGES = {"1h": ("1 hour", 3_600_000), "1d": ("1 day", 86_400_000), "7d": ("7 days", 7 * 86_400_000)}
+_MOST_CHUNKS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the address of a list says. `age`: older than one of `AGES`."""
+
+    reason: str = ""
+    source: str = ""
+    age: str = ""
+    after: str = ""
+
+    def selection(self, *, now: EpochMs) -> Selection:
+        """Raises `BadInput` for a reason that is none."""
+        age = AGES.get(self.age)
+        return Selection(
+            reasons=held_reasons([self.reason] if self.reason else []),
+            source=self.source,
+            until_ms=before(now, Milliseconds(age[1])) if age is not None else None,
+            after=self.after,
+        )
+
+    def link(self, stream: str, **changes: str) -> Markup:
+        """The address of a list with these filters, from the beginning unless it says where it goes on."""
+        return _link(stream, {"reason": self.reason, "source": self.source, "age": self.age, **changes})
+
+
+def held_list_page(stream: str, filters: Filters, found: HeldList) -> str:
+    sources = sorted({one.source for one in found.waveforms if one.source} | ({filters.source} - {""}))
+    reasons = [r.value for r in OF_WAVEFORMS]
+    choices = [
+        ("Held for", [("anything", ""), *((r, r) for r in reasons)], "reason", filters.reason),
+        (
+            "Newest record older than",
+            [("any age", ""), *((said, a) for a, (said, _) in AGES.items())],
+            "age",
+            filters.age,
+        ),
+        ("Source", [("any", ""), *((s, s) for s in sources)], "source", filters.source),
+    ]
+    return render_page(
+        "held",
+        title=f"Held of {stream}",
+        stream=stream,
+        found=found,
+        filters=[
+            (title, [(said, filters.link(stream, **{key: value}), value == now) for said, value in offered])
+            for title, offered, key, now in choices
+        ],
+        next=filters.link(stream, after=found.after) if found.after is not None else "",
+        states=_states,
+        link_of=lambda one: _link(f"{stream}/one", {"id": one.waveform_id}),
+        dag=decide_dag_id(stream),
+    )
+
+
+def held_one_page(stream: str, found: HeldOne) -> str:
+    one = found.waveform
+    rows = sorted(zip(one.held, one.states, strict=True), key=lambda row: (row[0].chunk.seq or 0, row[0].chunk.place))
+    return render_page(
+        "held_one",
+        title=f"Held: {one.waveform_id}",
+        stream=stream,
+        found=found,
+        rows=rows[:_MOST_CHUNKS],
+        more=max(0, len(rows) - _MOST_CHUNKS),
+        dag=decide_dag_id(stream),
+    )
+
+
+def _link(path: str, said: Mapping[str, str]) -> Markup:
+    """As an attribute: whole, however long, since what is shown may be cut and an address may not."""
+    return escape(f"{path}?{urlencode({k: v for k, v in said.items() if v}, errors='surrogatepass')}")
+
+
+def _states(one: HeldWaveform) -> str:
+    return ", ".join(sorted({state.value for state in one.states}))
