@@ -24,6 +24,7 @@ from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BY
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.raw_headers import HEADER_OVERHEAD
 from wavestitch.contracts.record_batches import told_apart
 from wavestitch.contracts.stop_rule import Why
@@ -44,7 +45,7 @@ def scan_carefully(
     settings: KafkaSettings,
     source: Source,
     take: Take,
-    start_epoch: int | None = None,
+    start_epoch: LeaderEpoch | None = None,
     on_batch: OnBatch | None = None,
     on_work: Callable[[int], None] = lambda _: None,
 ) -> list[Interval]:
@@ -57,16 +58,16 @@ def scan_carefully(
     offset = slice_.start
     silent_until = time.monotonic() + source.idle_seconds
     with RawLog(settings, source.topic, deadline=source.idle_seconds) as raw:
-        epoch = -1 if start_epoch is None else start_epoch
+        epoch = start_epoch
         while offset < slice_.end:
             try:
-                got = raw.fetch(slice_.partition, offset, most_bytes=_FETCH_BYTES, last_epoch=epoch)
+                got = raw.fetch(Partition(slice_.partition), Offset(offset), most_bytes=_FETCH_BYTES, last_epoch=epoch)
             except OutOfRange as gone:
                 error = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)
                 raise ScanFailed(Why.LOG_ERROR, gone.offset, error) from gone
             except Diverged as cut:
                 raise ScanFailed(Why.LOG_ERROR, offset, KafkaError(KafkaError._LOG_TRUNCATION)) from cut
-            epoch = -1
+            epoch = None
             if not got.batches:
                 if time.monotonic() > silent_until:
                     raise Transient(f"{where}: nothing committed comes from offset {offset} on; try again")

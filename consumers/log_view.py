@@ -17,7 +17,7 @@ from consumers.group_state import commit_group, committed_offsets, live_members
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
-from wavestitch.contracts.quantities import BEGINNING, EpochMs
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Partition
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_consumer
@@ -47,11 +47,11 @@ class KafkaLog:
             for p in partitions
         }
 
-    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> dict[int, int | None]:
+    def epoch_ends(self, topic: str, epochs: Mapping[int, LeaderEpoch]) -> dict[int, int | None]:
         from wavestitch.kafka.raw_log import RawLog  # noqa: PLC0415 - kafka-python takes half a second to import
 
         with RawLog(self._settings, topic, deadline=self._deadline) as raw:
-            return {p: raw.epoch_end(p, epoch) for p, epoch in sorted(epochs.items())}
+            return {p: raw.epoch_end(Partition(p), epoch) for p, epoch in sorted(epochs.items())}
 
     def offsets_at(self, topic: str, times: Mapping[int, EpochMs]) -> dict[int, int]:
         # The ends come first: a record that arrives between the two questions lies at or behind them, never before.
@@ -138,5 +138,5 @@ class KafkaLog:
         )
 
 
-def _epoch(value: int | None) -> int | None:
-    return value if value is not None and value >= 0 else None
+def _epoch(value: int | None) -> LeaderEpoch | None:
+    return LeaderEpoch(value) if value is not None and value >= 0 else None

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.contracts.stop_rule import State, StopRule, Why
 from wavestitch.kafka.client_settings import Isolation, KafkaSettings
 from wavestitch.kafka.clients import open_consumer
@@ -66,7 +67,7 @@ def scan_range(
     source: Source,
     take: Take,
     isolation: Isolation = "read_committed",
-    start_epoch: int | None = None,
+    start_epoch: LeaderEpoch | None = None,
     on_batch: OnBatch | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Interval]:

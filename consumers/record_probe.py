@@ -16,7 +16,7 @@ from consumers.raw_message import RawMessage
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Probe
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.raw_log import OutOfRange, RawLog
@@ -47,7 +47,7 @@ def probe_records(settings: KafkaSettings, topic: str, starts: Mapping[int, int]
 
 
 def _look(raw: RawLog, slice_: OffsetRange) -> list[RawMessage]:
-    found = raw.fetch(slice_.partition, slice_.start, most_bytes=_FETCH_BYTES)
+    found = raw.fetch(Partition(slice_.partition), Offset(slice_.start), most_bytes=_FETCH_BYTES)
     records = (
         record
         for batch in found.batches

@@ -26,6 +26,7 @@ from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
+from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice
@@ -47,8 +48,8 @@ def read_slice(
     log: Log,
     folder: Path,
     expected_bytes: int = 0,
-    start_epoch: int | None = None,
-    newest_epoch: int | None = None,
+    start_epoch: LeaderEpoch | None = None,
+    newest_epoch: LeaderEpoch | None = None,
     proof: ChunkProof = NO_PROOF,
     ids: IdBinding = ANYWHERE,
     on_batch: OnBatch | None = None,
@@ -213,7 +214,7 @@ def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source
             raise ScanFailed(Why.LOG_ERROR, gone.offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from gone
 
 
-def _check_epoch(source: Source, slice_: OffsetRange, *, seen: int | None, newest: int | None) -> None:
+def _check_epoch(source: Source, slice_: OffsetRange, *, seen: int | None, newest: LeaderEpoch | None) -> None:
     if seen is not None and newest is not None and seen > newest:
         raise DataLost(
             f"topic {source.topic} {slice_}: a record has leader epoch {seen}, the plan was made in epoch {newest}: "

@@ -24,6 +24,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.id_partitions import IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.modes import make_folder
@@ -186,7 +187,7 @@ def write_receipt(folder: Path, receipt: Receipt) -> Path:
     return folder / str(name)
 
 
-def _start_epoch(plan: Plan, slice_: OffsetRange) -> int | None:
+def _start_epoch(plan: Plan, slice_: OffsetRange) -> LeaderEpoch | None:
     """Leader epoch of what the head's position stands behind; only a slice that begins there can be held against it."""
     position = plan.positions.get(slice_.partition)
     if position is None or position.next_offset != slice_.start:
@@ -194,7 +195,7 @@ def _start_epoch(plan: Plan, slice_: OffsetRange) -> int | None:
     return position.leader_epoch
 
 
-def _newest_epoch(plan: Plan, slice_: OffsetRange) -> int | None:
+def _newest_epoch(plan: Plan, slice_: OffsetRange) -> LeaderEpoch | None:
     """Leader epoch when the slice's end was planned; only the ends of an ingest are the ends of what it reads."""
     end = plan.ends.get(slice_.partition)
     if not plan.moves_positions or end is None or end.next_offset < slice_.end:

@@ -26,6 +26,7 @@ from wavestitch.contracts.landed_payload import check_payloads
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.contracts.receipt import Receipt, check_coverage
 from wavestitch.contracts.rows import texts_of
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -93,7 +94,7 @@ def plan_over(
     units: Sequence[Sequence[tuple[int, int, int]]],
     *,
     idle_deadline: int = 10,
-    epochs: int | None = None,
+    epochs: LeaderEpoch | None = None,
     **declared: Any,
 ) -> Plan:
     """An ingest plan that reads these slices; `declared`: more of the stream's definition."""

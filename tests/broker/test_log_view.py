@@ -17,7 +17,7 @@ from tests.broker.reading_rig import Sender, delete_before
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, PartitionEnds, Probe
 from wavestitch.contracts.position import Position, Tag, parse_tag
-from wavestitch.contracts.quantities import EpochMs, Generation, epoch_ms
+from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch, epoch_ms
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, run_kafka_tool
@@ -91,9 +91,9 @@ def test_ends_of_empty_filled_and_shortened_partitions(log: Log, broker: Broker,
     sender.send(10, partition=2)
     delete_before(broker.bootstrap, topic, 4, partition=2)
     assert log.ends(topic, [0, 1, 2]) == {
-        0: PartitionEnds(0, 0, 0, 0),
-        1: PartitionEnds(0, 10, 10, 0),
-        2: PartitionEnds(4, 10, 10, 0),
+        0: PartitionEnds(0, 0, 0, LeaderEpoch(0)),
+        1: PartitionEnds(0, 10, 10, LeaderEpoch(0)),
+        2: PartitionEnds(4, 10, 10, LeaderEpoch(0)),
     }
 
 
@@ -105,7 +105,7 @@ def test_an_open_transaction_parts_the_stable_end_from_the_high_watermark(
     hanging = Sender(broker.bootstrap, topic, transactional=True)
     hanging.begin()
     hanging.send(3)
-    assert log.ends(topic, [0]) == {0: PartitionEnds(0, 5, 8, 0)}
+    assert log.ends(topic, [0]) == {0: PartitionEnds(0, 5, 8, LeaderEpoch(0))}
 
 
 def test_a_partition_that_is_not_there_is_an_error_and_not_left_out(log: Log, topic_factory: Any) -> None:
@@ -163,7 +163,7 @@ def test_a_group_that_never_was_has_no_members_and_no_offsets(log: Log, topic_fa
 
 def test_offsets_come_back_with_their_tag(log: Log, topic_factory: Any, group: str) -> None:
     topic = topic_factory(partitions=12)
-    positions = {p: Position(p * 7, None, 0 if p % 2 else None) for p in range(12)}
+    positions = {p: Position(p * 7, None, LeaderEpoch(0) if p % 2 else None) for p in range(12)}
     log.commit_group(group, topic, positions, TAG)
     found = log.group_offsets(group, topic, range(12))
     assert {p: (o.offset, o.metadata) for p, o in found.items() if o} == {p: (p * 7, TAG) for p in range(12)}

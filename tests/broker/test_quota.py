@@ -13,6 +13,7 @@ import pytest
 from consumers.unit_reader import read_unit
 from tests.broker.reading_rig import Rig, landed_rows
 from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.kafka.connection import Connection
 from wavestitch.kafka.raw_log import RawLog, Throttled
 
@@ -44,7 +45,7 @@ def throttled(rig: Rig, topic: str) -> None:
     with RawLog(rig.kafka, topic) as raw:
         while time.monotonic() < until:
             try:
-                raw._fetch(0, 0, most_bytes=1 << 20, last_epoch=-1, until=until)
+                raw._fetch(Partition(0), Offset(0), most_bytes=1 << 20, last_epoch=None, until=until)
             except Throttled:
                 return
     raise AssertionError("never throttled")
@@ -76,4 +77,4 @@ def test_a_quota_that_outlasts_the_deadline_is_named(rig: Rig, topic_factory: An
 
 def _fetch_often(raw: RawLog) -> None:
     for _ in range(20):
-        raw.fetch(0, 0, most_bytes=1 << 20)
+        raw.fetch(Partition(0), Offset(0), most_bytes=1 << 20)

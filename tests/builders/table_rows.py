@@ -17,14 +17,14 @@ import pyarrow as pa
 import xxhash
 
 from tests.builders.heads import make_head
-from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.assembly import ChunkFacts, Coordinate
 from wavestitch.contracts.chunk_header import piece_digest
 from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
 from wavestitch.contracts.held_mark import HeldMark, held_bytes
 from wavestitch.contracts.ports import HeldRow, HeldStaging, StagedFile
 from wavestitch.contracts.position import Head, Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_proof import FROM_METADATA
 from wavestitch.contracts.rows import LANDING, published_schema
@@ -131,7 +131,7 @@ def stage(
 
 
 def first_head(**changes: Any) -> Head:
-    positions = {0: Position(5, None, 3), 1: Position(0)}
+    positions = {0: Position(5, None, LeaderEpoch(3)), 1: Position(0)}
     return make_head(**{"topic_id": TOPIC_ID, "positions": positions, **changes})
 
 
@@ -157,8 +157,8 @@ def facts(
     partition: int, offset: int, payload: bytes | None, *, topic_id: str = TOPIC_ID, reason: Reason | None = None
 ) -> ChunkFacts:
     return ChunkFacts(
-        partition=partition,
-        offset=offset,
+        partition=Partition(partition),
+        offset=Offset(offset),
         timestamp_ms=EpochMs(1_767_614_400_000 + offset),
         waveform_id=f"w{partition}",
         seq=offset,
@@ -173,6 +173,10 @@ def facts(
         carried=True,
         topic_id=topic_id,
     )
+
+
+def place(partition: int, offset: int, topic_id: str = TOPIC_ID) -> Coordinate:
+    return topic_id, Partition(partition), Offset(offset)
 
 
 def held_row(

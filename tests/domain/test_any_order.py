@@ -18,6 +18,7 @@ from tests.fakes.sight import look_around
 from tests.guarantees import Balanced, NoDuplicates, NoInvention, NoLoss, effective
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.assembly import no_chunk
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Limits, Reading
 
 CLOCK_MS = 1_700_000_000_000
@@ -97,10 +98,12 @@ def outcome(bench: Bench) -> tuple[dict[str, bytes], set[object], Counter[bytes 
     for guarantee in (NoLoss(), NoDuplicates(), NoInvention(), Balanced()):
         guarantee.check(sight)
     counted = effective(sight.held, frozenset(h.decision for h in sight.heads), sight.published)
+    places = [(*r.coordinate, r.piece[2]) for r in counted if not r.valid]
+    strange = [((t, Partition(p), Offset(o)), no_chunk(piece)) for t, p, o, piece in places]
     return (
         {row.id: row.samples for row in sight.published},
         {(row.id, *row.piece, row.reason) for row in counted if row.valid},
-        Counter(bench.tables.payload((row.coordinate, no_chunk(row.piece[2]))) for row in counted if not row.valid),
+        Counter(map(bench.tables.payload, strange)),
     )
 
 

@@ -22,6 +22,7 @@ from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import DataLost, Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import LeaderEpoch
 
 CLOCK_MS = 1_700_000_000_000
 STREAM = make_stream("waves", group="waves-batches")
@@ -295,7 +296,7 @@ def test_a_head_that_is_rebuilt_behind_a_cut_does_not_hide_it() -> None:
 def test_a_stream_that_begins_where_a_group_stood_behind_a_cut_is_told() -> None:
     bench = Bench(FakeLog())
     produce(bench, "abcde")
-    bench.log.commit_group("waves-batches", "waves", {0: Position(5, leader_epoch=0)}, "somebody's")
+    bench.log.commit_group("waves-batches", "waves", {0: Position(5, leader_epoch=LeaderEpoch(0))}, "somebody's")
     bench.log.truncate(0, 1)
     produce(bench, "stuvwxyz")
     with pytest.raises(DataLost, match="written anew from 1 on"):

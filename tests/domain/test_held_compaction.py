@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.builders.table_rows import TOPIC_ID, facts, held_row, payloads, write_landing
+from tests.builders.table_rows import facts, held_row, payloads, place, write_landing
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.held import HeldLook
@@ -132,7 +132,7 @@ def test_what_is_held_is_the_same_in_few_files_and_a_look_is_cheaper(rig: Rig, m
     assert before.held is not None
     looks = {
         "waveforms": HeldLook(ids=frozenset(f"w{n:06d}" for n in range(0, CHUNKS // 4, 20))),
-        "places": HeldLook(coordinates=frozenset({(TOPIC_ID, 0, n) for n in range(0, CHUNKS, 50)})),
+        "places": HeldLook(coordinates=frozenset({place(0, n) for n in range(0, CHUNKS, 50)})),
     }
     dear = {name: opened_for(rig, monkeypatch, look) for name, look in looks.items()}
     assert len(rig.tables.held_files(before.held)) == (CHUNKS + JUNK) // A_FILE

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import FileScanTask, Table
 
-from tests.builders.table_rows import TOPIC_ID, facts, held_row, hold, payloads, write_landing
+from tests.builders.table_rows import TOPIC_ID, facts, held_row, hold, payloads, place, write_landing
 from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
@@ -49,8 +49,8 @@ def live(tables: StreamTables) -> HeldFiles:
 def test_a_file_is_ruled_out_exactly_where_the_tables_own_scan_rules_it_out(tables: StreamTables) -> None:
     table, files = tables.stored()[1].ensure(), live(tables)
     since = facts(0, 140, b"").timestamp_ms
-    places = {(TOPIC_ID, 1, 50), (TOPIC_ID, 1, 95), ("a\0", 2, 70), ("a\0", 0, 1000)}
-    everywhere = {(t, p, o) for t in (TOPIC_ID, "a\0") for p in range(3) for o in (0, 300)}
+    places = {place(1, 50), place(1, 95), place(2, 70, "a\0"), place(0, 1000, "a\0")}
+    everywhere = {place(p, o, t) for t in (TOPIC_ID, "a\0") for p in range(3) for o in (0, 300)}
     looks = [
         (files.waiting(since), all_of(equals("reason", "open"), at_least("timestamp_ms", since))),
         (files.near(places), near(places)),
@@ -96,7 +96,7 @@ def test_bytes_of_chunks_are_found_without_opening_the_junk_between_them(
 def test_a_manifest_is_read_once_in_a_process(tables: StreamTables, monkeypatch: pytest.MonkeyPatch) -> None:
     head = tables.head()
     assert head is not None
-    look = HeldLook(open_since=EpochMs(0), coordinates=frozenset({(TOPIC_ID, 1, 50)}))
+    look = HeldLook(open_since=EpochMs(0), coordinates=frozenset({place(1, 50)}))
     first = tables.held(head.held, look)
     read: list[str] = []
     entries = ManifestFile.fetch_manifest_entry

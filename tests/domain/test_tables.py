@@ -21,7 +21,7 @@ from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch
 from wavestitch.maintain.what_goes import unreferenced
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.own_files import stored_files
@@ -72,7 +72,7 @@ class TestHead:
     def test_a_head_comes_back_as_it_was_committed(self, tables):
         new = first_head(
             kind=HeadKind.REWIND,
-            positions={0: Position(7, EpochMs(1_700_000_000_123), 4), 11: Position(2**40)},
+            positions={0: Position(7, EpochMs(1_700_000_000_123), LeaderEpoch(4)), 11: Position(2**40)},
             plan_id="p" * 32,
             decision="d" * 32,
             watermark_ms=1_700_000_000_000,

@@ -19,6 +19,7 @@ from tests.builders.table_rows import (
     held_rows,
     hold,
     payloads,
+    place,
     stage_held,
     write_landing,
 )
@@ -299,7 +300,7 @@ class TestLooks:
 
     def test_what_is_held_at_a_place_is_found_in_the_file_that_reaches_there(self, full, monkeypatch):
         opened = self.opened(monkeypatch)
-        found = full.held(full.head().held, HeldLook(coordinates=frozenset({(TOPIC_ID, 1, 207), (TOPIC_ID, 1, 9999)})))
+        found = full.held(full.head().held, HeldLook(coordinates=frozenset({place(1, 207), place(1, 9999)})))
         assert [h.chunk.coordinate for h in found] == [(TOPIC_ID, 1, 207)]
         assert len(set(opened)) < 6
 
@@ -308,7 +309,7 @@ class TestLooks:
         look = HeldLook(
             open_since=EpochMs(1 << 60),
             ids=frozenset({"new"}),
-            coordinates=frozenset({(TOPIC_ID, p, 5000) for p in (0, 1)}),
+            coordinates=frozenset({place(p, 5000) for p in (0, 1)}),
         )
         assert full.held(full.head().held, look) == []
         assert opened == []

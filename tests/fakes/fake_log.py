@@ -18,7 +18,7 @@ from tests.fakes.faults import Edge, may_land_late
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch
 from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 from wavestitch.kafka.client_settings import KafkaSettings
 
@@ -146,9 +146,11 @@ class FakeLog(Edge):
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
         with self.act("log.ends", error=Transient):
             found = {p: self._partition(topic, p) for p in partitions}
-            return {p: PartitionEnds(at.log_start, at.stable_end, at.end, at.epoch) for p, at in found.items()}
+            return {
+                p: PartitionEnds(at.log_start, at.stable_end, at.end, LeaderEpoch(at.epoch)) for p, at in found.items()
+            }
 
-    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> dict[int, int | None]:
+    def epoch_ends(self, topic: str, epochs: Mapping[int, LeaderEpoch]) -> dict[int, int | None]:
         with self.act("log.epoch_ends", error=Transient):
             found = {p: self._partition(topic, p) for p in epochs}
             return {p: at.end_of_epoch(epochs[p]) if epochs[p] <= at.epoch else None for p, at in found.items()}

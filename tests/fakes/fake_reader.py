@@ -22,6 +22,7 @@ from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.contracts.record_batches import RawFetch
 from wavestitch.contracts.stop_rule import Why
 from wavestitch.kafka.client_settings import Isolation, KafkaSettings
@@ -43,8 +44,8 @@ def read_slice(
     source: Source,
     slice_: OffsetRange,
     *,
-    start_epoch: int | None = None,
-    newest_epoch: int | None = None,
+    start_epoch: LeaderEpoch | None = None,
+    newest_epoch: LeaderEpoch | None = None,
 ) -> tuple[list[Record], list[Hole]]:
     """The records of a slice and its proven holes; as `consumers.slice_reader.read_slice`, less the landing."""
     _LOGS[log.settings.bootstrap] = log

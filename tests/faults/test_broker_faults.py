@@ -23,6 +23,7 @@ from tests.faults.fault_class import Bench, FaultClass, Need
 from wavestitch.batch.cut_log import find_cuts, refuse_cut_log
 from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker
 
@@ -102,12 +103,12 @@ def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cl
         log = KafkaLog(KafkaSettings(cluster.bootstrap))  # the other one has to learn who leads
         now = log.ends(topic, [0])[0]
         assert (read.stable_end, now.stable_end) == (8, 8)
-        assert log.epoch_ends(topic, {0: read.leader_epoch or 0}) == {0: 5}
+        assert log.epoch_ends(topic, {0: read.leader_epoch or LeaderEpoch(0)}) == {0: 5}
         assert find_cuts(topic, position, {0: now}, log) == {0: 5}
         with pytest.raises(DataLost, match=r"--to 0:5 --apply"):
             refuse_cut_log(stream, position, {0: now}, log)
         # One election more, which cuts nothing off: it still is found.
         cluster.heal(topic)
-        assert log.epoch_ends(topic, {0: read.leader_epoch or 0}) == {0: 5}
+        assert log.epoch_ends(topic, {0: read.leader_epoch or LeaderEpoch(0)}) == {0: 5}
     finally:
         cluster.heal()

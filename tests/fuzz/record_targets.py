@@ -25,7 +25,7 @@ from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PLANS, plan_from_json
 from wavestitch.contracts.position import HeadKind, Position, Tag, head_from_properties, is_ours, parse_tag
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch
 from wavestitch.contracts.receipt import RECEIPTS, Receipt
 from wavestitch.contracts.stitch_job import (
     STITCH_JOBS,
@@ -55,7 +55,7 @@ _HEAD = make_head(
     sequence=3,
     kind=HeadKind.INGEST,
     topic_id="T",
-    positions={0: Position(5, EpochMs(7), 1), 1: Position(0)},
+    positions={0: Position(5, EpochMs(7), LeaderEpoch(1)), 1: Position(0)},
     skipped=(OffsetRange(0, 1, 2),),
     mean_record_bytes=1.5,
     note="n",

@@ -29,7 +29,7 @@ from tests.histories.scenes import (
 )
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.position import GroupOffset, Position, Tag
-from wavestitch.contracts.quantities import EpochMs, Generation
+from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch
 from wavestitch.local.broker import Broker, run_kafka_tool
 
 TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", Generation(3), 14).encode()
@@ -106,7 +106,7 @@ def leader_epochs(scene: Scene) -> Iterator[Step]:
     scene.send(5)
 
     def ends(epoch: int) -> Any:
-        return scene.log.epoch_ends(scene.topic, {0: epoch})
+        return scene.log.epoch_ends(scene.topic, {0: LeaderEpoch(epoch)})
 
     yield "the epoch of now ends where the log does", lambda: ends(0)
     yield "one that never was", lambda: ends(7)
@@ -212,7 +212,9 @@ def offsets_of_a_group(scene: Scene) -> Iterator[Step]:
     yield "ours again", look
     yield (
         "with leader epochs",
-        lambda: log.commit_group(scene.group, scene.topic, {0: Position(9, leader_epoch=0), 1: Position(9)}, TAG),
+        lambda: log.commit_group(
+            scene.group, scene.topic, {0: Position(9, leader_epoch=LeaderEpoch(0)), 1: Position(9)}, TAG
+        ),
     )
     yield "which are kept", look
     scene.expire(1)

@@ -77,7 +77,7 @@ def held_records(whole: DeploymentRig, *, allowed_lateness_s: int) -> dict[tuple
     with pa.ipc.open_file(str(path)) as reader:
         table = reader.read_all()
     columns = {n: table.column(n).to_pylist() for n in ("raw_key", "raw_headers", "payload")}
-    found = {}
+    found: dict[tuple[int, int], HeldRecord] = {}
     for h, state, name in zip(now.held, states, names, strict=True):
         row = {n: column[rows[name]] for n, column in columns.items()}
         found[h.chunk.partition, h.chunk.offset] = HeldRecord(

@@ -21,6 +21,7 @@ from wavestitch.batch.results import Read
 from wavestitch.batch.steps import step_read
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stop_rule import Why
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.raw_log import RawLog
@@ -132,10 +133,10 @@ def test_raw_batches_are_read_over_the_same_login_and_the_same_checked_certifica
     secure_broker.grant({"raw-reader": [("topic", "READ"), ("topic", "DESCRIBE")]}, topic="raw-batches", group="none")
     options = {**secure_broker.options("raw-reader"), "sasl.password": "right-1"}
     with RawLog(KafkaSettings(secure_broker.broker.bootstrap, options), "raw-batches", deadline=20) as raw:
-        assert raw.fetch(0, 0, most_bytes=1 << 16).batches == []
+        assert raw.fetch(Partition(0), Offset(0), most_bytes=1 << 16).batches == []
     wrong = KafkaSettings(secure_broker.broker.bootstrap, {**options, "sasl.password": "wrong-1"})
     with RawLog(wrong, "raw-batches", deadline=20) as raw, pytest.raises(Terminal, match="does not let us in"):
-        raw.fetch(0, 0, most_bytes=1 << 16)
+        raw.fetch(Partition(0), Offset(0), most_bytes=1 << 16)
 
 
 def test_a_reader_never_needs_a_right_to_its_group(secure: SecureDeployment) -> None:

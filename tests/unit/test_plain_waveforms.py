@@ -28,7 +28,7 @@ from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWavefo
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
@@ -154,13 +154,17 @@ def it_is_published(world: World, name: str, chunks: list[ChunkFacts]) -> list[C
 
 @odd
 def a_chunk_of_it_is_held(world: World, name: str, chunks: list[ChunkFacts]) -> list[ChunkFacts]:
-    world.held.append(make_held(chunks[0]._replace(partition=9, offset=len(world.held)), Reason.OPEN))
+    world.held.append(
+        make_held(chunks[0]._replace(partition=Partition(9), offset=Offset(len(world.held))), Reason.OPEN)
+    )
     return chunks[1:]
 
 
 @odd
 def it_is_parked(world: World, name: str, chunks: list[ChunkFacts]) -> list[ChunkFacts]:
-    world.held.append(make_held(chunks[0]._replace(partition=9, offset=len(world.held)), Reason.PARKED))
+    world.held.append(
+        make_held(chunks[0]._replace(partition=Partition(9), offset=Offset(len(world.held))), Reason.PARKED)
+    )
     return chunks
 
 
@@ -195,7 +199,10 @@ def whole(name: str, count: int) -> list[ChunkFacts]:
 
 
 def decided(world: World, *, order: Callable[[list[ChunkFacts]], list[ChunkFacts]] = list, **changes: Any) -> Decision:
-    chunks = [c._replace(partition=n % 2, offset=n, row=n, file=0) for n, c in enumerate(order(world.chunks))]
+    chunks = [
+        c._replace(partition=Partition(n % 2), offset=Offset(n), row=n, file=0)
+        for n, c in enumerate(order(world.chunks))
+    ]
     chunks.sort(key=lambda c: c.coordinate)
     names = {c.waveform_id or "" for c in (*chunks, *(h.chunk for h in world.held))}
     stitched = {**dict.fromkeys(names, Stitched(None, "")), **world.stitched}
@@ -254,7 +261,7 @@ def test_of_a_backfill_only_what_it_owns_is_normal(owned: bool, expected: set[st
 
 
 def test_of_rows_that_are_not_in_order_of_places_none_is_normal() -> None:
-    chunks = [c._replace(offset=5 - n) for n, c in enumerate(whole("w", 2))]
+    chunks = [c._replace(offset=Offset(5 - n)) for n, c in enumerate(whole("w", 2))]
     plan = make_plan(stream=make_stream(limits=LIMITS), clock_ms=NOON + DAY_MS)
     evidence = Evidence(chunks=chunks, seen_ms={}, stitched={"w": Stitched(None, "")})
     decision = decide(plan, evidence, head=make_head(), held=[], published={})

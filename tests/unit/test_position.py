@@ -27,14 +27,14 @@ from wavestitch.contracts.position import (
     parse_tag,
 )
 from wavestitch.contracts.protocol import left_alone
-from wavestitch.contracts.quantities import EpochMs, Generation, Milliseconds
+from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch, Milliseconds
 
 HEAD = Head(
     sequence=7,
     generation=Generation(2),
     kind=HeadKind.INGEST,
     topic_id="AAAA",
-    positions={0: Position(12, EpochMs(99), 3), 11: Position(0)},
+    positions={0: Position(12, EpochMs(99), LeaderEpoch(3)), 11: Position(0)},
     plan_id="ab" * 16,
     decision="cd" * 16,
     watermark_ms=EpochMs(1234),

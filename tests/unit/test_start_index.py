@@ -14,7 +14,7 @@ from wavestitch.contracts.offset_range import OffsetRange, joined
 from wavestitch.contracts.plain_waveforms import no_plain
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs, Generation
+from wavestitch.contracts.quantities import EpochMs, Generation, Offset, Partition
 from wavestitch.contracts.start_blocks import BLOCK
 from wavestitch.contracts.start_index import Known, known_starts
 from wavestitch.contracts.start_times import index_starts
@@ -28,7 +28,7 @@ META = (
 
 def chunk(offset: int, start_ms: int, *, reason: str | None = None) -> ChunkFacts:
     meta = META.format(start_ms * MS)
-    return ChunkFacts(0, offset, EpochMs(0), "w", 0, 1, 0, 2, meta, None, bytes(32), reason, None)
+    return ChunkFacts(Partition(0), Offset(offset), EpochMs(0), "w", 0, 1, 0, 2, meta, None, bytes(32), reason, None)
 
 
 def blocks_of(ranges: list[OffsetRange], chunks: list[ChunkFacts]) -> dict[str, list[list[int]]]:

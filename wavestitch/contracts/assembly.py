@@ -14,11 +14,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from wavestitch.contracts.chunk_metadata import MAX_TIME_NS, Metadata, parse_metadata
-from wavestitch.contracts.quantities import EpochMs, Milliseconds, apart, epoch_ms, milliseconds
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition, apart, epoch_ms, milliseconds
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
-Coordinate = tuple[str, int, int]
+Coordinate = tuple[str, Partition, Offset]
 """Topic id, partition and offset."""
 ChunkKey = tuple[Coordinate, tuple[str | None, int | None, bytes, int | None, str | None]]
 """A place in the log, and what lay there (waveform, sequence number, digest of the piece, and what it says of the
@@ -38,8 +38,8 @@ class ChunkFacts(NamedTuple):
     `topic_id` is empty for the plan's own topic (a held chunk may come from the topic's predecessor).
     """
 
-    partition: int
-    offset: int
+    partition: Partition
+    offset: Offset
     timestamp_ms: EpochMs
     waveform_id: str | None
     seq: int | None

@@ -71,7 +71,7 @@ class Fates(Sequence[ChunkFate]):
 
     def by_partition(self) -> Counter[tuple[int, bool, Fate]]:
         """How many chunks by partition, whether they were carried in, and fate."""
-        found = Counter((f.chunk.partition, f.chunk.carried, f.fate) for f in self.others)
+        found = Counter[tuple[int, bool, Fate]]((f.chunk.partition, f.chunk.carried, f.fate) for f in self.others)
         numbers, times = np.unique(self.plain.table.partition[self.plain.rows], return_counts=True)
         for p, n in zip(numbers.tolist(), times.tolist(), strict=True):
             found[p, False, Fate.PUBLISHED] += n

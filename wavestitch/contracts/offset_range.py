@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from wavestitch.contracts.quantities import Offset, Partition
+
 
 class OffsetRange(NamedTuple):
     """`[start, end)` of one partition."""
@@ -34,10 +36,10 @@ class OffsetRange(NamedTuple):
 _PLACE = re.compile(r"(?:([^:]*):)?([0-9]{1,9}):([0-9]{1,18})")
 
 
-def parse_place(text: str) -> tuple[str, int, int] | None:
+def parse_place(text: str) -> tuple[str, Partition, Offset] | None:
     """`[TOPICID:]PARTITION:OFFSET`, the topic id empty where none is named; None for anything else."""
     found = _PLACE.fullmatch(text)
-    return (found[1] or "", int(found[2]), int(found[3])) if found else None
+    return (found[1] or "", Partition(int(found[2])), Offset(int(found[3]))) if found else None
 
 
 Unit = tuple[OffsetRange, ...]

@@ -263,7 +263,7 @@ class PendingDecision:
 
     def closed(self, taken_up: set[HeldKey], *, sealed: bool) -> Decision:
         publish = tuple(sorted([*self._publish, *self._plain.ids.to_pylist()]))
-        carried_in = Counter(coordinate[1] for coordinate, _ in taken_up)
+        carried_in = Counter[int](coordinate[1] for coordinate, _ in taken_up)
         fates, holds = Fates(self._plain, self._fates), holds_in_order(self._holds)
         lost = taken_up ^ {f.chunk.key for f in self._fates if f.chunk.carried}
         if lost:

@@ -17,7 +17,7 @@ from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import HeldFile, HeldMark, mark_of
 from wavestitch.contracts.position import GroupOffset, Head, Position
-from wavestitch.contracts.quantities import BEGINNING, EpochMs
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch
 from wavestitch.contracts.reasons import Reason
 
 
@@ -44,7 +44,7 @@ class PartitionEnds(NamedTuple):
     log_start: int
     stable_end: int
     high_watermark: int
-    leader_epoch: int | None
+    leader_epoch: LeaderEpoch | None
 
 
 class Probe(NamedTuple):
@@ -65,7 +65,7 @@ class Log(Protocol):
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
         """All partitions, or an error: a missing one is a failed plan, never an empty one."""
 
-    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> dict[int, int | None]:
+    def epoch_ends(self, topic: str, epochs: Mapping[int, LeaderEpoch]) -> dict[int, int | None]:
         """Per partition, where what was written up to this leader epoch ends today; None for an epoch that is newer
         than all that the log knows."""
 

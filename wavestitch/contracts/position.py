@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_mark import HELD_FORMAT, HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation, Milliseconds, before
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation, LeaderEpoch, Milliseconds, before
 from wavestitch.contracts.versioned import Versioned, check_format
 
 HEAD_FORMAT = 1
@@ -55,7 +55,7 @@ class Position(NamedTuple):
 
     next_offset: int
     seen_ms: EpochMs | None = None
-    leader_epoch: int | None = None
+    leader_epoch: LeaderEpoch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class GroupOffset(NamedTuple):
 
     offset: int
     metadata: str
-    leader_epoch: int | None = None
+    leader_epoch: LeaderEpoch | None = None
 
 
 def advance_watermark(

@@ -1,4 +1,4 @@
-"""Numbers that look alike and must not be mixed: lengths and points of time by their unit, generations.
+"""Numbers that look alike and must not be mixed: lengths and points of time, places in a log, generations.
 
 A checker of types refuses one where another is wanted; at run time they are whole numbers. Sums lose the type, so a
 point of time is moved by `before` and `after`, and only `milliseconds` and `epoch_ms` change a unit.
@@ -20,6 +20,12 @@ EpochMs = NewType("EpochMs", int)
 BEGINNING = EpochMs(0)
 Generation = NewType("Generation", int)
 """Of a stream's heads, counted by rewinds; stands beside the number of the head everywhere, and is another one."""
+Partition = NewType("Partition", int)
+"""Of a topic, by its number; stands before an offset in every place of a chunk."""
+Offset = NewType("Offset", int)
+"""Within a partition."""
+LeaderEpoch = NewType("LeaderEpoch", int)
+"""Of a partition, counted by elections; stands beside offsets, and is none (KIP-320)."""
 NONE_YET, FIRST_GENERATION = Generation(0), Generation(1)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from collections.abc import Set as AbstractSet
+from typing import cast
 
 import numpy as np
 
@@ -30,7 +31,8 @@ class ReadPlaces(AbstractSet[Coordinate]):
         return sum(map(len, self._offsets.values()))
 
     def __iter__(self) -> Iterator[Coordinate]:
-        return ((self.topic_id, p, o) for p, offsets in self._offsets.items() for o in offsets.tolist())
+        places = ((self.topic_id, p, o) for p, offsets in self._offsets.items() for o in offsets.tolist())
+        return cast(Iterator[Coordinate], places)  # there may be a million
 
     def __contains__(self, place: object) -> bool:
         topic_id, partition, offset = place if isinstance(place, tuple) else ("", -1, -1)

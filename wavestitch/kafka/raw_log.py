@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 from confluent_kafka import KafkaError
 
 from wavestitch.contracts.errors import Refused, Transient
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import AbortedTransaction, FetchRaw, RawFetch
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
 from wavestitch.kafka.connection import Connection, Disconnected, login_would_leave
@@ -81,12 +82,14 @@ class RawLog:
         where = f"topic {self._topic} partition {partition}"
 
         def fetch(offset: int, most_bytes: int, /) -> RawFetch:
-            found = self.fetch(partition, offset, most_bytes=most_bytes)
+            found = self.fetch(Partition(partition), Offset(offset), most_bytes=most_bytes)
             return RawFetch([head_of(batch, where=where) for batch in found.batches], found.aborted)
 
         return fetch
 
-    def fetch(self, partition: int, offset: int, *, most_bytes: int, last_epoch: int = -1) -> Fetched:
+    def fetch(
+        self, partition: Partition, offset: Offset, *, most_bytes: int, last_epoch: LeaderEpoch | None = None
+    ) -> Fetched:
         """Whole batches from the one on that holds `offset`; none where the committed log ends there.
 
         `last_epoch`: leader epoch of the record before `offset`; a log that was cut off there raises `Diverged`.
@@ -122,7 +125,7 @@ class RawLog:
         aborted = [AbortedTransaction(t.producer_id, t.first_offset) for t in found.aborted_transactions or ()]
         return Fetched(batches, aborted, found.last_stable_offset)
 
-    def epoch_end(self, partition: int, epoch: int) -> int | None:
+    def epoch_end(self, partition: Partition, epoch: LeaderEpoch) -> int | None:
         """Where what was written up to this leader epoch ends in the log as it is now (KIP-320); None where the epoch
         is newer than all that it knows. Raises `Transient` at the deadline, `Terminal` or `Refused` as `fetch` does.
         """
@@ -138,7 +141,7 @@ class RawLog:
             self._leaders.pop(partition, None)
             time.sleep(_PAUSE_SECONDS)
 
-    def _epoch_end(self, partition: int, epoch: int, *, until: float) -> Any:
+    def _epoch_end(self, partition: Partition, epoch: LeaderEpoch, *, until: float) -> Any:
         topic = consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
         part = topic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
         request = consumer.OffsetForLeaderEpochRequest[_EPOCH](
@@ -146,12 +149,14 @@ class RawLog:
         )
         return self._leader(partition, until).ask(request, deadline=until).topics[0].partitions[0]
 
-    def _fetch(self, partition: int, offset: int, *, most_bytes: int, last_epoch: int, until: float) -> Any:
+    def _fetch(
+        self, partition: Partition, offset: Offset, *, most_bytes: int, last_epoch: LeaderEpoch | None, until: float
+    ) -> Any:
         part = consumer.FetchRequest.FetchTopic.FetchPartition(
             partition=partition,
             current_leader_epoch=-1,
             fetch_offset=offset,
-            last_fetched_epoch=last_epoch,
+            last_fetched_epoch=-1 if last_epoch is None else last_epoch,
             log_start_offset=-1,
             partition_max_bytes=most_bytes,
         )
