@@ -10,7 +10,9 @@ from tests.builders.heads import make_head, make_row
 from tests.security.seen_tags import tags_and_links
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.headroom import Retention, Thresholds, Unread, judge_room
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import Milliseconds
 from wavestitch.ui.docs_files import find_page
 from wavestitch.ui.pages import batch_page, note_page, overview_page
 
@@ -51,6 +53,15 @@ def test_the_overview_shows_where_a_stream_stands() -> None:
     for said in ("generation 1", "Backlog 1000", "2 open, 1 quarantined", "2026-01-01 00:00:00", "balances"):
         assert said in html
     assert tags_and_links(html)[1] == ["held/ecg", f"docs/ecg/{PLAN}/index.html"]
+
+
+def test_the_overview_shows_how_long_retention_leaves_what_is_unread() -> None:
+    seen = Unread(0, position=7, log_start=9, end=1007, age_ms=Milliseconds(3_500_000))
+    room = judge_room([seen], retention=Retention(ms=Milliseconds(3_600_000)), mean_bytes=None, thresholds=Thresholds())
+    html = overview_page([(facts(room=room), None)])
+    assert '<span class="failed">red</span>: 1.7 min until retention takes unread data' in html
+    assert "2 offsets lost unread" in html
+    assert "Headroom" not in overview_page([(facts(), None)])
 
 
 def test_a_log_that_does_not_answer_leaves_a_sentence_and_no_guess() -> None:
