@@ -12,7 +12,8 @@ from wavestitch.batch.backfill import Backfilled, run_backfill, step_plan_backfi
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent
-from wavestitch.contracts.errors import DataLost
+from wavestitch.batch.run import run_batch as carry_batch
+from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.stream import Stream
@@ -98,6 +99,33 @@ def test_pieces_that_lie_far_apart_are_read_together_and_nothing_between_them() 
     assert done.published == 1
     last = list(bench.plans.values())[-1]
     assert last.ranges == (OffsetRange(0, 0, 1), OffsetRange(0, 9, 10))
+
+
+def test_what_is_held_and_what_several_batches_have_is_published_together() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "w", day=1, chunks=3)
+    one = make_stream(limits={**SKEW, "max_batch_records": 1}, reading={"min_slice": 1})
+    ingest(bench, one)
+    done = backfill(bench, one, days(1, 2))
+    assert published(bench) == ["w"]
+    assert (done.published, done.incomplete) == (1, ())
+
+
+def test_a_batch_is_not_read_before_those_before_it_are_finished() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(8):
+        send(bench, f"w{n}", day=1)
+    planned = step_plan_backfill(edges(bench, LIMITED), days(1, 2))
+    first, second = planned.plans
+    with pytest.raises(Transient, match=f"comes after batch {first[:16]} of the same backfill, which is not finished"):
+        run_plan(bench, second)
+    run_plan(bench, first)
+    run_plan(bench, second)
+    assert len(published(bench)) == 8
+
+
+def run_plan(bench: Bench, plan_id: str) -> None:
+    carry_batch(edges(bench, LIMITED), RunOptions(plan_id=plan_id), watcher=Silent())
 
 
 def ingest(bench: Bench, stream: Stream = ARCHIVE) -> None:

@@ -1,4 +1,4 @@
-"""What a batch of a backfill says of waveforms across its cuts: by columns the same as of each chunk as an object."""
+"""What a batch of a backfill says of the waveforms that it leaves, and what is made of it across the cuts."""
 
 from __future__ import annotations
 
@@ -10,67 +10,129 @@ from hypothesis import strategies as st
 from tests.builders.chunks import NOON, make_chunk
 from tests.builders.plans import make_plan
 from tests.builders.records import metadata
+from tests.builders.table_rows import first_head
+from tests.domain.effort import effort
 from wavestitch.contracts.assembly import ChunkFacts, assemble
 from wavestitch.contracts.chunk_table import ChunkTable
+from wavestitch.contracts.copies import Copy, contradict, say_no_more
+from wavestitch.contracts.decision import Evidence, decide
+from wavestitch.contracts.fates import AllStitched
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.plan import Plan, Scope
+from wavestitch.contracts.plan import Plan, PlanKind, Scope
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.seams import Part, Parts, across_cuts, parts_of
+from wavestitch.contracts.seams import PARTS, Part, Parts, across_cuts, copies_elsewhere, parts_of
 from wavestitch.contracts.start_times import start_time_ns
 
 MS = 1_000_000
 SCOPE = Scope(NOON * MS, (NOON + 5) * MS)
-Sent = tuple[str, int, int, int | None, bool]
+Sent = tuple[str, int, int, int | None, bool, bytes, str | None]
 
 
 @st.composite
-def sent(draw: st.DrawFn) -> list[ChunkFacts]:
-    """Chunks of a few waveforms in any order: repeats, others' start times, counts that contradict or are not said."""
-    ids, seqs, starts = st.sampled_from("abcd"), st.integers(0, 3), st.sampled_from([0, 4, 5])
-    counts = st.sampled_from([None, 2, 3, 3])
-    one = st.tuples(ids, seqs, starts, counts, st.booleans())
+def sent(draw: st.DrawFn, ids: str = "abcd") -> list[ChunkFacts]:
+    """Chunks of a few waveforms in any order: repeats, others' start times, and what contradicts or is not said."""
+    counts, digests = st.sampled_from([None, 2, 3, 3]), st.sampled_from([None, None, None, "0" * 32, "1" * 32])
+    values, starts = st.sampled_from([b"\1\0", b"\1\0", b"\1\0", b"\7\0"]), st.sampled_from([0, 0, 0, 4, 5])
+    one = st.tuples(st.sampled_from(ids), st.integers(0, 2), starts, counts, st.booleans(), values, digests)
     found: list[Sent] = draw(st.lists(one, max_size=14))
     chunks = [
-        make_chunk(i, seq, count=count, meta=metadata(NOON + start), at=(0, offset))
-        for offset, (i, seq, start, count, _) in enumerate(found)
+        make_chunk(i, seq, value, count=count, meta=metadata(NOON + start), at=(0, offset), digest=digest)
+        for offset, (i, seq, start, count, _, value, digest) in enumerate(found)
+        if count is None or seq < count
     ]
-    spoiled = [one[-1] for one in found]
+    spoiled = [one[4] for one in found if one[3] is None or one[1] < one[3]]
     return [c._replace(reason="corrupt") if bad else c for c, bad in zip(chunks, spoiled, strict=True)]
 
 
 def a_backfill() -> Plan:
-    return replace(make_plan(), scope=SCOPE)
+    return replace(make_plan(), kind=PlanKind.BACKFILL, scope=SCOPE, clock_ms=EpochMs(NOON))
 
 
+@effort(100)
 @given(sent())
-def test_by_columns_the_same_waveforms_are_open_as_by_objects(chunks: list[ChunkFacts]) -> None:
+def test_a_batch_says_all_that_it_has_read_of_the_waveforms_that_it_owns_and_leaves(chunks: list[ChunkFacts]) -> None:
     plan = a_backfill()
-    specified = {
-        i
+    evidence = Evidence(ChunkTable.of(chunks), {}, AllStitched())
+    decision = decide(plan, evidence, head=first_head(), held=[], published={})
+    left = {
+        i: made.reason
         for i, made in assemble(chunks, plan.stream.limits).items()
-        if made.reason is Reason.OPEN and SCOPE.owns(start_time_ns(made.pieces[0]))
+        if made.reason is not None and any(SCOPE.owns(start_time_ns(c)) for c in (*made.pieces, *made.repeats))
     }
-    found = parts_of(plan, ChunkTable.of(chunks))
-    assert {part.waveform_id for part in found.parts} == specified
+    found = parts_of(plan, decision)
+    assert {part.waveform_id: part.reasons for part in found.parts} == {i: (why,) for i, why in left.items()}
     for part in found.parts:
-        mine = {c.offset for c in chunks if c.waveform_id == part.waveform_id and c.reason is None}
-        assert {o for r in part.places for o in range(r.start, r.end)} == mine
+        mine = [Copy.made(c) for c in chunks if c.waveform_id == part.waveform_id and c.reason is None]
+        assert sorted(part.copies) == sorted(mine)
 
 
-def part(waveform_id: str, count: int | None, *seqs: tuple[int, int], at: int) -> Part:
-    return Part(waveform_id, count, seqs, (OffsetRange(0, at, at + 1),))
+@effort(100)
+@given(sent(ids="a"))
+def test_copies_contradict_each_other_exactly_where_a_waveform_made_of_them_is_a_conflict(
+    chunks: list[ChunkFacts],
+) -> None:
+    valid = [c for c in chunks if c.reason is None]
+    made = assemble(valid, a_backfill().stream.limits).get("a")
+    assert contradict([Copy.made(c) for c in valid]) == (made is not None and made.reason is Reason.CONFLICT)
+
+
+@effort(100)
+@given(sent(ids="a"), st.integers(0, 14))
+def test_what_is_whole_stays_so_with_copies_that_say_no_more(chunks: list[ChunkFacts], cut: int) -> None:
+    valid, limits = [c for c in chunks if c.reason is None], a_backfill().stream.limits
+    others, mine = valid[:cut], valid[cut:]
+    alone = assemble(mine, limits).get("a")
+    if alone is not None and alone.reason is None and say_no_more([Copy.made(c) for c in others], mine):
+        together = assemble(valid, limits)["a"]
+        assert together.reason is None
+        assert [c.identity for c in together.pieces] == [c.identity for c in alone.pieces]
+
+
+def copy(seq: int, *, of: int | None, at: int, piece: str = "aa") -> Copy:
+    return Copy(0, at, seq, piece, of, None, "m")
+
+
+def part(waveform_id: str, *copies: Copy, why: Reason = Reason.OPEN) -> Part:
+    return Part(waveform_id, (why,), copies)
 
 
 def test_what_several_batches_have_together_is_read_together_and_what_is_missing_is_named() -> None:
-    alone = part("alone", 2, (0, 1), at=7)
-    first = Parts("p1", (part("whole", 3, (0, 2), at=5), part("lacks", 4, (0, 1), at=6), alone))
-    second = Parts("p2", (part("whole", None, (2, 3), at=90), part("lacks", 4, (2, 4), at=91)))
-    assert across_cuts([first, second]) == (
-        {"whole": (OffsetRange(0, 5, 6), OffsetRange(0, 90, 91))},
-        ["alone", "lacks"],
+    alone = part("alone", copy(0, of=2, at=7))
+    refused = part("refused", copy(0, of=1, at=8), why=Reason.TOO_LARGE)
+    lacks, more = part("lacks", copy(0, of=3, at=6)), part("lacks", copy(2, of=3, at=91))
+    whole = part("whole", copy(0, of=3, at=5), copy(1, of=3, at=6)), part("whole", copy(2, of=None, at=90))
+    found = across_cuts([Parts("p1", (whole[0], lacks, alone, refused)), Parts("p2", (whole[1], more))])
+    assert found.together == {"whole": (OffsetRange(0, 5, 7), OffsetRange(0, 90, 91))}
+    assert (found.lacking, found.contradicted) == (("alone", "lacks"), ())
+
+
+def test_what_is_held_of_a_waveform_counts_beside_what_batches_have_of_it() -> None:
+    found = across_cuts(
+        [Parts("p1", (part("w", copy(1, of=3, at=5)),)), Parts("p2", (part("w", copy(2, of=3, at=9)),))]
     )
+    assert (found.together, found.lacking) == ({}, ("w",))
+    beside = found.beside([make_chunk("w", 0, count=3)])
+    assert (beside.together, beside.lacking) == ({"w": (OffsetRange(0, 5, 6), OffsetRange(0, 9, 10))}, ())
 
 
 def test_a_waveform_that_nobody_counts_is_not_whole_however_many_pieces_there_are() -> None:
-    both = [Parts(f"p{n}", (part("w", None, (n, n + 1), at=n),)) for n in range(2)]
-    assert across_cuts(both) == ({}, ["w"])
+    both = [Parts(f"p{n}", (part("w", copy(n, of=None, at=n)),)) for n in range(2)]
+    assert (across_cuts(both).together, across_cuts(both).lacking) == ({}, ("w",))
+
+
+def test_what_contradicts_is_read_by_nobody_again_and_named() -> None:
+    other = [Parts(f"p{n}", (part("w", copy(0, of=2, at=n, piece=f"{n}")),)) for n in range(2)]
+    blocked = [Parts("p", (part("w", copy(0, of=1, at=0), why=Reason.CONFLICT),))]
+    for parts in (other, blocked):
+        assert (across_cuts(parts).together, across_cuts(parts).contradicted) == ({}, ("w",))
+
+
+def test_a_batch_is_told_of_its_own_waveforms_alone() -> None:
+    earlier = [Parts("p1", (part("mine", copy(0, of=2, at=1)), part("other", copy(0, of=2, at=2))))]
+    assert copies_elsewhere(earlier, {"mine"}) == {"mine": (copy(0, of=2, at=1),)}
+
+
+def test_what_a_batch_kept_is_read_as_it_was_written() -> None:
+    parts = Parts("p", (part("w", copy(0, of=None, at=1), copy(1, of=2, at=3), why=Reason.CONFLICT),))
+    assert PARTS.read(PARTS.text(parts)) == parts

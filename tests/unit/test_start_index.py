@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,8 @@ from wavestitch.contracts.plain_waveforms import no_plain
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.position import Head, HeadKind, Position
 from wavestitch.contracts.quantities import EpochMs, Generation, Offset, Partition
-from wavestitch.contracts.start_blocks import BLOCK
+from wavestitch.contracts.reasons import OF_RECORDS
+from wavestitch.contracts.start_blocks import ANY_TIME, BLOCK
 from wavestitch.contracts.start_index import Known, known_starts
 from wavestitch.contracts.start_times import index_starts
 
@@ -47,6 +49,16 @@ def test_blocks_say_between_which_times_their_valid_chunks_start_and_nothing_of_
     chunks = [chunk(1, 50), chunk(2, 10), chunk(BLOCK + 1, 7, reason="corrupt"), chunk(2 * BLOCK, 90)]
     found = blocks_of([OffsetRange(0, 1, 2 * BLOCK + 1)], chunks)
     assert found == {"0": [[1, BLOCK, 10, 50], [BLOCK, 2 * BLOCK], [2 * BLOCK, 2 * BLOCK + 1, 90, 90]]}
+
+
+@pytest.mark.parametrize("reason", sorted(OF_RECORDS))
+def test_a_block_with_what_another_definition_may_take_for_a_chunk_may_hold_anything(reason: str) -> None:
+    chunks = [chunk(1, 50), chunk(BLOCK - 1, 7, reason=reason), chunk(BLOCK, 90)]
+    for_ever = reason in ("null_value", "not_a_chunk", "corrupt")
+    found = blocks_of([OffsetRange(0, 0, BLOCK + 1)], chunks)
+    assert found == {"0": [[0, BLOCK, *((50, 50) if for_ever else ANY_TIME)], [BLOCK, BLOCK + 1, 90, 90]]}
+    wanted = known_starts([row(found)], head(at=BLOCK + 1), Scope(0, 1))[0].wanted
+    assert wanted == (() if for_ever else (OffsetRange(0, 0, BLOCK),))
 
 
 @given(

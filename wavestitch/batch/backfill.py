@@ -19,12 +19,17 @@ from wavestitch.batch.history import find_committed, history_of
 from wavestitch.batch.plan import Links, PlanRequest, plan_links
 from wavestitch.batch.run import RunOptions, Watcher
 from wavestitch.batch.steps import finished
+from wavestitch.batch.stream_state import load_state
 from wavestitch.batch.walk import Walk
+from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_stages import BATCH, KeepPlan, stages_of
+from wavestitch.contracts.belief import Belief
+from wavestitch.contracts.copies import are_published
 from wavestitch.contracts.errors import DataLost
+from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.reasons import Fate
+from wavestitch.contracts.reasons import Fate, Reason
 from wavestitch.contracts.seams import across_cuts
 from wavestitch.contracts.stages import Stage, Told, explain
 from wavestitch.contracts.versioned import Versioned
@@ -55,7 +60,8 @@ class BackfillPlanned:
 @dataclass(frozen=True, slots=True)
 class Backfilled:
     """What a backfill did. `published`: waveforms; `replays`: chunks of waveforms that were published before;
-    `reported`: chunks of those that it could not publish, and left; `incomplete`: some of their ids."""
+    `reported`: chunks of those that it could not publish, and left; `incomplete`: some of the ids that lack chunks;
+    `contradicted`: some of those of which copies say different things, published or not."""
 
     stream: str
     batches: int
@@ -66,6 +72,7 @@ class Backfilled:
     lost: tuple[OffsetRange, ...]
     read_before: tuple[OffsetRange, ...]
     said: tuple[str, ...]
+    contradicted: tuple[str, ...]
 
 
 @disk_errors("planning")
@@ -77,12 +84,23 @@ def step_plan_backfill(edges: Edges, scope: Scope, *, apply: bool = True) -> Bac
 @disk_errors("planning")
 def step_plan_seams(edges: Edges, planned: BackfillPlanned) -> BackfillPlanned:
     """The batches that read waveforms together which no batch of the backfill had whole."""
-    whole, _ = across_cuts(edges.parts(plan_id) for plan_id in planned.plans)
-    known = edges.tables.published(set(whole))
-    together = tuple(places for waveform_id, places in whole.items() if waveform_id not in known)
+    lacks = across_cuts(edges.parts(plan_id) for plan_id in planned.plans)
+    found = lacks.beside(_held(edges, lacks.lacking)).together
+    known = edges.tables.published(set(found))
+    together = tuple(places for waveform_id, places in found.items() if waveform_id not in known)
     if not together:
         return BackfillPlanned(planned.stream, planned.scope, (), 0, 0)
-    return _planned(edges, PlanRequest(PlanKind.BACKFILL, planned.scope, together=together), apply=True)
+    request = PlanRequest(PlanKind.BACKFILL, planned.scope, together=together, after=planned.plans)
+    return _planned(edges, request, apply=True)
+
+
+def _held(edges: Edges, ids: Sequence[str]) -> list[ChunkFacts]:
+    """What is held of these waveforms and counts now."""
+    if not ids:
+        return []
+    belief, look = Belief(edges.stream), HeldLook(ids=frozenset(ids))
+    held = load_state(edges.tables, topic_id="", look=look).held
+    return [h.chunk for h in held if h.reason is not Reason.DISCARDED and belief.believes(h)]
 
 
 def _planned(edges: Edges, request: PlanRequest, *, apply: bool) -> BackfillPlanned:
@@ -117,9 +135,7 @@ def step_close_backfill(edges: Edges, planned: BackfillPlanned, seams: BackfillP
     """What came of it. Raises `DataLost` where the interval is empty because its records are gone."""
     plans = [*planned.plans, *(seams.plans if seams is not None else ())]
     rows = [done.row for plan_id in plans if (done := find_committed(history_of(edges), plan_id)) is not None]
-    whole, lacking = across_cuts(edges.parts(plan_id) for plan_id in planned.plans)
-    known = edges.tables.published({*whole, *lacking})
-    incomplete = [i for i in (*whole, *lacking) if i not in known]
+    incomplete, contradicted = _left(edges, planned, seams)
     lost = [*planned.lost]
     read_before = [*planned.read_before, *(seams.read_before if seams is not None else ())]
     counts = {fate: sum(row.counts.get(fate.value, 0) for row in rows) for fate in Fate}
@@ -141,8 +157,25 @@ def step_close_backfill(edges: Edges, planned: BackfillPlanned, seams: BackfillP
         incomplete=tuple(incomplete[:_NAMED]),
         lost=tuple(lost),
         read_before=tuple(read_before),
-        said=tuple(_sentences(edges, planned, lost, read_before, incomplete)),
+        said=(*_sentences(edges, planned, lost, read_before, incomplete), *_of_copies(edges, contradicted)),
+        contradicted=tuple(contradicted[:_NAMED]),
     )
+
+
+def _left(edges: Edges, planned: BackfillPlanned, seams: BackfillPlanned | None) -> tuple[list[str], list[str]]:
+    """The waveforms that it could not publish, those aside that were refused: which lack chunks, and of which copies
+    contradict each other or what is published."""
+    last = [edges.parts(plan_id) for plan_id in (seams.plans if seams is not None else ())]
+    found = across_cuts([*(edges.parts(plan_id) for plan_id in planned.plans), *last])
+    known = edges.tables.published(found.copies.keys())
+    refused = {part.waveform_id for parts in last for part in parts.parts if Reason.OPEN not in part.reasons}
+    incomplete = [i for i in sorted({*found.together, *found.lacking} - refused) if i not in known]
+    contradicted = [
+        i
+        for i, copies in found.copies.items()
+        if (not are_published(copies, known[i]) if i in known else i in found.contradicted)
+    ]
+    return incomplete, contradicted
 
 
 def _sentences(
@@ -161,11 +194,24 @@ def _sentences(
     if read_before:
         said.append(
             f"{_shown(read_before)} are gone from the log; batches had read them: what was whole then is published, "
-            f"the rest is held (`wavestitch held {edges.name}`)"
+            f"the rest is held (`wavestitch held {edges.name}`), of records that were no chunks to them the bytes as "
+            "far as limits.max_junk_bytes let them"
         )
     if incomplete:
         said.append(f"{len(incomplete)} waveforms of the interval are not whole, and were left as they are")
     return [*said, *planned.remarks]
+
+
+def _of_copies(edges: Edges, contradicted: Sequence[str]) -> list[str]:
+    if not contradicted:
+        return []
+    named = ", ".join(map(repr, contradicted[:_NAMED])) + (" …" if len(contradicted) > _NAMED else "")
+    return [
+        f"{len(contradicted)} waveforms of the interval were sent with other bytes, or with another word about the "
+        f"whole, or are held or published so: of those no copy was taken but by the batch that published it ({named}); "
+        f"have their producer send them under new ids, or let an ingest read them (`wavestitch rewind {edges.name}`) "
+        f"and pick one (`wavestitch held {edges.name} pick`)"
+    ]
 
 
 def _shown(ranges: Sequence[OffsetRange]) -> str:

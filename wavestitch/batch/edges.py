@@ -106,7 +106,7 @@ class Edges(Protocol):
         """What readers of this stream had seen that stopped at their budget."""
 
     def keep_parts(self, parts: Parts) -> None:
-        """Keep what a batch of a backfill has read of waveforms that are not whole in it."""
+        """Keep what a batch of a backfill has read of waveforms that it does not publish."""
 
     def parts(self, plan_id: str) -> Parts:
         """All that was kept of it, by whichever execution. Raises `BadInput` where nothing was."""

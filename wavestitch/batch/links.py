@@ -60,9 +60,12 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
     else:
         parts = cut_links(found.ranges, most=most)
     made = Made(request, mean, by)
-    plans = tuple(plan_of(stream, here, made, part, why=found.why) for part in parts)
+    plans: list[Plan] = []
+    for part in parts:
+        before = (*request.after, *(plan.plan_id for plan in plans))
+        plans.append(plan_of(stream, here, made, part, why=found.why, after=before))
     nothing = "" if plans else f"stream {stream.name}: the log has nothing that may start in the interval"
-    return Links(plans, found.lost, found.read_before, tuple(stream.remarks()), nothing)
+    return Links(tuple(plans), found.lost, found.read_before, tuple(stream.remarks()), nothing)
 
 
 def _closed_up(part: list[OffsetRange], *, most: int, gap: int) -> list[OffsetRange]:

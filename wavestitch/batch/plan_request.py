@@ -16,7 +16,7 @@ class PlanRequest:
     """What kind of batch is wanted. `scope` for a backfill (start times, ns UTC); `ranges` for a manual run that
     names its offsets. Neither: from the head's positions; `only` of these partitions (None: all), and of those that
     `until` names no further than there. `together`: of a backfill that reads across its cuts again, the offsets of each
-    waveform, which one batch has to read."""
+    waveform, which one batch has to read; `after`: its batches so far."""
 
     kind: PlanKind = PlanKind.INGEST
     scope: Scope | None = None
@@ -24,6 +24,7 @@ class PlanRequest:
     only: frozenset[int] | None = None
     until: Mapping[int, int] = field(default_factory=dict)
     together: tuple[tuple[OffsetRange, ...], ...] = ()
+    after: tuple[str, ...] = ()
 
     def wants(self, partition: int) -> bool:
         return self.only is None or partition in self.only

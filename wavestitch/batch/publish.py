@@ -66,11 +66,13 @@ def publish_batch(
     staging: Staging,
     audit: Audit,
     ask: Callable[[], None] = lambda: None,
+    keep: Callable[[Decision], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Committed, bool]:
     """Carry the plan's decision into the table; says whether this execution did. Raises `Fenced` where another run or a
     rewind came first. `ask`: raises where somebody has said meanwhile that the batch is not to be committed; asked
-    right before each attempt. What is said later comes after the commit."""
+    right before each attempt. What is said later comes after the commit. `keep`: keeps what others have to know of a
+    decision about to be committed."""
     for _ in range(_TRIES):
         now = load_ground(tables, plan, evidence.chunks)
         # In this order: a second run of this very plan that commits in between makes the compare-and-set fail.
@@ -104,6 +106,7 @@ def publish_batch(
         )
         mark = tables.stage_held(now.head.held, _held_rows(plan, decision, staging, bare, now.held), staging=staged)
         staging.keep(row)
+        keep(decision)
         ask()
         try:
             head = tables.commit(now.head, replace(decision.head, held=mark), files)

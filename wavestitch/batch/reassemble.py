@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from wavestitch.batch.stream_state import StreamState, load_ground
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
 from wavestitch.contracts.chunk_table import ChunkTable
+from wavestitch.contracts.copies import Copy
 from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.fates import AllStitched
 from wavestitch.contracts.held import HeldKey, bare_keys
@@ -54,6 +56,7 @@ class Landed:
     reading: dict[int, tuple[int, float]] = field(default_factory=dict)
 
 
+Elsewhere = Mapping[str, Sequence[Copy]]
 Facts = Callable[[LandedSlice, int], ChunkTable]
 """The index of a slice, as landing file of this number."""
 
@@ -92,11 +95,14 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
     )
 
 
-def decide_whole(plan: Plan, landed: Landed, *, tables: Tables) -> Sequence[Assembly]:
-    """What is to be stitched, as everything stands now. Raises `Fenced` where the plan is stale already."""
+def decide_whole(
+    plan: Plan, landed: Landed, *, tables: Tables, elsewhere: Elsewhere = MappingProxyType({})
+) -> Sequence[Assembly]:
+    """What is to be stitched, as everything stands now; `elsewhere`: as in the evidence. Raises `Fenced` where the
+    plan is stale already."""
     now = load_ground(tables, plan, landed.chunks)
     check_fence(plan, now.head, base_in_ancestry=True)
-    return find_whole(plan, landed, now)
+    return find_whole(plan, landed, now, elsewhere)
 
 
 def prepare_reassembly(
@@ -134,9 +140,11 @@ def prepare_reassembly(
     return folder.write_digested("job", job.to_json())
 
 
-def find_whole(plan: Plan, landed: Landed, now: StreamState) -> WholeWaveforms:
+def find_whole(
+    plan: Plan, landed: Landed, now: StreamState, elsewhere: Elsewhere = MappingProxyType({})
+) -> WholeWaveforms:
     """The waveforms that the batch will publish if their bytes prove right and the gate lets them pass."""
-    suppose = Evidence(chunks=landed.chunks, seen_ms=landed.seen_ms, stitched=AllStitched())
+    suppose = Evidence(chunks=landed.chunks, seen_ms=landed.seen_ms, stitched=AllStitched(), elsewhere=elsewhere)
     supposed = decide(plan, suppose, head=now.head, held=now.held, published=now.published, sealed=False)
     pieces: dict[str, list[ChunkFacts]] = defaultdict(list)
     for f in supposed.fates.others:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
 from wavestitch.batch.begin_planning import begin_planning
+from wavestitch.batch.chain import keep_parts, known_elsewhere, stand_behind
 from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate, stands_at_its_gate
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.edges import Edges, Progress, Say
@@ -42,7 +43,6 @@ from wavestitch.contracts.decision import Evidence
 from wavestitch.contracts.errors import GateClosed, WavestitchError
 from wavestitch.contracts.past_cost import forecast
 from wavestitch.contracts.plan import Plan, PlanKind
-from wavestitch.contracts.seams import parts_of
 from wavestitch.contracts.stages import explain
 from wavestitch.contracts.verdict import Verdict, would_publish
 from wavestitch.write_once import disk_errors
@@ -139,6 +139,7 @@ def step_read(
     edges: Edges, plan: Plan, units: Sequence[int] | None = None, *, progress: Progress = lambda r, b: None
 ) -> Read:
     """Read units of work (all of them unless given) into the landing."""
+    stand_behind(edges, plan)
     receipts = edges.read(plan, range(len(plan.units)) if units is None else units, progress=progress)
     return Read(
         receipts=tuple(edges.keep_receipt(r) for r in receipts),
@@ -155,9 +156,8 @@ def step_reassemble(edges: Edges, plan: Plan, read: Read | Finished, *, say: Say
     receipts = needed(read, plan.plan_id).receipts
     start = edges.seconds()
     landed = edges.landed(plan, receipts)
-    if plan.scope is not None:
-        edges.keep_parts(parts_of(plan, landed.chunks))
-    whole = decide_whole(plan, landed, tables=edges.tables)
+    elsewhere = known_elsewhere(edges, plan, landed)
+    whole = decide_whole(plan, landed, tables=edges.tables, elsewhere=elsewhere)
     say(f"{len(landed.chunks)} records in {len(landed.files)} files; {len(whole)} waveforms are whole")
     report = edges.stitch(plan, landed, whole, say=say)
     tried = len(edges.stitching(plan, report).outcomes)
@@ -234,6 +234,7 @@ def step_publish(
         failed=failed,
         park=checked.park,
         note=checked.note,
+        elsewhere=known_elsewhere(edges, plan, landed),
     )
     audit = Audit(
         holes=landed.holes,
@@ -251,6 +252,7 @@ def step_publish(
         staging=stitching.staging(landed),
         audit=audit,
         ask=ask,
+        keep=lambda decision: keep_parts(edges, plan, decision),
         say=say,
     )
     figures = describe_published(done.row)

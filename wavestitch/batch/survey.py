@@ -78,7 +78,14 @@ def size_of(
 
 
 def plan_of(
-    stream: Stream, here: Survey, made: Made, ranges: Sequence[OffsetRange], *, why: Mapping[int, str], left: int = 0
+    stream: Stream,
+    here: Survey,
+    made: Made,
+    ranges: Sequence[OffsetRange],
+    *,
+    why: Mapping[int, str],
+    left: int = 0,
+    after: tuple[str, ...] = (),
 ) -> Plan:
     workers, head, request = stream.reading.workers, here.head, made.request
     slices = cut_slices(ranges, workers=workers, min_slice=stream.reading.min_slice)
@@ -104,6 +111,7 @@ def plan_of(
         code_version=made.by.code_version,
         nonce=made.by.nonce,
         left=left,
+        after=after,
         remarks=tuple(filter(None, (*_remarks(stream, here.topic), said_of_junk(stream, head.held, here.recent)))),
     ).sealed()
 

@@ -75,6 +75,8 @@ def decide_beside(
             pending.compare_with_published(known, read, mine)
         elif (reason := blocked_by(mine)) is not None:
             pending.keep_blocked(reason, read, mine)
+        elif pending.is_left(waveform_id, read, mine):
+            pending.leave_to_all(read, mine)
         else:
             pending.assemble(waveform_id, read, mine)
     if plan.choice is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.copies import Copy
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Fate, Reason
 
@@ -53,7 +54,8 @@ class Evidence:
     """All that a batch found out; what `decide` looks at beside head, held and published.
 
     `seen_ms`: record time of the last record read, per partition. `failed`: waveform id → the expectations its row
-    did not meet. `park`: hold all that would be published.
+    did not meet. `park`: hold all that would be published. `elsewhere`: by waveform id, what earlier batches of a
+    backfill have read and left.
     """
 
     chunks: Sequence[ChunkFacts]
@@ -62,3 +64,4 @@ class Evidence:
     failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     park: bool = False
     note: str = ""
+    elsewhere: Mapping[str, Sequence[Copy]] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, Said, assemble_waveform
 from wavestitch.contracts.batch_size import METADATA_WEIGHT, RECORD_HEADERS
 from wavestitch.contracts.chunk_table import ChunkTable
+from wavestitch.contracts.copies import say_no_more
 from wavestitch.contracts.decided import Decision, Fates, holds_in_order, seal_decision
 from wavestitch.contracts.errors import Terminal, Unbalanced
 from wavestitch.contracts.fates import ChunkFate, Evidence, Hold
@@ -108,6 +109,17 @@ class PendingDecision:
                 self._judge(c, Fate.DUPLICATE)
         for c in _open_chunks(mine):
             self.set_aside(c, reason, _BLOCKED[reason])
+
+    def is_left(self, waveform_id: str, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> bool:
+        """Whether an earlier batch of the backfill has read a copy that says more than all that is here."""
+        known = [*read, *(h.chunk for h in mine if h.reason is not Reason.DISCARDED)]
+        return not say_no_more(self._evidence.elsewhere.get(waveform_id, ()), known)
+
+    def leave_to_all(self, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> None:
+        """Decided by whoever has all copies that the backfill has read."""
+        for c in read:
+            self._judge(c, Fate.REPORTED, Reason.OPEN, "another batch of this backfill has read other chunks of it")
+        self._leave_all([h.chunk for h in mine if h.reason is not Reason.DISCARDED])
 
     def assemble(self, waveform_id: str, read: Sequence[ChunkFacts], mine: Sequence[HeldChunk]) -> None:
         """Decide afresh on all that is held and read of a waveform."""

@@ -95,7 +95,7 @@ def find_plain(
     """The waveforms of which every row is published, and nothing else is to be said. `table`: the evidence's chunks."""
     if evidence.park or not len(table) or not table.is_in_order:
         return no_plain(table)
-    known = {*published, *(h.chunk.waveform_id for h in held if h.chunk.waveform_id is not None)}
+    known = {*published, *evidence.elsewhere, *(h.chunk.waveform_id for h in held if h.chunk.waveform_id is not None)}
     if not plan.accepts:
         known.update(i for i, why in evidence.failed.items() if why)
     odd = are_among(table.ids, known)

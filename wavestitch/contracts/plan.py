@@ -53,7 +53,8 @@ class Plan:
     leaves them (next offset and epoch; the record time is known after reading). `base_sequence`, `base_snapshot`: the
     pinned head. `why`: per partition, why it starts there. `clock_ms`: the plan's only clock, ms since the epoch.
     `left`: offsets that an ingest's limits make it leave for the batches after it. `choice`: of a `held` one, what the
-    operator decided. `remarks`: sentences for people, which stop nothing.
+    operator decided. `remarks`: sentences for people, which stop nothing. `after`: the batches of its backfill that
+    come before it, in order: what they read and left it has to know.
     """
 
     plan_id: str
@@ -79,6 +80,7 @@ class Plan:
     left: int = 0
     choice: HeldChoice | None = None
     remarks: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
     @property
     def moves_positions(self) -> bool:

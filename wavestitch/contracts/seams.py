@@ -1,34 +1,36 @@
-"""Waveforms that a batch of a backfill read a part of: where its pieces lie, for a batch that reads them together.
+"""Waveforms that a batch of a backfill read chunks of and did not publish: what the other batches of it have to know.
 
-Taken from what was read alone, so that a step that is carried through again says the same. Pure.
+A waveform is decided on all copies that the backfill has read of it, wherever its cuts lie: a batch leaves what it has
+whole where an earlier one read a copy that says something else (`say_no_more`), and what several have together is read
+together by one at the end. So of a contradiction no copy is taken, save that a batch which has a waveform whole
+before the backfill meets another copy publishes it, as ingests do. Pure.
+
+Memory: what is kept of a batch is some 300 bytes for each chunk that it reports; a batch looks at those of one other at
+a time, and only whoever reads across the cuts has those of all.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from wavestitch.contracts.assembly import assemble
-from wavestitch.contracts.chunk_table import NONE, ChunkTable, Rows
+from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.copies import Copy, contradict
+from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.offset_range import OffsetRange, joined
-from wavestitch.contracts.plan import Plan, Scope
-from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.start_times import start_times_ns
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.reasons import Fate, Reason
 from wavestitch.contracts.versioned import Versioned
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a batch has read of a waveform that it owns and that is not whole in it. `count`: of its chunks, as they
-    say; `seqs`: which of them are here, as half-open runs; `places`: where they lie."""
+    """What a batch has read of a waveform that it owns and does not publish, and why it does not."""
 
     waveform_id: str
-    count: int | None
-    seqs: tuple[tuple[int, int], ...]
-    places: tuple[OffsetRange, ...]
+    reasons: tuple[Reason, ...]
+    copies: tuple[Copy, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,51 +39,81 @@ class Parts:
     parts: tuple[Part, ...]
 
 
-PARTS = Versioned(Parts, "what a batch has read of waveforms across its cuts", "run the batch's reassemble step again")
+PARTS = Versioned(Parts, "what a batch has read of waveforms across its cuts", "backfill the interval again")
 
 
-def parts_of(plan: Plan, table: ChunkTable) -> Parts:
-    """Of the waveforms in the plan's scope, those that are open by what this batch has read alone."""
-    found = []
-    chunks = table.facts(_may_be_open(table, plan.scope)) if plan.scope is not None else []
-    for waveform_id, made in sorted(assemble(chunks, plan.stream.limits).items()):
-        if made.reason is not Reason.OPEN:
+def parts_of(plan: Plan, decision: Decision) -> Parts:
+    """Of the waveforms in the plan's scope, those that this decision reports. What somebody discarded is no part of
+    anything."""
+    reasons: dict[str, set[Reason]] = defaultdict(set)
+    copies: dict[str, list[Copy]] = defaultdict(list)
+    for c, fate, reason, _ in decision.fates.others if plan.scope is not None else ():
+        if c.reason is not None or c.waveform_id is None or c.carried or reason is Reason.DISCARDED:
             continue
-        copies = (*made.pieces, *made.repeats)
-        count = next((c.count for c in copies if c.count is not None), None)
-        seqs = joined(OffsetRange(0, c.seq, c.seq + 1) for c in made.pieces if c.seq is not None)
-        places = joined(OffsetRange(c.partition, c.offset, c.offset + 1) for c in copies)
-        found.append(Part(waveform_id, count, tuple((s.start, s.end) for s in seqs), tuple(places)))
+        if fate is Fate.REPORTED and reason is not None:
+            reasons[c.waveform_id].add(reason)
+        if fate in (Fate.REPORTED, Fate.DUPLICATE):
+            copies[c.waveform_id].append(Copy.made(c))
+    found = (Part(i, tuple(sorted(why)), tuple(copies[i])) for i, why in sorted(reasons.items()))
     return Parts(plan.plan_id, tuple(found))
 
 
-def _may_be_open(table: ChunkTable, scope: Scope) -> Rows:
-    """The valid rows of waveforms that start in the scope and have fewer pieces here than they say, or don't say."""
-    rows = np.flatnonzero(table.valid)
-    waveforms = len(table.ids)
-    pieces = np.unique((table.waveform[rows].astype(np.int64) << 32) | table.seq[rows]) >> 32
-    have = np.bincount(pieces, minlength=waveforms)
-    count = np.full(waveforms, NONE, np.int64)
-    np.maximum.at(count, table.waveform[rows], table.whole_count[rows])
-    starts = start_times_ns(table, rows)
-    owned = np.zeros(waveforms, np.bool_)
-    owned[table.waveform[rows[(scope.start_ns <= starts) & (starts < scope.end_ns)]]] = True
-    wanted: Rows = rows[(owned & ((count == NONE) | (have < count)))[table.waveform[rows]]]
-    return wanted
+def copies_elsewhere(earlier: Iterable[Parts], ids: Collection[str]) -> dict[str, tuple[Copy, ...]]:
+    """What the earlier batches of a backfill have read, of these waveforms."""
+    found: dict[str, tuple[Copy, ...]] = {}
+    for parts in earlier:
+        for part in parts.parts:
+            if part.waveform_id in ids:
+                found[part.waveform_id] = (*found.get(part.waveform_id, ()), *part.copies)
+    return found
 
 
-def across_cuts(parts: Iterable[Parts]) -> tuple[dict[str, tuple[OffsetRange, ...]], list[str]]:
-    """Where the pieces lie of each waveform that several batches have together, and the ids of those that lack some."""
+@dataclass(frozen=True, slots=True)
+class AcrossCuts:
+    """What the batches of a backfill have of waveforms that none of them published. `together`: where the chunks lie of
+    those that they have whole together; `lacking`: ids of those that lack some; `contradicted`: copies of which say
+    different things, of each other or of what is held or published."""
+
+    together: Mapping[str, tuple[OffsetRange, ...]] = field(default_factory=dict)
+    lacking: tuple[str, ...] = ()
+    contradicted: tuple[str, ...] = ()
+    copies: Mapping[str, tuple[Copy, ...]] = field(default_factory=dict)
+
+    def beside(self, held: Iterable[ChunkFacts]) -> AcrossCuts:
+        """The same with what is held of those that lack some: whoever reads the rest has that, too."""
+        known: dict[str, list[Copy]] = defaultdict(list)
+        for c in held:
+            known[c.waveform_id or ""].append(Copy.made(c))
+        whole = {i: _places(self.copies[i]) for i in self.lacking if _is_whole([*self.copies[i], *known[i]])}
+        return replace(
+            self,
+            together={**self.together, **whole},
+            lacking=tuple(i for i in self.lacking if i not in whole),
+        )
+
+
+def across_cuts(parts: Iterable[Parts]) -> AcrossCuts:
     by_id: dict[str, list[Part]] = defaultdict(list)
     for batch in parts:
         for part in batch.parts:
             by_id[part.waveform_id].append(part)
-    whole, lacking = {}, []
+    together, lacking, contradicted, all_copies = {}, [], [], {}
     for waveform_id, mine in sorted(by_id.items()):
-        counts = [p.count for p in mine if p.count is not None]
-        have = joined(OffsetRange(0, *run) for p in mine for run in p.seqs)
-        if len(mine) > 1 and counts and [(0, max(counts))] == [(r.start, r.end) for r in have]:
-            whole[waveform_id] = tuple(joined(r for p in mine for r in p.places))
-        else:
+        copies = all_copies[waveform_id] = tuple(sorted({c for part in mine for c in part.copies}, key=lambda c: c[:2]))
+        why = {reason for part in mine for reason in part.reasons}
+        if Reason.CONFLICT in why or contradict(copies):
+            contradicted.append(waveform_id)
+        elif len(mine) > 1 and _is_whole(copies):
+            together[waveform_id] = _places(copies)
+        elif Reason.OPEN in why:
             lacking.append(waveform_id)
-    return whole, lacking
+    return AcrossCuts(together, tuple(lacking), tuple(contradicted), all_copies)
+
+
+def _places(copies: Iterable[Copy]) -> tuple[OffsetRange, ...]:
+    return tuple(joined(OffsetRange(c.partition, c.offset, c.offset + 1) for c in copies))
+
+
+def _is_whole(copies: Collection[Copy]) -> bool:
+    counts = {c.of for c in copies} - {None}
+    return any({c.seq for c in copies} == set(range(of)) for of in counts if of is not None)

@@ -1,19 +1,29 @@
 """Blocks of offsets, and between which times the waveforms of each start: a batch's row in the history keeps them.
 
-A block says so of all valid chunks that it has, and nothing where it has none. Pure, and loads no columns.
+A block says so of all valid chunks that it has, and nothing where it has none. One with a record that was refused by
+what the stream's definition or this version knew then (`MAY_BE_CHUNKS`) may hold anything: the definition may be put
+right, or the version be a newer one. Pure, and loads no columns.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from wavestitch.contracts.chunk_metadata import MAX_TIME_NS
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
+from wavestitch.contracts.reasons import OF_RECORDS, Reason
 
 BLOCK = 4096
 """Offsets of a block: few enough to pass over most of an archive, and so many that a row of the history stays small."""
 MOST_BLOCKS = 4096
 """Of one batch. One that reads more, here and there, notes nothing: others have read what lies between."""
+
+MAY_BE_CHUNKS = OF_RECORDS - {Reason.NULL_VALUE, Reason.NOT_A_CHUNK, Reason.CORRUPT}
+"""Why a record was refused that another definition, key or version may take for a chunk. Of the others none does: they
+carry nothing, do not say that they are chunks, or are not what was sealed."""
+ANY_TIME = (-(MAX_TIME_NS // 1_000_000) - 1, MAX_TIME_NS // 1_000_000)
+"""The least and the greatest start time, ms, of a block that may hold anything."""
 
 
 class StartBlock(NamedTuple):

@@ -1,8 +1,8 @@
 """Which offsets hold which start times, as batches have found them: what a backfill need not read again.
 
 Kept with each batch in the history, in blocks; a cache, and no authority. What is not in it has to be read, and where
-two batches say different things of an offset, the one that makes it read counts. So it costs reading to lose it, and
-never a waveform. Pure.
+two batches say different things of an offset, the one that makes it read counts. A block with what was refused and may
+be taken under another definition is always read again. So it costs reading to lose it, and never a waveform. Pure.
 """
 
 from __future__ import annotations

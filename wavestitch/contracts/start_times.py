@@ -14,7 +14,7 @@ from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.chunk_table import ChunkTable, Rows
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_waveforms import PlainWaveforms
-from wavestitch.contracts.start_blocks import BLOCK, MOST_BLOCKS
+from wavestitch.contracts.start_blocks import ANY_TIME, BLOCK, MAY_BE_CHUNKS, MOST_BLOCKS
 
 
 def start_time_ns(chunk: ChunkFacts) -> int:
@@ -38,7 +38,7 @@ def index_starts(ranges: Sequence[OffsetRange], plain: PlainWaveforms) -> dict[s
     those of the batch, with the table of all that it has read."""
     if sum(_last_block(r) - r.start // BLOCK for r in ranges) > MOST_BLOCKS:
         return {}
-    found = _by_block(plain)
+    found = _by_block(plain) | dict.fromkeys(_doubtful(plain.table), ANY_TIME)
     blocks: dict[str, list[list[int]]] = {}
     for r in ranges:
         for n in range(r.start // BLOCK, _last_block(r)):
@@ -49,6 +49,12 @@ def index_starts(ranges: Sequence[OffsetRange], plain: PlainWaveforms) -> dict[s
 
 def _last_block(r: OffsetRange) -> int:
     return -(-r.end // BLOCK)
+
+
+def _doubtful(table: ChunkTable) -> set[tuple[int, int]]:
+    """The blocks that have a record which was refused and need not be for ever."""
+    rows = [n for n, (reason, _) in table.rejected.items() if reason in MAY_BE_CHUNKS]
+    return {(int(table.partition[n]), int(table.offset[n]) // BLOCK) for n in rows}
 
 
 def _by_block(plain: PlainWaveforms) -> dict[tuple[int, int], tuple[int, int]]:

@@ -1,0 +1,43 @@
+"""A batch among the batches of its backfill: each stands behind those before it, and knows what they read and left.
+
+Decides nothing itself: `decide` is handed what is known. Keeps I2 and I3 over the cuts of a backfill: of two copies of
+which different batches have read one each, none is taken because nobody looked at the other.
+"""
+
+from __future__ import annotations
+
+from wavestitch.batch.edges import Edges
+from wavestitch.batch.history import find_committed, history_of
+from wavestitch.batch.reassemble import Elsewhere, Landed
+from wavestitch.contracts.chunk_table import ChunkTable
+from wavestitch.contracts.decided import Decision
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.seams import copies_elsewhere, parts_of
+
+
+def stand_behind(edges: Edges, plan: Plan) -> None:
+    """Raises `Transient` unless all batches before it are finished. The last one was no sooner than those before it."""
+    if plan.after and find_committed(history_of(edges), plan.after[-1]) is None:
+        before = plan.after[-1]
+        raise Transient(
+            f"batch {plan.plan_id[:16]} of stream {edges.name} comes after batch {before[:16]} of the same backfill, "
+            f"which is not finished: carry that one through first (in Airflow, clear its failed tasks; "
+            f"`wavestitch run {edges.name} --plan {before}`), then this one again; or backfill the interval again",
+            before=before,
+        )
+
+
+def known_elsewhere(edges: Edges, plan: Plan, landed: Landed) -> Elsewhere:
+    """What the batches before it have read and left of the waveforms that it has read, one batch after the other."""
+    if not plan.after:
+        return {}
+    stand_behind(edges, plan)
+    ids = frozenset(ChunkTable.of(landed.chunks).ids.to_pylist())
+    return copies_elsewhere((edges.parts(plan_id) for plan_id in plan.after), ids)
+
+
+def keep_parts(edges: Edges, plan: Plan, decision: Decision) -> None:
+    """Before the commit, so that whatever is finished says what it left."""
+    if plan.scope is not None:
+        edges.keep_parts(parts_of(plan, decision))
