@@ -13,7 +13,7 @@ from pyiceberg.manifest import DataFile
 
 from tests.builders.deleted_rows import delete_rows
 from tests.builders.published_bytes import rows_with_bytes
-from tests.builders.table_rows import NOON, facts, held_row, payloads, published_row, stage, write_landing
+from tests.builders.table_rows import NOON, facts, first_head, held_row, payloads, published_row, stage, write_landing
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
 from tests.postgresql import Postgresql
 from wavestitch.batch.stream_state import load_state
@@ -24,7 +24,7 @@ from wavestitch.parquet.published_file import pages_as_in
 from wavestitch.tables.commit.own_place import local_path
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
-from wavestitch.tables.maintenance import put_together
+from wavestitch.tables.maintenance import put_together, small_files
 from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
 from wavestitch.tables.read_waveforms import read_waveforms
 
@@ -316,6 +316,26 @@ def test_files_are_closed_at_their_size_and_row_groups_at_theirs_and_large_ones_
     assert len(sizes) == 3
     assert {r["waveform_id"]: r for r in rows_with_bytes(read_waveforms(rig.tables))} == before
     assert went(rig.maintain("compact", small_files=5, target_file=250_000), "compact") == 0
+
+
+def test_files_are_of_so_much_as_a_reader_can_hold_however_well_it_is_packed(rig, monkeypatch):
+    """A flat line is next to nothing on a disk. What is large unpacked is not taken for small again, either."""
+    flat = np.full(50_000, 7, "<i4")
+    for n in range(8):
+        base = rig.tables.head()
+        rows = [published_row(f"w{n}", raw=flat, sample_format="i32le")]
+        new = first_head() if base is None else base.next()
+        rig.tables.commit(base, new, [stage(rig.tables.data_folder(), f"flat{n}", rows)])
+    monkeypatch.setattr(put_together, "_SORTED_BYTES", 400_000)
+    monkeypatch.setattr(put_together, "_FILE_BYTES", 400_000)
+    monkeypatch.setattr(put_together, "_GROUP_BYTES", 200_000)
+    monkeypatch.setattr(small_files, "LARGE_BYTES", 300_000)
+    rig.maintain("compact", small_files=5)
+    files = [t.file for t in files_to_read(rig.tables.waveforms())]
+    assert [f.record_count for f in files] == [2] * 4
+    assert sum(f.file_size_in_bytes for f in files) < 4 * 50_000, "of one waveform unpacked, each"
+    assert went(rig.maintain("compact", small_files=2, apply=False), "compact") == 0
+    assert verify_waveforms(rig.tables.waveforms()).altered == ()
 
 
 def test_where_the_disk_is_full_no_half_file_stays(rig, monkeypatch):

@@ -5,14 +5,25 @@ In child processes whose address space may grow by little more than what the cod
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from tests.builders.table_rows import first_head, published_row
+from tests.domain.maintenance_rig import Rig
 from tests.hostile.corpus import record_kinds
+from wavestitch.contracts.ports import StagedFile
+from wavestitch.contracts.rows import published_schema
+from wavestitch.parquet.published_file import PublishedFile
+from wavestitch.parquet.sample_pages import SamplePages, TypedSamples
+from wavestitch.tables.lookup.file_scans import files_to_read
+from wavestitch.write_once import digest_file
 
 ROOM_FOR_PARSING = 24 << 20
 ROOM_FOR_LANDING = 64 << 20
@@ -96,3 +107,66 @@ def test_the_memory_limit_can_fail(room: int) -> None:
             print("caught")
     """
     assert in_child(program, room) == "caught"
+
+
+_TABLE = """
+    import resource, sys
+    from wavestitch.batch.deployment import Deployment
+    from wavestitch.settings import load_settings
+    from wavestitch.tables.lookup.file_scans import files_to_read
+    from wavestitch.tables.maintenance import put_together
+    from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+    table = Deployment(load_settings({"WAVESTITCH_CONFIG": sys.argv[1]})).tables("ecg").waveforms()
+    put_together._SORTED_BYTES = 16 << 20
+    before = peak()
+    if sys.argv[2] == "verify":
+        verify_waveforms(table)
+    else:
+        files = [task.file for task in files_to_read(table)]
+        put_together.put_waveforms_together(table, files, samples="int", encoding="fast", target_bytes=1 << 30)
+    print(peak() - before)
+"""
+UNPACKED = 144 << 20
+ROOM_FOR_ROWS = 96 << 20
+"""16 MiB of rows, read, sorted and written; the libraries that are imported meanwhile."""
+
+
+@pytest.mark.parametrize("what", ["verify", "put together"])
+@pytest.mark.parametrize("of", ["flat lines", "metadata"])
+def test_rows_that_are_packed_well_are_read_and_put_together_in_bounded_memory(
+    tmp_path: Path, what: str, of: str
+) -> None:
+    """A day of an electrode that is off, or short waveforms with 15 KiB of metadata each: a MiB of files."""
+    rig = Rig(tmp_path)
+    head = rig.tables.commit(None, first_head(), [packed_file(rig.tables.data_folder(), of)])
+    assert head.sequence == 1
+    (task,) = files_to_read(rig.tables.waveforms())
+    assert task.file.file_size_in_bytes < 8 << 20
+    config = tmp_path / "wavestitch.toml"
+    assert int(in_child(_TABLE, config, what)) < ROOM_FOR_ROWS
+
+
+def packed_file(folder: Path, of: str) -> StagedFile:
+    """Rows of so many bytes unpacked."""
+    flat = of == "flat lines"
+    raw = np.full(1 << 19 if flat else 16, 7, "<i2")
+    meta = json.dumps({"note": "context " * (0 if flat else 1900)})
+    like = published_row("w", raw=raw, chunks=1)
+    like |= {} if flat else {"meta": meta}
+    rows = [{**like, "waveform_id": f"w{n}"} for n in range(UNPACKED >> 21 if flat else 9600)]
+    row, group = raw.nbytes * 2, 4 if flat else 2400
+    path = folder / "packed.parquet"
+    with path.open("wb") as sink:
+        file = PublishedFile(sink, SamplePages("int", "fast"))
+        for n in range(0, len(rows), group):
+            some = rows[n : n + group]
+            table = pa.Table.from_pylist([{**r, "samples": []} for r in some], schema=published_schema("int"))
+            bounds = np.arange(len(some) + 1) * len(raw)
+            file.write_group(table, TypedSamples(np.tile(raw.astype("<i4"), len(some)), bounds))
+        file.close()
+    assert len(rows) * (row + len(meta)) > UNPACKED * 0.9
+    return StagedFile(str(path), *digest_file(path, large=True), len(rows))

@@ -47,6 +47,8 @@ Row = TypeVar("Row")
 _MAPPING = "schema.name-mapping.default"
 _APPEND_ATTEMPTS = 50
 _GROUP_BYTES = 8 << 20
+_FILE_BYTES = 256 << 20
+"""Unpacked: whoever reads a file has it in memory."""
 
 
 class StoredTable:
@@ -212,8 +214,10 @@ class StoredTable:
                 with reading(self.name), table.io.new_output(path).create() as sink:
                     paths.append(path)
                     with pq.ParquetWriter(sink, self._layout.columns, **self._parquet_options()) as writer:
-                        while batch is not None and sink.tell() < file_bytes:
+                        unpacked = 0
+                        while batch is not None and sink.tell() < file_bytes and unpacked < _FILE_BYTES:
                             writer.write_batch(batch)
+                            unpacked += batch.nbytes
                             batch = next(rest, None)
         return paths
 

@@ -22,10 +22,13 @@ from wavestitch.contracts.errors import Altered
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.table_layout import columns_of
 from wavestitch.tables.lookup.row_filter import EVERY_ROW
+from wavestitch.tables.lookup.unpacked import unpacked_bytes
 
 Rows = npt.NDArray[np.int64]
 
 _AT_ONCE_BYTES = 16 << 20
+_AT_ONCE_ROWS = 1024
+"""Of texts that repeat a footer does not say how long they are; what a producer says of a row is 16 KiB at most."""
 
 
 def files_to_read(
@@ -62,23 +65,30 @@ def deleted_rows(table: Table, task: FileScanTask) -> Rows | None:
 
 
 def stream_file(table: Table, file: DataFile, *, gone: Rows | None = None) -> Iterator[pa.RecordBatch]:
-    """All rows of one file but those with these numbers, and the columns that are ours, about 16 MiB at a time: a scan
-    would hold the whole file. Samples are of the type that they were written in: a promotion would touch up what is no
-    number. Raises `Altered` for a file without one of our columns."""
+    """All rows of one file but those with these numbers, and the columns that are ours, about 16 MiB unpacked at a
+    time: a scan would hold the whole file. Samples are of the type that they were written in: a promotion would touch
+    up what is no number. Raises `Altered` for a file without one of our columns."""
     columns, number = columns_of(table.name()[-1]), 0
-    at_once = max(1, _AT_ONCE_BYTES * file.record_count // max(1, file.file_size_in_bytes))
     with reading(_name(table)), table.io.new_input(file.file_path).open() as source:
         parquet = pq.ParquetFile(source)
         lacks = set(columns.names).difference(parquet.schema_arrow.names)
         if lacks:
             raise Altered(f"{file.file_path} has no column {min(lacks)}; look for what wrote it", file=file.file_path)
-        for batch in parquet.iter_batches(batch_size=at_once):
+        for batch in _some_at_once(parquet):
             found = batch.select(columns.names)
             if gone is not None:
                 found = found.filter(~np.isin(np.arange(number, number + batch.num_rows), gone))
             number += batch.num_rows
             samples = {n: f for n, f in enumerate(found.schema) if f.name == "samples"}
             yield found.cast(pa.schema([samples.get(n, field) for n, field in enumerate(columns)]))
+
+
+def _some_at_once(parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """Of each row group in turn as many rows as take that much unpacked, as its rows do on average."""
+    for n in range(parquet.num_row_groups):
+        group = parquet.metadata.row_group(n)
+        rows = _AT_ONCE_BYTES * group.num_rows // max(1, unpacked_bytes(group))
+        yield from parquet.iter_batches(batch_size=min(max(1, rows), _AT_ONCE_ROWS), row_groups=[n])
 
 
 def read_rows(

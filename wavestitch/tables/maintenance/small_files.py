@@ -16,9 +16,11 @@ from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.maintenance import DataFileFacts
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
+from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.lookup.file_scans import deleted_rows, files_to_read, stream_file
-from wavestitch.tables.maintenance.put_together import put_waveforms_together, written_type
+from wavestitch.tables.lookup.unpacked import unpacked_file
+from wavestitch.tables.maintenance.put_together import LARGE_BYTES, put_waveforms_together, written_type
 from wavestitch.tables.maintenance.replacement_proof import prove_same, sum_of_files
 from wavestitch.tables.maintenance.table_state import file_facts
 
@@ -69,7 +71,8 @@ class Replaced:
 
 
 def find_small(stored: StoredTable, choose: Choose, *, snapshot_id: int | None = None) -> SmallFiles | None:
-    """Of a snapshot, the current one unless given; None where there is no table."""
+    """Of a snapshot, the current one unless given; None where there is no table. What is large where it is unpacked is
+    not small, however well it was packed."""
     table = stored.load_to_change()
     if table is None:
         return None
@@ -81,7 +84,11 @@ def find_small(stored: StoredTable, choose: Choose, *, snapshot_id: int | None =
     odd = len(tasks) - len(whole)
     kept = (f"{odd} files of {stored.name} stay as they are: another tool deleted rows of them",) if odd else ()
     by_facts = {file_facts(file): path for path, file in whole.items()}
-    groups = {part: [whole[by_facts[f]] for f in some] for part, some in choose(by_facts).items()}
+    chosen = [f for some in choose(by_facts).values() for f in some]
+    with reading(stored.name):
+        heavy = {f for f in chosen if unpacked_file(table, whole[by_facts[f]]) >= LARGE_BYTES}
+    left = choose(f for f in by_facts if f not in heavy)
+    groups = {part: [whole[by_facts[f]] for f in some] for part, some in left.items()}
     return SmallFiles(stored, table, groups, kept)
 
 
