@@ -13,12 +13,23 @@ from pyiceberg.manifest import DataFile
 
 from tests.builders.deleted_rows import delete_rows
 from tests.builders.published_bytes import rows_with_bytes
-from tests.builders.table_rows import NOON, facts, first_head, held_row, payloads, published_row, stage, write_landing
+from tests.builders.table_rows import (
+    NOON,
+    facts,
+    first_head,
+    held_row,
+    hold,
+    payloads,
+    published_row,
+    stage,
+    write_landing,
+)
 from tests.domain.maintenance_rig import STREAM, Rig, limits, went
 from tests.postgresql import Postgresql
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.position import Head, HeadKind
+from wavestitch.contracts.reasons import Reason
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.parquet.published_file import pages_as_in
 from wavestitch.tables.commit.own_place import local_path
@@ -29,6 +40,7 @@ from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
 from wavestitch.tables.read_waveforms import read_waveforms
 
 # Bits that a library may tidy up: minus zero, the least of all, all digits, NaN of three kinds.
+NOON_MS = int(NOON.timestamp() * 1000)
 ODD = np.array([1 << 63, 1, 0x3FF5555555555555, 0x7FF8000000000001, 0xFFF8DEADBEEF0000, 0x7FF0000000000001], "<u8")
 
 
@@ -254,6 +266,22 @@ def many_small_files_of_held(rig: Rig) -> None:
         landing = write_landing(rig.folder / f"l{n}.arrow", [(0, n, b"open")])
         chunk = facts(0, n, b"open")._replace(waveform_id=f"open-{n}")
         rig.hold([held_row(chunk, landing=landing, row=0, decision=f"d{n}")], decision=f"d{n}", sequence=rig.number + 1)
+
+
+def test_junk_expires_although_small_files_are_put_together(rig):
+    """Its file goes with the newest of its rows, so that of one day stays apart from that of the next."""
+    day, gone = 86_400_000, 0
+    for n in range(9):
+        junk = facts(0, n, b"junk", reason=Reason.NOT_A_CHUNK)._replace(waveform_id=None)
+        landing = write_landing(rig.folder / f"l{n}.arrow", [(0, n, b"junk")])
+        row = held_row(junk, landing=landing, row=0, decision=f"d{n}", sequence=n + 2, reason=Reason.NOT_A_CHUNK)
+        hold(rig.tables, [row], decision=f"d{n}", clock_ms=NOON_MS + n // 3 * day + n)
+        if n % 3 == 2:
+            now = NOON_MS + n // 3 * day + day // 2
+            gone += went(rig.maintain("junk", "compact", now_ms=now, junk=2 * 86_400, small_files=2), "junk")
+    assert gone == 3, "of the first day, which is two and a half days old now"
+    assert len(held_paths(rig)) == 2
+    assert went(rig.maintain("junk", now_ms=NOON_MS + 9 * day, junk=86_400), "junk") == 6
 
 
 def held_paths(rig: Rig) -> list[str]:

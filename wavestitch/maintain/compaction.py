@@ -19,6 +19,7 @@ from wavestitch.maintain.maintenance_run import MaintenanceRun
 from wavestitch.maintain.what_goes import files_to_compact
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.commit.table_layout import HELD_FILE_BYTES
+from wavestitch.tables.held.held_removal import day_of_junk
 from wavestitch.tables.maintenance.small_files import BESIDE, Replaced, SmallFiles, find_small, put_together
 
 _SHOWN = 5
@@ -76,7 +77,7 @@ def _held(run: MaintenanceRun, stored: StoredTable) -> tuple[SmallFiles | None, 
         return None, _never
     size = min(run.limits.target_file, HELD_FILE_BYTES)
     choose = partial(files_to_compact, target_bytes=size, at_least=run.limits.small_files)
-    small = find_small(stored, choose, snapshot_id=base.held.snapshot_id)
+    small = find_small(stored, choose, snapshot_id=base.held.snapshot_id, apart=day_of_junk)
     return small, partial(_replace_held, run, base, base.held)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.types import LongType
 
@@ -22,6 +23,7 @@ from wavestitch.tables.held.held_files import held_file
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 
+_DAY_MS = 86_400_000
 _HELD_MS = HELD.get_field_index("held_ms") + 1
 
 
@@ -50,20 +52,32 @@ def junk_files(table: Table, mark: HeldMark, *, held_before: EpochMs) -> dict[st
     found: dict[str, HeldFile] = {}
     for task in files_to_read(table, snapshot_id=mark.snapshot_id):
         file = held_file(task.file)
-        newest = (task.file.upper_bounds or {}).get(_HELD_MS)
-        if file.reason in JUNK and newest is not None and int(from_bytes(LongType(), newest)) < held_before:
+        newest = _newest_ms(task.file)
+        if file.reason in JUNK and newest is not None and newest < held_before:
             found[task.file.file_path] = file
     return found
+
+
+def day_of_junk(file: DataFile) -> str:
+    """The day since which the newest of its rows is held, where it has records that are no chunks; nothing for others.
+    Junk goes with the newest row of its file: put together with that of later days, it would never go."""
+    newest = _newest_ms(file) if held_file(file).reason in JUNK else None
+    return "" if newest is None else f"held on day {newest // _DAY_MS}"
+
+
+def _newest_ms(file: DataFile) -> int | None:
+    newest = (file.upper_bounds or {}).get(_HELD_MS)
+    return None if newest is None else int(from_bytes(LongType(), newest))
 
 
 def rows_that_stay(
     table: Table, tasks: Sequence[FileScanTask], rows: Mapping[str, Collection[int]]
 ) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
-    """By reason, what is left of these files without these rows (by file and number)."""
-    by_reason: dict[str, list[FileScanTask]] = {}
+    """By reason, of junk by day as well, what is left of these files without these rows (by file and number)."""
+    apart: dict[tuple[str, str], list[FileScanTask]] = {}
     for task in tasks:
-        by_reason.setdefault(held_file(task.file).reason, []).append(task)
-    for reason, some in sorted(by_reason.items()):
+        apart.setdefault((held_file(task.file).reason, day_of_junk(task.file)), []).append(task)
+    for (reason, _), some in sorted(apart.items()):
         yield reason, _rest(table, some, rows)
 
 

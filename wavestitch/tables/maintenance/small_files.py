@@ -70,9 +70,15 @@ class Replaced:
     conflicts: int
 
 
-def find_small(stored: StoredTable, choose: Choose, *, snapshot_id: int | None = None) -> SmallFiles | None:
+def find_small(
+    stored: StoredTable,
+    choose: Choose,
+    *,
+    snapshot_id: int | None = None,
+    apart: Callable[[DataFile], str] = lambda file: "",
+) -> SmallFiles | None:
     """Of a snapshot, the current one unless given; None where there is no table. What is large where it is unpacked is
-    not small, however well it was packed."""
+    not small, however well it was packed. `apart`: files of which it says different things are not put together."""
     table = stored.load_to_change()
     if table is None:
         return None
@@ -83,7 +89,10 @@ def find_small(stored: StoredTable, choose: Choose, *, snapshot_id: int | None =
     whole = {task.file.file_path: task.file for task in tasks if deleted_rows(table, task) is None}
     odd = len(tasks) - len(whole)
     kept = (f"{odd} files of {stored.name} stay as they are: another tool deleted rows of them",) if odd else ()
-    by_facts = {file_facts(file): path for path, file in whole.items()}
+    by_facts: dict[DataFileFacts, str] = {}
+    for path, file in whole.items():
+        found = file_facts(file)
+        by_facts[found._replace(partition=" ".join(filter(None, (found.partition, apart(file)))))] = path
     chosen = [f for some in choose(by_facts).values() for f in some]
     with reading(stored.name):
         heavy = {f for f in chosen if unpacked_file(table, whole[by_facts[f]]) >= LARGE_BYTES}
