@@ -111,7 +111,7 @@ def test_what_is_held_and_what_several_batches_have_is_published_together() -> N
     assert (done.published, done.incomplete) == (1, ())
 
 
-def test_a_batch_is_not_read_before_those_before_it_are_finished() -> None:
+def test_a_batch_is_not_published_before_those_before_it_are_finished() -> None:
     bench = Bench(FakeLog("waves", 1))
     for n in range(8):
         send(bench, f"w{n}", day=1)

@@ -1,4 +1,4 @@
-"""A batch among the batches of its backfill: each stands behind those before it, and knows what they read and left.
+"""A batch among the batches of its backfill: each publishes after those before it, and knows what they read and left.
 
 Decides nothing itself: `decide` is handed what is known. Keeps I2 and I3 over the cuts of a backfill: of two copies of
 which different batches have read one each, none is taken because nobody looked at the other.
@@ -6,14 +6,17 @@ which different batches have read one each, none is taken because nobody looked 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.history import find_committed, history_of
 from wavestitch.batch.reassemble import Elsewhere, Landed
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.decided import Decision
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.seams import copies_elsewhere, parts_of
+from wavestitch.contracts.seams import Parts, copies_elsewhere, parts_of
 
 
 def stand_behind(edges: Edges, plan: Plan) -> None:
@@ -30,11 +33,24 @@ def stand_behind(edges: Edges, plan: Plan) -> None:
 
 def known_elsewhere(edges: Edges, plan: Plan, landed: Landed) -> Elsewhere:
     """What the batches before it have read and left of the waveforms that it has read, one batch after the other."""
-    if not plan.after:
-        return {}
     stand_behind(edges, plan)
-    ids = frozenset(ChunkTable.of(landed.chunks).ids.to_pylist())
-    return copies_elsewhere((edges.parts(plan_id) for plan_id in plan.after), ids)
+    return _elsewhere(plan, landed, (edges.parts(plan_id) for plan_id in plan.after))
+
+
+def kept_elsewhere(edges: Edges, plan: Plan, landed: Landed) -> Elsewhere:
+    """The same as far as it was kept by now: enough to stitch by, since whoever publishes asks again."""
+    return _elsewhere(plan, landed, _kept(edges, plan))
+
+
+def _elsewhere(plan: Plan, landed: Landed, earlier: Iterable[Parts]) -> Elsewhere:
+    ids = frozenset(ChunkTable.of(landed.chunks).ids.to_pylist()) if plan.after else frozenset()
+    return copies_elsewhere(earlier, ids)
+
+
+def _kept(edges: Edges, plan: Plan) -> Iterator[Parts]:
+    for plan_id in plan.after:
+        with suppress(BadInput):
+            yield edges.parts(plan_id)
 
 
 def keep_parts(edges: Edges, plan: Plan, decision: Decision) -> None:

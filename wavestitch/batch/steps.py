@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
 from wavestitch.batch.begin_planning import begin_planning
-from wavestitch.batch.chain import keep_parts, known_elsewhere, stand_behind
+from wavestitch.batch.chain import keep_parts, kept_elsewhere, known_elsewhere
 from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate, stands_at_its_gate
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.edges import Edges, Progress, Say
@@ -139,7 +139,6 @@ def step_read(
     edges: Edges, plan: Plan, units: Sequence[int] | None = None, *, progress: Progress = lambda r, b: None
 ) -> Read:
     """Read units of work (all of them unless given) into the landing."""
-    stand_behind(edges, plan)
     receipts = edges.read(plan, range(len(plan.units)) if units is None else units, progress=progress)
     return Read(
         receipts=tuple(edges.keep_receipt(r) for r in receipts),
@@ -156,7 +155,7 @@ def step_reassemble(edges: Edges, plan: Plan, read: Read | Finished, *, say: Say
     receipts = needed(read, plan.plan_id).receipts
     start = edges.seconds()
     landed = edges.landed(plan, receipts)
-    elsewhere = known_elsewhere(edges, plan, landed)
+    elsewhere = kept_elsewhere(edges, plan, landed)
     whole = decide_whole(plan, landed, tables=edges.tables, elsewhere=elsewhere)
     say(f"{len(landed.chunks)} records in {len(landed.files)} files; {len(whole)} waveforms are whole")
     report = edges.stitch(plan, landed, whole, say=say)
