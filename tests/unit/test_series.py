@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wavestitch.contracts.errors import BadInput
@@ -29,6 +29,9 @@ def waveform(name: str, start_ns: int, rate_hz: float, samples: np.ndarray) -> W
     st.integers(-3, 60),
     st.integers(0, 60),
 )
+# Half a nanosecond decides about the sample behind the end, rounded to the even one.
+@example(4096.0, 0, [(1, 0), (1, 1), (40, 9), (5, 0)], 0, 56)
+@example(4096.0, 0, [(60, 0)], 4, 8)
 def test_a_series_has_each_sample_whose_time_is_asked_for_at_its_time(rate, start_ns, parts, skip, length):
     """Against a reckoning sample by sample: each has a place on one grid and a time, rounded to a nanosecond."""
     place, found, expected = 0, [], {}

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wavestitch.contracts.errors import BadInput
-from wavestitch.reading.waveform import Waveform
+from wavestitch.reading.waveform import Waveform, ns_after
 
 MOST_SAMPLES = 100_000_000
 """Of a series, unless more are asked for: 800 MB of memory."""
@@ -39,8 +39,7 @@ class Series:
     @property
     def times(self) -> npt.NDArray[np.datetime64]:
         """Of each sample: shape (n,), datetime64[ns], UTC."""
-        steps = np.round(np.arange(len(self.physical)) * 1e9 / self.rate_hz).astype(np.int64)
-        return (self.start_ns + steps).view("datetime64[ns]")
+        return (self.start_ns + ns_after(np.arange(len(self.physical)), self.rate_hz)).view("datetime64[ns]")
 
     def to_xarray(self) -> Any:
         """As an `xarray.DataArray` along `time`. Needs xarray, which is not installed with Wavestitch."""
@@ -83,7 +82,7 @@ def join(found: Sequence[Waveform], *, start_ns: int, end_ns: int, most: int = M
     for piece in pieces:
         place = piece.place - begin.place
         joined[place : place + piece.stop - piece.skip] = piece.waveform.physical[piece.skip : piece.stop]
-    since = begin.waveform.start_ns + round(begin.skip / _per_ns(first.rate_hz))
+    since = begin.waveform.start_ns + int(ns_after(begin.skip, first.rate_hz))
     ids = tuple(piece.waveform.id for piece in pieces)
     return Series(first.source, first.channel, since, first.rate_hz, first.units, joined, gaps, ids)
 
@@ -105,16 +104,21 @@ def _asked_for(one: Waveform, first: Waveform, start_ns: int, end_ns: int) -> _P
             f"{first.units!r}; choose one of them by time or channel"
         )
     rate = _per_ns(one.rate_hz)
-    skip = _first_sample(start_ns - one.start_ns, rate)
-    stop = min(len(one), _first_sample(end_ns - one.start_ns, rate))
+    skip, stop = (_first_sample(one, bound - one.start_ns, rate) for bound in (start_ns, end_ns))
     if stop <= skip:
         return None
     return _Piece(one, skip, stop, round((one.start_ns - first.start_ns) * rate) + skip)
 
 
-def _first_sample(since_ns: int, rate: Fraction) -> int:
-    """The first whose time, rounded to a nanosecond, is not before."""
-    return max(0, math.ceil((since_ns - Fraction(1, 2)) * rate))
+def _first_sample(one: Waveform, since_ns: int, rate: Fraction) -> int:
+    """The first whose time, as `Waveform.times` says it, is not before. Where half a nanosecond decides, what rounds
+    the times has the last word."""
+    at = min(len(one), max(0, math.ceil((since_ns - Fraction(1, 2)) * rate)))
+    while at > 0 and ns_after(at - 1, one.rate_hz) >= since_ns:
+        at -= 1
+    while at < len(one) and ns_after(at, one.rate_hz) < since_ns:
+        at += 1
+    return at
 
 
 def _per_ns(rate_hz: float) -> Fraction:

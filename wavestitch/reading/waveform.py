@@ -61,8 +61,7 @@ class Waveform:
     @cached_property
     def times(self) -> npt.NDArray[np.datetime64]:
         """Of each sample: shape (n,), datetime64[ns], UTC. Each is rounded by itself; no error adds up."""
-        steps = np.round(np.arange(len(self)) * 1e9 / self.rate_hz).astype(np.int64)
-        return (self.start_ns + steps).view("datetime64[ns]")
+        return (self.start_ns + ns_after(np.arange(len(self)), self.rate_hz)).view("datetime64[ns]")
 
     @cached_property
     def gaps(self) -> list[tuple[int, int]]:
@@ -87,13 +86,18 @@ class Waveform:
     @property
     def end_ns(self) -> int:
         """Time of the sample that would come next, ns since 1970."""
-        return self.start_ns + round(len(self) * 1e9 / self.rate_hz)
+        return self.start_ns + int(ns_after(len(self), self.rate_hz))
 
     def __len__(self) -> int:
         return int(self.row["sample_count"])
 
     def __repr__(self) -> str:
         return f"<Waveform {self.id!r}: {len(self)} samples of {self.source!r} {self.channel!r} from {self.start}>"
+
+
+def ns_after(samples: npt.ArrayLike, rate_hz: float) -> npt.NDArray[np.int64]:
+    """How long after the first sample the one with this number is, in whole nanoseconds: the one place that rounds."""
+    return np.round(np.asarray(samples) * 1e9 / rate_hz).astype(np.int64)
 
 
 def waveform_of(row: Mapping[str, Any]) -> Waveform:
