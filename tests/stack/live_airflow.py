@@ -134,6 +134,13 @@ class LiveAirflow:
             api.make_pool(SPARK_POOL, slots=1, description="as the local stack makes it")
         return airflow
 
+    def wait_asked(self, dag_id: str, run_id: str, task_id: str, *, times: int = 1) -> None:
+        """Until the scheduler has heard that this task has asked and gone: it fails a task that is answered before."""
+        heard = f"executor event with state success for task instance TaskInstanceKey(dag_id='{dag_id}', "
+        heard += f"task_id='{task_id}', run_id='{run_id}'"
+        log = self.home / "airflow.log"
+        assert wait_until(lambda: log.read_text(errors="replace").count(heard) >= times, seconds=SECONDS), heard
+
     def page(self, user: str, url: str) -> str:
         """What this user sees there."""
         said = {"username": user, "password": self.airflow.password(user)}

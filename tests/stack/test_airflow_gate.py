@@ -23,8 +23,8 @@ def trigger(live: LiveAirflow, stream: str) -> str:
         return op.trigger(f"ingest_{stream}")
 
 
-def question(live: LiveAirflow, stream: str, run_id: str) -> dict[str, Any]:
-    """Once it is asked."""
+def question(live: LiveAirflow, stream: str, run_id: str, *, times: int = 1) -> dict[str, Any]:
+    """Once it is asked, so many times."""
     path = f"/api/v2/dags/ingest_{stream}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
     with live.airflow.login("op") as op:
 
@@ -34,6 +34,7 @@ def question(live: LiveAirflow, stream: str, run_id: str) -> dict[str, Any]:
             return False
 
         assert wait_until(asked, seconds=SECONDS), op.task_states(f"ingest_{stream}", run_id)
+        live.wait_asked(f"ingest_{stream}", run_id, "ask", times=times)
         return dict(op.request("GET", path))
 
 
@@ -63,7 +64,7 @@ def test_somebody_accepts_what_stands_at_a_closed_gate_and_the_batch_says_who_an
         answer(live, "viewer", "bluff", run_id, "Accept", "whatever")
     # Without a reason it is asked again: nothing was decided.
     answer(live, "op", "bluff", run_id, "Accept", None)
-    assert wait_until(lambda: question(live, "bluff", run_id)["response_received"] is False, seconds=SECONDS)
+    assert question(live, "bluff", run_id, times=2)["response_received"] is False
     answer(live, "op", "bluff", run_id, "Accept", "two of them today")
     assert ended(live, "bluff", run_id) == "success"
     assert stream.published() == ["b0", "b1"]

@@ -34,6 +34,7 @@ def waits(live: LiveAirflow, stream: str, run_id: str) -> None:
 
     with live.airflow.login() as api:
         assert wait_until(pending, seconds=SECONDS)
+    live.wait_asked(f"rewind_{stream}", run_id, "approve")
 
 
 def answer(live: LiveAirflow, user: str, stream: str, run_id: str, chosen: str, **accepted: bool) -> None:
