@@ -9,6 +9,7 @@ from tests.fakes.fake_tables import FakeTables
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import (
+    begin_planning,
     closed_gate,
     commit_offsets,
     history,
@@ -219,7 +220,7 @@ def only_the_history_knows_what_is_finished(patch: Patch) -> None:
 @shows(Kind.UNEXPLAINED_GAP)
 def rows_that_are_gone_from_the_history_are_not_written_again(patch: Patch) -> None:
     patch.setattr(history, "missing_rows", lambda *_, **__: [])
-    patch.setattr(steps, "missing_rows", lambda *_, **__: [])
+    patch.setattr(begin_planning, "missing_rows", lambda *_, **__: [])
 
 
 @shows(Kind.STALE_WRITER, act="a_forged_tag")
