@@ -265,3 +265,38 @@ def test_after_a_leak_what_the_owner_sends_again_is_published_by_restore_and_red
     world.decide(HeldAction.RESTORE, "w")
     world.decide(HeldAction.REDRIVE, "w")
     assert world.published() == {"w": ONE + TWO}
+
+
+def test_what_became_whole_while_it_was_discarded_and_may_wait_no_longer_is_published_by_a_redrive(
+    world: World,
+) -> None:
+    """A restore publishes nothing; in time, the next ingest does that."""
+    world.send("w", 0, ONE)
+    world.ingest()
+    world.decide(HeldAction.DISCARD, "w")
+    world.send("w", 1, TWO)
+    world.ingest()
+    world.now_ms = T + 10**7
+    world.send("v", 0, ONE, at=world.now_ms)
+    world.ingest()
+    world.decide(HeldAction.RESTORE, "w")
+    assert world.held()["w"] == {"incomplete"}
+    world.ingest()
+    assert world.published() == {}
+    world.decide(HeldAction.REDRIVE, "w")
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_what_became_whole_while_it_was_discarded_and_may_still_wait_is_published_by_the_next_ingest(
+    world: World,
+) -> None:
+    world.send("w", 0, ONE)
+    world.ingest()
+    world.decide(HeldAction.DISCARD, "w")
+    world.send("w", 1, TWO)
+    world.ingest()
+    world.decide(HeldAction.RESTORE, "w")
+    assert world.held() == {"w": {"open"}}
+    world.send("v", 0, ONE)
+    world.ingest()
+    assert world.published() == {"w": ONE + TWO}

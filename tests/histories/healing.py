@@ -11,11 +11,13 @@ from tests.fakes.faults import Steps
 from tests.histories.events import Quiet
 from tests.histories.running import DEADLINE
 from tests.histories.widening import Widening
-from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
 
@@ -29,6 +31,10 @@ class Healing(Widening):
         everything = self.random.random() < 0.3
         if everything:
             self.decide_about_everything()
+            self.quiet_runs()
+        elif restored := self.restored_too_late():
+            self.ops["redriven after its restore"] += 1
+            self.follow_to_the_end(self.launch_decision(HeldAction.REDRIVE, Selection(ids=restored), far=True))
             self.quiet_runs()
         self.witness.read_back()
         self.history.append(Quiet(everything))
@@ -79,6 +85,19 @@ class Healing(Widening):
         for action in (HeldAction.REDRIVE, HeldAction.ACCEPT, HeldAction.PICK, HeldAction.DISCARD):
             self.follow_to_the_end(self.launch_decision(action, Selection(), far=True))
 
+    def restored_too_late(self) -> tuple[str, ...]:
+        """What became whole while it was discarded, and was restored when it might wait no longer: no ingest takes that
+        up, and whoever restored it redrives it (docs/operations.md). Nobody helps what was not restored."""
+        opened = [
+            r.held for r in self.bench.tables.held_rows() if r.held.reason is Reason.OPEN and _is_restored(r.held)
+        ]
+        ids = tuple(sorted({h.chunk.waveform_id for h in opened if h.chunk.waveform_id is not None}))
+        if not ids:
+            return ()
+        late = select_held(self.bench.tables, self.stream, Selection(ids, reasons=frozenset({Reason.INCOMPLETE})))
+        restored = [one for one in late if all(map(_is_restored, one.held)) and not one.published]
+        return tuple(one.waveform_id for one in restored if one.verdict(self.stream)[0] is None)
+
     def a_month_passes(self) -> None:
         """Beside a closed gate: a batch that leaves the positions, then maintenance, which expires all but its head."""
         self.ops["a month at a closed gate"] += 1
@@ -86,3 +105,8 @@ class Healing(Widening):
         named = (OffsetRange(p, at.log_start, at.end),)
         self.launch("manual", partial(self.batch, self.stream, PlanRequest(PlanKind.MANUAL, ranges=named)), far=True)
         self.bench.tables.expire_snapshots(1)
+
+
+def _is_restored(h: HeldChunk) -> bool:
+    """Whether the last word on it is a restore: the decision's note, on every row of it."""
+    return h.evidence.startswith(f"{HeldAction.RESTORE.value} by ")

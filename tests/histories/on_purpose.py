@@ -151,6 +151,26 @@ class OnPurpose(Healing):
         with self.bench.tables.set_back_for_a_while(self.random.choice(heads[-4:-1] or heads).sequence):
             self.launch("maintain", partial(maintain, edges, most=1), far=True)
 
+    # what is held
+
+    def whole_when_it_is_restored_too_late(self) -> None:
+        """Somebody lets a waveform go; the rest of it comes, more time passes than it may wait, and it is restored."""
+        found = self.sound_ones(1, 2)
+        if not found or not self.is_quiet():
+            return
+        first, last = found[0]
+        wanted = Selection(ids=(self.id_of(first),))
+        self.send(first)
+        self.all_there_is()
+        self.launch_decision(HeldAction.DISCARD, wanted, far=True)
+        self.send(last)
+        self.all_there_is()
+        self.clock_ms += 1_000_000
+        for p in self.bench.log.partitions:
+            self.send(self.new_waveform(1)[0], p)
+        self.all_there_is()
+        self.launch_decision(HeldAction.RESTORE, wanted, far=True)
+
     # rows that somebody deletes
 
     def sound_ones(self, count: int, chunks: int) -> list[list[Letter]]:

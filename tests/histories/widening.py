@@ -23,6 +23,10 @@ from wavestitch.contracts.chunk_proof import ChunkProof
 SHARE, OFTEN = 0.4, 0.12
 """Of all histories so many are wider; in those something more comes after so many acts."""
 
+_AGAIN = 40
+"""Copies that are sent again at once, at most: what was sent again is sent, too, and would double every time, until no
+run could read the log within its deadline."""
+
 
 class Widening(Racing):
     """`apart`: the randomness of what is added. `tight`: batches may take few bytes. `copy`: of the
@@ -135,7 +139,7 @@ class Widening(Racing):
         published = sorted({row.waveform_id for _, row in self.bench.tables.rows})
         if published and not self.busy:
             again = self.random.choice(published)
-            for one in [one for one in self.sent if self.id_of(one) == again]:
+            for one in [one for one in self.sent if self.id_of(one) == again][:_AGAIN]:
                 self.send(one)
             self.all_there_is()
 

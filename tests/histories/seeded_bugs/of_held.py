@@ -13,6 +13,7 @@ from wavestitch.contracts import assembly, decision, held_quota, pending_decisio
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.held import HeldLook
+from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.tombstones import Tombstones
@@ -116,6 +117,18 @@ def who_accepts_a_waveform_accepts_that_its_end_is_missing(patch: Patch) -> None
 
     for module in (held_decision, pending_decision, reassemble):
         patch.setattr(module, "assemble_waveform", wrong)
+
+
+@shows(Kind.LOST, act="whole_when_it_is_restored_too_late")
+def what_may_wait_no_longer_is_redriven_by_nobody(patch: Patch) -> None:
+    """Though it is whole: it became so while it was discarded."""
+    real = held_decision.why_not
+
+    def wrong(one: Any, action: Any, *how: Any) -> str:
+        late = action is HeldAction.REDRIVE and Reason.INCOMPLETE in one.states
+        return "is incomplete" if late else real(one, action, *how)
+
+    patch.setattr(held_decision, "why_not", wrong)
 
 
 @shows(Kind.HELD_FOR_EVER)
