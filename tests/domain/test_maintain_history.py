@@ -19,6 +19,7 @@ from tests.domain.maintenance_rig import STREAM, Rig
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Terminal, WavestitchError
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.tables.commit.own_files import LocalFiles, stored_files
 from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.read_waveforms import read_waveforms
@@ -139,7 +140,7 @@ def test_a_table_that_is_believed_about_its_place_is_found_out(
     played.play("publish", 0)
     before = played.seen()
     monkeypatch.setattr(OwnPlace, "refuse_other", lambda _self, _table: None)
-    monkeypatch.setattr(OwnPlace, "folders", lambda _: (tmp_path,))
+    monkeypatch.setattr(LocalFiles, "listed", lambda _: stored_files((tmp_path,)))
     monkeypatch.setattr(StreamTables, "named_by_others", lambda _: set())
     played.play("elsewhere", number)
     with pytest.raises((WavestitchError, AssertionError)):

@@ -55,7 +55,7 @@ def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
     assert "Gate:" in docs.text
     overview = server.get("/wavestitch/", headers=viewer).text
     assert f"docs/ecg/{plan_id}/index.html" in overview
-    assert "Held chunks: 2 open, 0 quarantined" in overview
+    assert "Held chunks</a>: 2 open, 0 quarantined" in overview
 
     idle = lab.run()
     assert idle.state == "success"

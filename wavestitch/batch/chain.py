@@ -21,14 +21,14 @@ from wavestitch.contracts.seams import Parts, copies_elsewhere, parts_of
 
 def stand_behind(edges: Edges, plan: Plan) -> None:
     """Raises `Transient` unless all batches before it are finished. The last one was no sooner than those before it."""
-    if plan.after and find_committed(history_of(edges), plan.after[-1]) is None:
-        before = plan.after[-1]
-        raise Transient(
-            f"batch {plan.plan_id[:16]} of stream {edges.name} comes after batch {before[:16]} of the same backfill, "
-            f"which is not finished: carry that one through first (in Airflow, clear its failed tasks; "
-            f"`wavestitch run {edges.name} --plan {before}`), then this one again; or backfill the interval again",
-            before=before,
-        )
+    for plan_id in plan.after[-1:]:
+        if find_committed(history_of(edges), plan_id) is None:
+            raise Transient(
+                f"batch {plan.plan_id[:16]} of stream {edges.name} comes after batch {plan_id[:16]} of the same "
+                "backfill, which is not finished: carry that one through first (in Airflow, clear its failed tasks; "
+                f"`wavestitch run {edges.name} --plan {plan_id}`), then this one again; or backfill the interval again",
+                before=plan_id,
+            )
 
 
 def known_elsewhere(edges: Edges, plan: Plan, landed: Landed) -> Elsewhere:
