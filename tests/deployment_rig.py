@@ -12,6 +12,7 @@ from typing import Any
 
 from spark_apps.start_archive import archived_start
 from tests.builders.published_bytes import published_bytes
+from tests.faults.in_process import stitch_here
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.edges import Edges
@@ -42,6 +43,10 @@ class DeploymentRig:
 
     def run(self, **options: Any) -> dict[str, Any]:
         return done_to_json(run_batch(self.edges(), RunOptions(**options), watcher=Silent()))
+
+    def run_without_spark(self, **options: Any) -> dict[str, Any]:
+        """The same, stitched in this process as Spark's tasks do it: for what is not about Spark."""
+        return done_to_json(run_batch(self.edges(submit=stitch_here), RunOptions(**options), watcher=Silent()))
 
     def edges(self, **how: Any) -> DeploymentEdges:
         return DeploymentEdges(self.deployment, STREAM, **how)

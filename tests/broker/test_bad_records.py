@@ -105,7 +105,7 @@ def held(
             producer.produce(whole.topic, **record)
     assert producer.flush(30) == 0
     whole.send(cut(after))
-    done = whole.run()["published"]
+    done = whole.run_without_spark()["published"]
     assert done["identity_balances"]
     # A probe behind the poison: the neighbours on both sides are there, and nothing else.
     assert whole.published() == {r.waveform_id: bytes(r.samples) for r in before + after}

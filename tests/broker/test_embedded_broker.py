@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -37,8 +38,7 @@ class Starter:
 @pytest.fixture
 def start(java_home: Path, kafka_jars: Path, tmp_path: Path) -> Iterator[Starter]:
     with ExitStack() as stop:
-        for name in ("one", "two"):
-            stop.callback(stop_broker, tmp_path / name)
+        stop.callback(stop_broker, tmp_path / "one")
         yield Starter(java_home, kafka_jars)
 
 
@@ -103,53 +103,53 @@ def test_a_misspelt_topic_is_an_error_and_not_a_new_topic(broker: Broker) -> Non
     assert "nobody-made-this" not in AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics
 
 
-def test_two_brokers_run_side_by_side_and_stop_ends_exactly_one(
-    start: Starter, make_topic: Callable[..., None], tmp_path: Path
+def test_it_outlives_who_started_it_and_keeps_data_and_address_when_stopped_or_killed(
+    start: Starter, broker: Broker, make_topic: Callable[..., None], tmp_path: Path
 ) -> None:
-    one, two = start(tmp_path / "one"), start(tmp_path / "two")
-    assert one.bootstrap != two.bootstrap
-    assert stop_broker(tmp_path / "one") is True
-    assert running_broker(tmp_path / "one") is None
-    assert start_time(one.pid) is None
-    assert running_broker(tmp_path / "two") == two
-    make_topic(two.bootstrap, "still-here", 1, {})
-    assert stop_broker(tmp_path / "one") is False
-
-
-def test_a_restart_keeps_the_data_and_the_address(
-    start: Starter, make_topic: Callable[..., None], tmp_path: Path
-) -> None:
-    first = start(tmp_path / "one")
+    """One life, since each start takes seconds of both processors. The session's broker runs beside it."""
+    folder = tmp_path / "one"
+    code = (
+        "import sys; from pathlib import Path; from wavestitch.local.broker import start_broker; "
+        "start_broker(folder=Path(sys.argv[1]), java_home=Path(sys.argv[2]), jars=Path(sys.argv[3]))"
+    )
+    argv = [sys.executable, "-c", code, str(folder), str(start.java_home), str(start.jars)]
+    subprocess.run(argv, check=True, timeout=120)
+    first = running_broker(folder)
+    assert first is not None
+    assert AdminClient({"bootstrap.servers": first.bootstrap}).list_topics(timeout=10).brokers
     make_topic(first.bootstrap, "kept", 1, {})
     produce(first.bootstrap, "kept", [b"before"])
-    stop_broker(tmp_path / "one")
-    second = start(tmp_path / "one")
+
+    # Stopping ends exactly this one.
+    assert first.bootstrap != broker.bootstrap
+    assert stop_broker(folder) is True
+    assert running_broker(folder) is None
+    assert start_time(first.pid) is None
+    assert start_time(broker.pid) is not None
+    make_topic(broker.bootstrap, f"still-here-{uuid.uuid4().hex}", 1, {})
+    assert stop_broker(folder) is False
+
+    second = start(folder)
     assert second.bootstrap == first.bootstrap
     assert consume(second.bootstrap, "kept", 1) == [b"before"]
-    assert start(tmp_path / "one") == second, "starting it again is not starting another"
+    assert start(folder) == second, "starting it again is not starting another"
+    produce(second.bootstrap, "kept", [b"then"])
 
+    os.kill(second.pid, signal.SIGKILL)
+    third = start(folder)
+    assert third.pid != second.pid
+    assert consume(third.bootstrap, "kept", 2) == [b"before", b"then"]
 
-def test_data_survive_a_kill(start: Starter, make_topic: Callable[..., None], tmp_path: Path) -> None:
-    first = start(tmp_path / "one")
-    make_topic(first.bootstrap, "kept", 1, {})
-    produce(first.bootstrap, "kept", [b"before"])
-    os.kill(first.pid, signal.SIGKILL)
-    second = start(tmp_path / "one")
-    assert second.pid != first.pid
-    assert consume(second.bootstrap, "kept", 1) == [b"before"]
-
-
-def test_a_remembered_port_that_is_taken_is_replaced_by_another(start: Starter, tmp_path: Path) -> None:
-    first = start(tmp_path / "one")
-    port = int(first.bootstrap.rpartition(":")[2])
-    stop_broker(tmp_path / "one")
+    # Its port is remembered, and replaced by another where somebody else has it.
+    port = int(third.bootstrap.rpartition(":")[2])
+    stop_broker(folder)
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", port))
         other.listen()
         with pytest.raises(BadInput, match=str(port)):
-            start(tmp_path / "one", port=port)
-        assert start(tmp_path / "one").bootstrap != first.bootstrap
+            start(folder, port=port)
+        assert start(folder).bootstrap != third.bootstrap
 
 
 def test_a_broker_that_dies_while_starting_says_why_and_where_its_log_is(start: Starter, tmp_path: Path) -> None:
@@ -157,18 +157,6 @@ def test_a_broker_that_dies_while_starting_says_why_and_where_its_log_is(start: 
         start(tmp_path / "one", overrides={"authorizer.class.name": "no.such.Authorizer"})
     assert str(tmp_path / "one" / "broker.log") in caught.value.message
     assert running_broker(tmp_path / "one") is None
-
-
-def test_it_outlives_the_process_that_started_it(start: Starter, tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from wavestitch.local.broker import start_broker; "
-        "start_broker(folder=Path(sys.argv[1]), java_home=Path(sys.argv[2]), jars=Path(sys.argv[3]))"
-    )
-    argv = [sys.executable, "-c", code, str(tmp_path / "one"), str(start.java_home), str(start.jars)]
-    subprocess.run(argv, check=True, timeout=120)
-    found = running_broker(tmp_path / "one")
-    assert found is not None
-    assert AdminClient({"bootstrap.servers": found.bootstrap}).list_topics(timeout=10).brokers
 
 
 def test_kafkas_own_tools_run_against_it_and_a_failing_one_is_an_error(

@@ -92,7 +92,7 @@ def test_a_flood_stops_nothing_is_seen_and_expires(whole: DeploymentRig, tmp_pat
     # There is no room any more, and more junk than max_held_rows allows rows: neither is the waveforms' business.
     misdirect(whole, 300)
     whole.send(cut(second))
-    assert whole.run()["published"]["identity_balances"]
+    assert whole.run_without_spark()["published"]["identity_balances"]
     assert whole.published().keys() == {r.waveform_id for r in first + second}
     assert sum(stored for _, stored in junk(whole)) == KEPT
     assert len(junk(whole)) == 600
@@ -128,6 +128,6 @@ def test_a_flood_stops_nothing_is_seen_and_expires(whole: DeploymentRig, tmp_pat
     back = plan_rewind(stream, Target(word="earliest"), log=log, tables=tables, who="ops", why="once more")
     apply_rewind(stream, back, accept_skip=False, log=log, tables=tables)
     whole.send(cut(third))
-    assert whole.run()["published"]["identity_balances"]
+    assert whole.run_without_spark()["published"]["identity_balances"]
     assert whole.published().keys() == {r.waveform_id for r in first + second + third}
     assert [stored for _, stored in junk(whole)] == [True] * KEPT + [False] * (600 - KEPT)

@@ -167,7 +167,7 @@ def test_a_plan_made_before_a_rewind_ends_fenced(whole: DeploymentRig) -> None:
 
     sent = recordings(3)
     whole.send(cut(sent[:1]))
-    whole.run()
+    whole.run_without_spark()
     before = whole.published()
     assert len(before) == 1
     whole.send(cut(sent[1:]))

@@ -57,7 +57,7 @@ def test_with_a_catalog_in_postgresql_backfill_decisions_rewind_and_what_heals_p
     whole.send([*chunks[:-1], chunks[0]])
     whole.plan()  # the first head; this plan is left
     back = PlanRequest(PlanKind.BACKFILL, scope=Scope(start_ns - 1, start_ns + hour))
-    assert whole.run(request=back)["published"]["waveforms"]["published"] == 1
+    assert whole.run_without_spark(request=back)["published"]["waveforms"]["published"] == 1
     first = whole.run()["published"]
     assert first["waveforms"] == {"published": 4, "open": 1, "quarantined": 0}
     assert first["counts"]["replay"] > 0
@@ -68,11 +68,11 @@ def test_with_a_catalog_in_postgresql_backfill_decisions_rewind_and_what_heals_p
     to_the_first = rewind_target("earliest", None)
     found = plan_rewind(stream, to_the_first, log=log, tables=tables, who="op", why="once more")
     apply_rewind(stream, found, accept_skip=False, log=log, tables=tables)
-    again = whole.run()["published"]
+    again = whole.run_without_spark()["published"]
     assert again["waveforms"]["published"] == 0
     assert again["counts"]["replay"] > 0
     whole.send([late])
-    whole.run()
+    whole.run_without_spark()
     assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
     assert all(b.identity_balances for b in tables.batches() if b.partitions)
 
@@ -128,20 +128,20 @@ def test_what_has_waited_too_long_expires_in_a_batch_of_its_own_and_a_late_chunk
     sent = recordings(1)
     *early, last = cut(sent)
     whole.send(early)
-    assert whole.run()["published"]["waveforms"]["open"] == 1
+    assert whole.run_without_spark()["published"]["waveforms"]["open"] == 1
 
     def expired() -> bool:
-        done = whole.run()
+        done = whole.run_without_spark()
         return "nothing" not in done and done["published"]["reasons"] == {"incomplete": len(early)}
 
     eventually(expired)
-    assert "nothing" in whole.run()
+    assert "nothing" in whole.run_without_spark()
     now = load_state(whole.deployment.tables(STREAM), topic_id="")
     assert held_states(now.held, watermark=now.head.watermark_ms, allowed_lateness=Milliseconds(1000)) == [
         Reason.INCOMPLETE
     ] * len(early)
     whole.send([last])
-    whole.run()
+    whole.run_without_spark()
     assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
 
 
@@ -162,6 +162,6 @@ def test_a_backfill_publishes_what_starts_in_its_interval_and_moves_nothing(whol
     assert after is not None
     assert (after.positions, after.generation) == (before.positions, before.generation)
     # The ingest that comes there later finds it published.
-    later = whole.run()["published"]
+    later = whole.run_without_spark()["published"]
     assert later["counts"]["replay"] == len(cut(sent)) // 3
     assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}

@@ -67,7 +67,7 @@ def test_a_batch_killed_there_is_carried_through_again(
     assert again["published"]["again"]
     assert whole.deployment.tables(STREAM).head() == head
     whole.send([chunks[20]])
-    whole.run()
+    whole.run_without_spark()
     assert whole.published() == expected
 
     now = load_state(whole.deployment.tables(STREAM), topic_id="")
