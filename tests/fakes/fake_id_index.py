@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
+import weakref
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,16 +78,18 @@ class FakeIdIndex:
     """The cache of one host, which goes with this object."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="ids-")
-        self._index = IdIndex(Path(self._folder.name) / "cache")
-        self._copies = Path(self._folder.name) / "copies"
+        # Not a `TemporaryDirectory`: whoever forgets one is warned, at a moment and in a test that chance chooses.
+        self._folder = Path(tempfile.mkdtemp(prefix="ids-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._index = IdIndex(self._folder / "cache")
+        self._copies = self._folder / "copies"
 
     def files_of(self, uuid: str, files: Mapping[str, Collection[str]], ids: Collection[str]) -> dict[str, set[str]]:
         """The files that may have any of these ids, each with those."""
         return self._index.files_of(_Table(uuid, files), ids)  # type: ignore[arg-type]
 
     def _stores(self) -> Iterator[Path]:
-        yield from sorted((Path(self._folder.name) / "cache").glob("*.sqlite"))
+        yield from sorted((self._folder / "cache").glob("*.sqlite"))
 
     # what becomes of it
 
@@ -121,5 +124,5 @@ class FakeIdIndex:
         """As it was when it was copied: what was published since is in it no more."""
         found = list(self._copies.glob("*.sqlite")) if self._copies.exists() else []
         for copy in found:
-            shutil.copyfile(copy, Path(self._folder.name) / "cache" / copy.name)
+            shutil.copyfile(copy, self._folder / "cache" / copy.name)
         return bool(found)
