@@ -89,10 +89,10 @@ def plan(stream: str) -> list[dict[str, Any]]:
 
     context = get_current_context()
     run, params = context["dag_run"], context["params"]
-    gate_of_run(context)
     run_type = str(getattr(run.run_type, "value", run.run_type))
     earlier = earlier_plan(run_type, params)
     request = plan_request(run_type, None, params)
+    gate_of_run(context, request)
     edges = edges_of(stream)
     planned = step_take_up(edges, earlier) if earlier else step_plan(edges, request)
     if isinstance(planned, NothingToDo):

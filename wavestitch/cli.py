@@ -210,7 +210,7 @@ def plan(
 def run(
     stream: StreamName,
     plan_id: Annotated[str | None, typer.Option("--plan", help="Carry an earlier plan through (again)")] = None,
-    gate: Annotated[str, typer.Option(help="What a closed gate does: stop, accept or park (needs --why)")] = "stop",
+    gate: Annotated[str, typer.Option(help="A closed gate: stop, accept, or of an ingest park (with --why)")] = "stop",
     why: Annotated[str, typer.Option(help="Recorded with an accepted or parked batch")] = "",
     offsets: Annotated[
         str | None, typer.Option(help="Read PARTITION:START-END,… instead; positions stay where they are")
@@ -229,10 +229,9 @@ def run(
         raise BadInput(
             "--catch-up goes on from the stream's positions; leave --offsets, --interval, --until and --plan out"
         )
-    checked, reason = check_gate(gate, why)
-    options = RunOptions(
-        request=plan_request("manual", None, asked), plan_id=earlier_plan("manual", asked), gate=checked, why=reason
-    )
+    request = plan_request("manual", None, asked)
+    checked, reason = check_gate(gate, why, request)
+    options = RunOptions(request=request, plan_id=earlier_plan("manual", asked), gate=checked, why=reason)
     with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
         if options.request.scope is not None:
             edges = DeploymentEdges(Deployment(), stream, gate_ahead=True)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.history import History, find_committed, history_of
+from wavestitch.batch.request import HOLDS_NOTHING
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind
@@ -33,6 +34,28 @@ def stands_at_its_gate(plan: Plan) -> bool:
     """Whether a plan of this kind bars ingests where its gate closes. A backfill does not: what it would publish it
     reads by itself, and leaves where it is."""
     return plan.moves_positions or plan.kind is PlanKind.HELD
+
+
+def ways_out(name: str, plan: Plan) -> str:
+    """What somebody may say of a plan whose gate is closed. Only what is held can be parked: of a backfill nothing is,
+    and what it would leave so the log's retention takes."""
+    accept = f"carry the same plan through with `wavestitch run {name} --plan {plan.plan_id} --gate accept --why …`"
+    if plan.holds:
+        return f"{accept}, or `--gate park` to hold it all"
+    return (
+        f"{accept}, or give it up with `wavestitch abandon {name} --plan {plan.plan_id} --why …`. It cannot be parked, "
+        f"since {HOLDS_NOTHING}"
+    )
+
+
+def refuse_park(name: str, plan: Plan) -> None:
+    """Raises `Refused` where somebody wants to park what cannot be held."""
+    if not plan.holds:
+        raise Refused(
+            f"stream {name}: a {plan.kind} batch is not parked. Look at its gate without `--gate`; where it is closed, "
+            f"{ways_out(name, plan)}",
+            plan_id=plan.plan_id,
+        )
 
 
 def refuse_past_closed_gate(

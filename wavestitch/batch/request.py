@@ -22,6 +22,10 @@ from wavestitch.contracts.quantities import epoch_ms, time_ns
 
 Gate = Literal["stop", "accept", "park"]
 GATES: tuple[Gate, ...] = ("stop", "accept", "park")
+HOLDS_NOTHING = (
+    "a backfill, or a batch of named offsets, holds nothing; an ingest holds what it parks, and reads these offsets "
+    "after a rewind to before them"
+)
 
 # No other digits than these: a number that only looks like one must not become an offset.
 _RANGE = re.compile(r"^([0-9]{1,9}):([0-9]{1,18})-([0-9]{1,18})$")
@@ -76,13 +80,15 @@ def earlier_plan(run_type: str, params: Mapping[str, Any]) -> str | None:
     return plan_id or None
 
 
-def check_gate(gate: str, why: str | None) -> tuple[Gate, str]:
-    """What a closed gate does, and the reason that is recorded with it."""
+def check_gate(gate: str, why: str | None, request: PlanRequest | None = None) -> tuple[Gate, str]:
+    """What a closed gate does, and the reason that is recorded with it. `request`: the batch that is to be planned."""
     if gate not in GATES:
         raise BadInput(f"the gate is {gate!r}; allowed are {', '.join(GATES)}")
     reason = said_by_person(why, "the reason (why)")
     if gate != "stop" and not reason:
         raise BadInput(f"gate {gate} needs a reason (why): it is recorded with the batch")
+    if gate == "park" and request is not None and not request.kind.holds:
+        raise BadInput(f"gate park is not for this batch: {HOLDS_NOTHING}. Allowed are stop and accept")
     return gate, reason
 
 

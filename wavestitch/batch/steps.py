@@ -18,7 +18,13 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from wavestitch.batch.begin_planning import begin_planning
 from wavestitch.batch.chain import keep_parts, kept_elsewhere, known_elsewhere
-from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate, stands_at_its_gate
+from wavestitch.batch.closed_gate import (
+    asks_the_gate,
+    refuse_park,
+    refuse_past_closed_gate,
+    stands_at_its_gate,
+    ways_out,
+)
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.edges import Edges, Progress, Say
 from wavestitch.batch.history import find_committed, history_of
@@ -167,20 +173,23 @@ def step_reassemble(edges: Edges, plan: Plan, read: Read | Finished, *, say: Say
 def step_validate(
     edges: Edges, plan: Plan, reassembled: Reassembled | Finished, *, gate: Gate = "stop", why: str = ""
 ) -> Validated:
-    """Ask the gate. A closed gate stops the batch, unless an operator accepts it or parks the batch, with a reason."""
+    """Ask the gate. A closed gate stops the batch, unless an operator accepts it or parks the batch, with a reason. A
+    backfill, which holds nothing, is not parked: neither by somebody nor by what the stream says."""
+    if gate == "park":
+        refuse_park(edges.name, plan)
     report = needed(reassembled, plan.plan_id).report
     start = edges.seconds()
     verdict = edges.judge(plan, edges.stitching(plan, report))
     name = edges.keep_verdict(plan, verdict)
     # What the stream says is said for every batch; what somebody says of this one comes first.
-    by_itself = bool(verdict.closed) and gate == "stop" and plan.stream.on_closed_gate == "park"
+    parks = plan.holds and plan.stream.on_closed_gate == "park"
+    by_itself = bool(verdict.closed) and gate == "stop" and parks
     if verdict.closed and gate == "stop" and not by_itself:
         edges.close_gate(plan, report=report, verdict=name)
         raise GateClosed(
             f"batch {plan.plan_id[:16]} of stream {edges.name}: {'; '.join(verdict.closed)}. Nothing was published. "
-            f"Look at {edges.findings(plan.plan_id)}; then carry the same plan through with "
-            f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate accept --why …`, or `--gate park` to hold it "
-            f"all{'. Until then no ingest of the stream goes past it' if stands_at_its_gate(plan) else ''}",
+            f"Look at {edges.findings(plan.plan_id)}; then {ways_out(edges.name, plan)}"
+            f"{'. Until then no ingest of the stream goes past it' if stands_at_its_gate(plan) else ''}",
             plan_id=plan.plan_id,
         )
     return Validated(

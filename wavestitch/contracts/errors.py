@@ -80,7 +80,7 @@ class Unbalanced(Terminal):
 
 
 class GateClosed(Terminal):
-    """A critical expectation about the whole batch failed; an operator can accept or park it."""
+    """A critical expectation about the whole batch failed; an operator can accept it, or park what can be held."""
 
 
 class Altered(Terminal):

@@ -33,6 +33,11 @@ class PlanKind(StrEnum):
     MANUAL = "manual"
     HELD = "held"
 
+    @property
+    def holds(self) -> bool:
+        """Backfills leave what is held as it is: what they do not publish they leave to the log, and none is parked."""
+        return self in (PlanKind.INGEST, PlanKind.HELD)
+
 
 class Scope(NamedTuple):
     """The waveforms that a backfill owns: start time (header, ns UTC) in `[start_ns, end_ns)`."""
@@ -88,8 +93,7 @@ class Plan:
 
     @property
     def holds(self) -> bool:
-        """Backfills leave what is held as it is."""
-        return self.kind in (PlanKind.INGEST, PlanKind.HELD)
+        return self.kind.holds
 
     @property
     def expires(self) -> bool:

@@ -78,7 +78,7 @@ def reassemble(stream: str, plan_id: str, reads: list[dict[str, Any]]) -> dict[s
 def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str, Any]:
     """**Asks the gate**: the stream's Great Expectations suite over one row a waveform. Data Docs show the outcome.
 
-    Where it closes, trigger the DAG again with this plan's id as *earlier plan* and gate *accept* or *park*.
+    Where it closes, trigger the ingest with this plan's id as *earlier plan* and gate *accept*, or abandon it.
     """
     from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
 

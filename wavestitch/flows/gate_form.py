@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.batch.request import GATES, Gate, check_gate
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.flows.form_fields import text_or_nothing
@@ -16,21 +17,22 @@ ASK = "ask"
 
 
 def gate_params(*, asks: bool) -> dict[str, Param]:
-    """`asks`: its DAG can ask somebody, and does where the form is left as it is."""
+    """`asks`: of an ingest's DAG, which asks somebody where the form is left as it is. A backfill's does not;
+    and it holds nothing, so that there is nothing to park."""
     ask = "ask: somebody is asked, under Required Actions. " if asks else ""
+    park = " park: hold the whole batch, so that the stream goes on; not for named offsets." if asks else ""
     return {
         "gate": Param(
             ASK if asks else "stop",
             type="string",
-            enum=[*((ASK,) if asks else ()), *GATES],
+            enum=[ASK, *GATES] if asks else [g for g in GATES if g != "park"],
             title="Where an expectation about the whole batch fails",
-            description=f"{ask}stop: nothing is published and the run fails. accept: publish nevertheless. park: hold "
-            "the whole batch, so that the stream goes on.",
+            description=f"{ask}stop: nothing is published and the run fails. accept: publish nevertheless.{park}",
             section=_SECTION,
         ),
         "why": text_or_nothing(
             "Why",
-            "Recorded with the batch, beside your name. Needed with accept and park.",
+            f"Recorded with the batch, beside your name. Needed with accept{' and park' if asks else ''}.",
             section=_SECTION,
             most=MAX_SAID,
         ),
@@ -42,9 +44,10 @@ def asks(context: Any) -> bool:
     return bool(context["params"]["gate"] == ASK)
 
 
-def gate_of_run(context: Any) -> tuple[Gate, str]:
-    """What a run's form says of a closed gate, and why and who says it. Until somebody is asked, it stops."""
+def gate_of_run(context: Any, request: PlanRequest | None = None) -> tuple[Gate, str]:
+    """What a run's form says of a closed gate, and why and who says it. Until somebody is asked, it stops. `request`:
+    the batch that is to be planned."""
     params = context["params"]
-    gate, why = check_gate("stop" if asks(context) else params["gate"], params["why"])
+    gate, why = check_gate("stop" if asks(context) else params["gate"], params["why"], request)
     who = context["dag_run"].triggering_user_name
     return gate, f"{why} ({name_of_person(who)})" if who else why

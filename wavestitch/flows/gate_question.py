@@ -26,12 +26,14 @@ from wavestitch.flows.pending import TellPending
 
 ACCEPT, PARK, STOP = "Accept", "Park", "Stop"
 ANSWERS = {ACCEPT: "accept", PARK: "park", STOP: "stop"}
-VALIDATE, CLOSED, QUESTION = "validate", "closed", "question"
-"""The task that looks at the gate, and its XComs where that is closed: the error's sentence, and the question."""
+VALIDATE, CLOSED, QUESTION, HOLDS = "validate", "closed", "question", "holds"
+"""The task that looks at the gate, and its XComs where that is closed: the error's sentence, the question, and whether
+the batch can be held."""
 NOBODY = "nobody answered in time"
 ASK_DOC = (
     "**Asks somebody what becomes of a batch at a closed gate**, under *Required Actions*; skipped where it is open. "
-    "Accept: publish it nevertheless. Park: hold all of it, and let the stream go on. Stop: the run fails, and no "
+    "Accept: publish it nevertheless. Park: hold all of it, and let the stream go on (not asked of named offsets, of "
+    "which nothing can be held). Stop: the run fails, and no "
     "ingest goes past the batch until somebody decides."
 )
 
@@ -52,12 +54,18 @@ def validate_or_ask(stream: str, plan_id: str, reassembled: dict[str, Any]) -> d
     except GateClosed as closed:
         if not asks(context):
             raise
+        edges = edges_of(stream)
+        holds = edges.plan(plan_id).holds
         question = describe_question(
-            closed.message, docs_url=docs_page(stream, plan_id), default=default_of(edges_of(stream).stream)
+            closed.message,
+            docs_url=docs_page(stream, plan_id),
+            default=default_of(edges.stream, holds=holds),
+            holds=holds,
         )
         for line in question.splitlines():
             log_line(line)
         context["ti"].xcom_push(key=QUESTION, value=question)
+        context["ti"].xcom_push(key=HOLDS, value=holds)
         context["ti"].xcom_push(key=CLOSED, value=closed.message)
         return {}
 
@@ -68,6 +76,8 @@ class GateQuestion(HITLOperator):
     def execute(self, context: Any) -> Any:
         if not context["ti"].xcom_pull(task_ids=VALIDATE, key=CLOSED):
             raise AirflowSkipException("the gate is open")
+        if not context["ti"].xcom_pull(task_ids=VALIDATE, key=HOLDS):
+            self.options, self.defaults = [ACCEPT, STOP], [STOP]
         return super().execute(context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
@@ -87,7 +97,7 @@ def ask_about(stream: Stream) -> GateQuestion:
         subject=f"{stream.name}: the gate is closed. Publish the batch, hold it, or stop?",
         body=f"{{{{ ti.xcom_pull(task_ids='{VALIDATE}', key='{QUESTION}') }}}}",
         options=list(ANSWERS),
-        defaults=default_of(stream),
+        defaults=default_of(stream, holds=True),
         # With a default: Airflow checks the fields as the task starts, before there is anybody to fill them in.
         params={
             "why": text_or_nothing(
@@ -117,18 +127,19 @@ def answered(stream: str, plan_id: str, reassembled: dict[str, Any], validated: 
     return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
 
 
-def default_of(stream: Stream) -> str:
-    """The answer where nobody gives one."""
-    return STOP if stream.gate_default == "stop" else PARK
+def default_of(stream: Stream, *, holds: bool) -> str:
+    """The answer where nobody gives one. What cannot be held cannot be parked."""
+    return PARK if holds and stream.gate_default == "park" else STOP
 
 
-def describe_question(sentence: str, *, docs_url: str, default: str) -> str:
-    """What is asked, as Markdown."""
+def describe_question(sentence: str, *, docs_url: str, default: str, holds: bool) -> str:
+    """What is asked, as Markdown. `holds`: whether the batch can be held."""
+    park = "- **Park**: hold all of it; the stream goes on, and a redrive takes it up later.\n" if holds else ""
+    stop = "the run fails, and no ingest goes past the batch until somebody decides" if holds else "the run fails"
     return (
         f"{for_markdown(sentence)}\n\n[What the gate found (Data Docs)]({docs_url})\n\n"
         "- **Accept**: publish the batch nevertheless.\n"
-        "- **Park**: hold all of it; the stream goes on, and a redrive takes it up later.\n"
-        "- **Stop**: the run fails, and no ingest goes past the batch until somebody decides.\n\n"
+        f"{park}- **Stop**: {stop}.\n\n"
         f"Without an answer: **{default}**."
     )
 
