@@ -80,7 +80,7 @@ def plan(stream: str) -> list[str]:
         log_line(planned.nothing)
     log.info("%s offsets in %s batches", planned.offsets, len(planned.plans))
     for r in planned.lost:
-        log.warning("%s is gone from the log, and no batch has read it", r)
+        log.warning("%s is gone from the log, and no ingest has read it", r)
     for told in planned.stages:
         log_line(f"{told.stage}: {told.does}")
     for remark in planned.remarks:

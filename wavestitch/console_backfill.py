@@ -19,9 +19,9 @@ def show_backfill_plan(found: BackfillPlanned) -> None:
             f"{batches}; positions and what is held stay as they are"
         )
     for r in found.lost:
-        out.print(f"{r} is gone from the log, no batch has read it, and it may have held waveforms of the interval")
+        out.print(f"{r} is gone from the log, no ingest has read it, and it may have held waveforms of the interval")
     for r in found.read_before:
-        out.print(f"{r} is gone from the log; a batch had read it")
+        out.print(f"{r} is gone from the log; an ingest had read it")
     for remark in found.remarks:
         out.print(remark)
     show_stages(found.stages)

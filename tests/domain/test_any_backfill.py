@@ -4,6 +4,8 @@ that had it whole before it was contradicted."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -25,8 +27,10 @@ from wavestitch.batch import chain, steps
 from wavestitch.batch.backfill import Backfilled, run_backfill
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.run import RunOptions, Silent
+from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts import pending_decision, seams
 from wavestitch.contracts.assembly import assemble
+from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
@@ -99,6 +103,79 @@ def test_any_backfills_beside_ingests_leave_each_waveform_once_and_the_positions
     assert (done.incomplete, done.lost) == ((), ())
     heads = bench.tables.snapshots
     assert all(a.positions == b.positions for a, b in pairwise(heads) if b.kind == "backfill")
+
+
+class Retention(Silent):
+    """Takes the log to here while a backfill runs, before it looks at what lies across its cuts."""
+
+    def __init__(self, log: FakeLog, ends: tuple[int, int]) -> None:
+        self.log, self.ends = log, ends
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        if step == "plan across cuts":
+            retain(self.log, self.ends)
+
+
+def retain(log: FakeLog, ends: tuple[int, int]) -> None:
+    for p, end in enumerate(ends):
+        log.retain_from(p, end)
+
+
+def covered(ranges: Iterable[Sequence[int]]) -> set[tuple[int, int]]:
+    return {(p, o) for p, start, end in ranges for o in range(start, end)}
+
+
+def ended(bench: Bench, stream: Stream, scope: Scope, watcher: Silent) -> tuple[set[tuple[int, int]], tuple[str, ...]]:
+    """What a backfill says is lost, whether it ends well or not, and which waveforms it read and found not whole."""
+    try:
+        done = run_backfill(FakeEdges(bench, stream, NOW_MS, Carrying()), scope, RunOptions(), watcher=watcher)
+    except DataLost as error:
+        return covered(error.facts["lost"]), ()
+    return covered(done.lost), done.incomplete
+
+
+taken = st.tuples(st.integers(0, 12), st.integers(0, 12))
+
+
+@effort(80)
+@given(archives(), st.sampled_from([None, 1, 3, 1000]), st.integers(1, DAYS - 1), taken, taken, st.integers(1, 6))
+def test_what_retention_takes_between_and_within_backfills_is_published_held_or_named_as_lost(
+    archive: tuple[FakeLog, set[str]],
+    ingests: int | None,
+    day: int,
+    between: tuple[int, int],
+    within: tuple[int, int],
+    most: int,
+) -> None:
+    log, _ = archive
+    bench = Bench(log)
+    sent = [facts_of(r, p, 0) for p in range(2) for r in log.partitions[p].records]
+    starts = limited(1000).model_copy(update={"start": "latest"})
+    run_batch(bench, starts if ingests is None else limited(ingests), PlanRequest(), clock_ms=NOW_MS)
+    first, second = (Scope((BEGAN + a * DAY) * 10**6, (BEGAN + b * DAY) * 10**6) for a, b in ((0, day), (day, DAYS)))
+    ended(bench, limited(most), first, Silent())
+    retain(log, between)
+    lost, incomplete = ended(bench, limited(most), second, Retention(log, within))
+    # A copy of a piece that is held is held: all copies are the same here.
+    held = {(h.chunk.waveform_id, h.chunk.seq) for h in load_state(bench.tables, topic_id="").held}
+    for c in sent:
+        if not second.owns(json.loads(c.meta or "")["start_time_ns"]) or c.waveform_id in published(bench):
+            continue
+        named = (c.waveform_id, c.seq) in held or (c.partition, c.offset) in lost
+        if c.offset < between[c.partition]:
+            assert named
+        elif c.offset < log.partitions[c.partition].log_start:
+            assert named or c.waveform_id in incomplete
+
+
+def test_what_retention_takes_before_it_is_read_across_the_cuts_is_lost_and_no_more_than_that() -> None:
+    log = FakeLog("waves", 2)
+    for seq in range(3):
+        send_chunk(log, "w", seq, at_ms=NOW_MS, start_ms=BEGAN, count=3)
+    scope = Scope(BEGAN * 10**6, (BEGAN + DAY) * 10**6)
+    lost, incomplete = ended(Bench(log), limited(1), scope, Retention(log, (2, 0)))
+    assert lost == {(0, 0), (0, 1)}
+    assert incomplete == ("w",)
 
 
 class Said(NamedTuple):

@@ -179,7 +179,7 @@ def test_offsets_that_retention_took_unread_are_named_in_the_result() -> None:
     done = backfill(bench, ARCHIVE, days(1, 2))
     assert published(bench) == ["w2", "w3"]
     assert done.lost == (OffsetRange(0, 0, 2),)
-    assert "partition 0 [0, 2) are gone from the log and no batch has read them" in done.said[0]
+    assert "partition 0 [0, 2) are gone from the log and no ingest has read them" in done.said[0]
 
 
 def test_an_interval_that_is_empty_because_of_retention_is_no_success() -> None:
@@ -190,6 +190,33 @@ def test_an_interval_that_is_empty_because_of_retention_is_no_success() -> None:
     with pytest.raises(DataLost, match=r"nothing is left of this interval: partition 0 \[0, 1\)"):
         backfill(bench, ARCHIVE, days(1, 2))
     assert published(bench) == []
+
+
+def test_what_a_backfill_of_another_interval_has_read_and_retention_took_is_no_success() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    stream = make_stream(limits=SKEW, reading={"min_slice": 1}, start="latest")
+    for day in (1, 2, 2):
+        send(bench, f"w{len(bench.log.partitions[0].records)}", day=day)
+    ingest(bench, stream)
+    assert backfill(bench, stream, days(1, 2)).published == 1
+    bench.log.retain_from(0, 3)
+    assert backfill(bench, stream, days(7, 9)).lost == ()
+    with pytest.raises(DataLost, match=r"partition 0 \[0, 3\) of waves are gone from the log, no ingest has read them"):
+        backfill(bench, stream, days(2, 3))
+    send(bench, "again", day=2)
+    done = backfill(bench, stream, days(2, 3))
+    assert (done.published, done.lost, done.read_before) == (1, (OffsetRange(0, 0, 3),), ())
+
+
+def test_what_an_ingest_has_read_and_retention_took_is_published_or_held() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "w", day=2)
+    ingest(bench)
+    send(bench, "later", day=1)
+    backfill(bench, ARCHIVE, days(1, 2))
+    bench.log.retain_from(0, 2)
+    done = backfill(bench, ARCHIVE, days(2, 3))
+    assert (done.lost, done.read_before) == ((), (OffsetRange(0, 0, 1),))
 
 
 def test_an_interval_without_waveforms_says_so_and_succeeds() -> None:

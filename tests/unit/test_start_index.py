@@ -91,6 +91,18 @@ def test_of_an_older_generation_or_another_topic_only_what_is_surely_the_same_co
     assert known_starts([replace(row(starts), starts={})], head(at=10), scope) == {}
 
 
+def test_of_what_is_gone_only_what_an_ingest_has_read_or_what_lies_elsewhere_is_not_lost() -> None:
+    rows = [
+        replace(row({"0": [[0, 4, 3, 3], [4, 8, 500, 500]]}), kind="backfill"),
+        replace(row({"0": [[8, 10, 3, 3]]}), kind="manual"),
+        row({"0": [[2, 3, 3, 3]]}),
+    ]
+    known = known_starts(rows, head(at=20), Scope(3 * MS, 4 * MS))[0]
+    gone = OffsetRange(0, 0, 12)
+    assert known.lost(gone) == [OffsetRange(0, 0, 2), OffsetRange(0, 3, 4), OffsetRange(0, 8, 12)]
+    assert known.held_of(known.found(gone)) == [OffsetRange(0, 2, 3)]
+
+
 def test_where_two_batches_disagree_the_one_that_makes_it_read_counts() -> None:
     rows = [row({"0": [[0, 10, 500, 500]]}), row({"0": [[5, 8, 3, 3]]})]
     known = known_starts(rows, head(at=10), Scope(3 * MS, 4 * MS))[0]

@@ -42,8 +42,8 @@ _AGAIN = "run the task before this one again"
 @dataclass(frozen=True, slots=True)
 class BackfillPlanned:
     """The batches of a backfill, as plans that are kept, and how many offsets they read. `lost`: what the log has no
-    more and nobody has read, of what may have held the interval; `read_before`: what it has no more and a batch has
-    read. `nothing`: why there is nothing to read."""
+    more and no ingest has read, of what may have held the interval; `read_before`: what it has no more and an ingest
+    has read: published or held. `nothing`: why there is nothing to read."""
 
     stream: str
     scope: Scope
@@ -136,7 +136,7 @@ def step_close_backfill(edges: Edges, planned: BackfillPlanned, seams: BackfillP
     plans = [*planned.plans, *(seams.plans if seams is not None else ())]
     rows = [done.row for plan_id in plans if (done := find_committed(history_of(edges), plan_id)) is not None]
     incomplete, contradicted = _left(edges, planned, seams)
-    lost = [*planned.lost]
+    lost = [*planned.lost, *(seams.lost if seams is not None else ())]
     read_before = [*planned.read_before, *(seams.read_before if seams is not None else ())]
     counts = {fate: sum(row.counts.get(fate.value, 0) for row in rows) for fate in Fate}
     published = sum(row.waveforms.get("published", 0) for row in rows)
@@ -144,8 +144,8 @@ def step_close_backfill(edges: Edges, planned: BackfillPlanned, seams: BackfillP
     if lost and not found:
         raise DataLost(
             f"stream {edges.name}: nothing is left of this interval: {_shown(lost)} of {edges.stream.topic} are gone "
-            "from the log, no batch has read them, and they may have held it. Nothing was published; only a producer "
-            "that sends them again brings them back",
+            "from the log, no ingest has read them, and they may have held it. Nothing was published; what an earlier "
+            "backfill has published is there, the rest only a producer brings back that sends it again",
             lost=[list(r) for r in lost[:_NAMED]],
         )
     return Backfilled(
@@ -188,12 +188,12 @@ def _sentences(
     said = [planned.nothing] if planned.nothing else []
     if lost:
         said.append(
-            f"{_shown(lost)} are gone from the log and no batch has read them: they may have held waveforms of this "
-            "interval"
+            f"{_shown(lost)} are gone from the log and no ingest has read them: they may have held waveforms of this "
+            "interval, and what no earlier backfill has published of it is lost"
         )
     if read_before:
         said.append(
-            f"{_shown(read_before)} are gone from the log; batches had read them: what was whole then is published, "
+            f"{_shown(read_before)} are gone from the log; ingests had read them: what was whole then is published, "
             f"the rest is held (`wavestitch held {edges.name}`), of records that were no chunks to them the bytes as "
             "far as limits.max_junk_bytes let them"
         )

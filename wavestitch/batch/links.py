@@ -11,9 +11,9 @@ from wavestitch.batch.located import Located, locate, still_there
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.survey import Made, Survey, plan_of, size_of, survey, too_much
 from wavestitch.batch.walk import Walk
-from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups
+from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups, without
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.start_index import known_starts
+from wavestitch.contracts.start_index import Known, known_starts
 from wavestitch.contracts.stream import Stream
 
 MOST_LINKS = 1000
@@ -40,16 +40,18 @@ def plan_links(stream: Stream, request: PlanRequest, *, walk: Walk, by: Planning
 def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -> Links:
     scope = request.scope
     assert scope is not None, "a backfill has an interval"
+    known = known_starts(here.tables.batches(), here.head, scope)
     if request.together:
         groups, gone = still_there(request.together, here.ends)
+        # What this very backfill read of it is held by nobody.
+        held = [r for g in gone for r in known.get(g.partition, Known()).held_of([g])]
         found = Located(
             joined(r for group in groups for r in group),
-            (),
-            tuple(gone),
+            tuple(without(gone, held)),
+            tuple(held),
             dict.fromkeys(here.topic.partitions, "waveforms across the cuts of this backfill"),
         )
     else:
-        known = known_starts(here.tables.batches(), here.head, scope)
         found = locate(stream, scope, topic=here.topic, ends=here.ends, log=here.log, known=known)
     mean, most = size_of(stream, request.kind, here, found.ranges, by.stops)
     offsets = sum(r.size for r in found.ranges)

@@ -19,8 +19,9 @@ from wavestitch.contracts.stream import Stream
 
 
 class Located(NamedTuple):
-    """`ranges`: what is to be read, in order. `lost`: what the log has no more, no batch has read, and may have held
-    waveforms of the interval. `read_before`: what the log has no more, and a batch has read. `why`: per partition."""
+    """`ranges`: what is to be read, in order. `lost`: what the log has no more, no batch that holds has read, and may
+    have held waveforms of the interval. `read_before`: what the log has no more, and such a batch has read: published
+    or held. `why`: per partition."""
 
     ranges: list[OffsetRange]
     lost: tuple[OffsetRange, ...]
@@ -47,10 +48,10 @@ def locate(
         # Less than that between two places is read, too: another slice costs more.
         ranges += joined([*index.unread(window), *index.found(window)], gap=stream.reading.min_slice)
         gone = OffsetRange(window.partition, 0, log_start)
-        before_it += index.found(gone)
+        before_it += index.held_of(index.found(gone))
         if window.start == log_start:
             # What lay before it is as old as the interval, or nobody knows how old.
-            lost += index.unread(gone)
+            lost += index.lost(gone)
     return Located(ranges, tuple(lost), tuple(before_it), why)
 
 
@@ -92,7 +93,7 @@ def still_there(
             for r in group
         }
         kept = [cut for r in group if (cut := r.cut(log[r.partition])).size > 0]
-        gone += [r._replace(end=log[r.partition].start) for r in group if r.start < log[r.partition].start]
+        gone += [r._replace(end=min(r.end, s)) for r in group if r.start < (s := log[r.partition].start)]
         if kept:
             there.append(kept)
     return there, joined(gone)

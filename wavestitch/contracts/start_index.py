@@ -2,7 +2,8 @@
 
 Kept with each batch in the history, in blocks; a cache, and no authority. What is not in it has to be read, and where
 two batches say different things of an offset, the one that makes it read counts. A block with what was refused and may
-be taken under another definition is always read again. So it costs reading to lose it, and never a waveform. Pure.
+be taken under another definition is always read again. So it costs reading to lose it, and never a waveform. Where
+the log has the offsets no more, only what a batch that holds has read is published or held (I8). Pure.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from typing import NamedTuple
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.offset_range import OffsetRange, joined, without
-from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.start_blocks import StartBlock
 
+_HOLDING = frozenset(kind for kind in PlanKind if kind.holds)
+
 
 class Known(NamedTuple):
-    """Of one partition: what batches have read, and of that what may hold a waveform that starts in the interval."""
+    """Of one partition: what batches have read, of that what may hold a waveform that starts in the interval, and of
+    it all what was read by those that publish or hold whatever they read (`held`)."""
 
     read: tuple[OffsetRange, ...] = ()
     wanted: tuple[OffsetRange, ...] = ()
+    held: tuple[OffsetRange, ...] = ()
 
     def unread(self, within: OffsetRange) -> list[OffsetRange]:
         """Of these offsets, those of which nothing is known."""
@@ -30,6 +35,14 @@ class Known(NamedTuple):
     def found(self, within: OffsetRange) -> list[OffsetRange]:
         """Of these offsets, those that a batch has read and that may hold what is looked for."""
         return [cut for r in self.wanted if (cut := r.cut(within)).size > 0]
+
+    def lost(self, gone: OffsetRange) -> list[OffsetRange]:
+        """Of these offsets, that the log has no more, those that may hold what is looked for and that nobody holds."""
+        return without([gone], [*self.held, *without(self.read, self.wanted)])
+
+    def held_of(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+        """Of these offsets, those that a batch that holds has read."""
+        return joined(cut for r in ranges for h in self.held if (cut := h.cut(r)).size > 0)
 
 
 def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int, Known]:
@@ -40,6 +53,7 @@ def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int
     """
     read: dict[int, list[OffsetRange]] = {}
     wanted: dict[int, list[OffsetRange]] = {}
+    held: dict[int, list[OffsetRange]] = {}
     for row in rows:
         if row.topic_id != head.topic_id:
             continue
@@ -50,7 +64,10 @@ def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int
             for block in (StartBlock(*b) for b in blocks):  # type: ignore[arg-type]
                 end = block.end if row.generation == head.generation else min(block.end, stands)
                 if block.start < end:
-                    read.setdefault(p, []).append(OffsetRange(p, block.start, end))
+                    here = OffsetRange(p, block.start, end)
+                    read.setdefault(p, []).append(here)
                     if block.may_start_in(scope):
-                        wanted.setdefault(p, []).append(OffsetRange(p, block.start, end))
-    return {p: Known(tuple(joined(found)), tuple(joined(wanted.get(p, ())))) for p, found in read.items()}
+                        wanted.setdefault(p, []).append(here)
+                    if row.kind in _HOLDING:
+                        held.setdefault(p, []).append(here)
+    return {p: Known(*(tuple(joined(found.get(p, ()))) for found in (read, wanted, held))) for p in read}
