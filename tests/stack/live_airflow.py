@@ -127,12 +127,14 @@ class LiveAirflow:
         return found
 
     def start(self) -> Airflow:
-        airflow = start_airflow(
-            folder=self.home, project_root=ROOT, dags_folder=self.folder / "dags", env=self.environment, say=print
+        return start_airflow(
+            folder=self.home,
+            project_root=ROOT,
+            dags_folder=self.folder / "dags",
+            env=self.environment,
+            say=print,
+            pools={SPARK_POOL: 1},
         )
-        with airflow.login() as api:
-            api.make_pool(SPARK_POOL, slots=1, description="as the local stack makes it")
-        return airflow
 
     def wait_asked(self, dag_id: str, run_id: str, task_id: str, *, times: int = 1) -> None:
         """Until the scheduler has heard that this task has asked and gone: it fails a task that is answered before."""

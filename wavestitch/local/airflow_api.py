@@ -108,15 +108,6 @@ class AirflowApi:
                 )
             time.sleep(_POLL_SECONDS)
 
-    def make_pool(self, name: str, *, slots: int, description: str) -> None:
-        """A pool of so many slots; one of that name that is there stays as it is."""
-        body = {"name": name, "slots": slots, "description": description, "include_deferred": False}
-        try:
-            self.request("POST", "/api/v2/pools", json=body)
-        except BadInput as error:
-            if error.facts.get("status") != 409:
-                raise
-
     def unpause(self, dag_id: str) -> None:
         self.request("PATCH", f"/api/v2/dags/{quote(dag_id, safe='')}", json={"is_paused": False})
 

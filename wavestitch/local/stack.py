@@ -85,9 +85,8 @@ def start_stack(
             ),
         },
         say=say,
+        pools={SPARK_POOL: 1},  # tasks that start a Spark, one at a time
     )
-    with airflow.login() as api:
-        api.make_pool(SPARK_POOL, slots=1, description="Tasks that start a Spark, one at a time")
     say(f"Kafka    {broker.bootstrap}")
     say(f"Airflow  {airflow.url}  user {airflow.user}, password in {airflow.password_file}")
     say(f"settings {config}  (stop with `make down`)")
