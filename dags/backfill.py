@@ -1,7 +1,7 @@
 """One DAG a stream to read past intervals: `backfill_NAME`, by Airflow's backfill dialogue or with an interval.
 
 Says what runs when; what runs is `wavestitch.batch.backfill`. It moves no position, and runs beside the ingest. Tasks
-of one run follow each other, a batch to its end before the next: so the disk holds the landing of one.
+of one run follow each other, a batch to its end before the next: the disk holds the landing of one, unless one fails.
 """
 # mypy: disable-error-code="untyped-decorator"
 
