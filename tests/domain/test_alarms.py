@@ -84,3 +84,13 @@ def test_after_a_day_it_is_told_again() -> None:
     assert told.telling("plan", "no", now=EpochMs(2)) is None
     assert told.telling("read", "no", now=EpochMs(2)) is not None
     assert told.telling("plan", "no", now=after(EpochMs(1), AGAIN)) is not None
+
+
+def test_a_failure_that_names_its_run_s_own_plan_is_the_same_failure() -> None:
+    said = "cannot write /landing/ecg/{}: batch {} found no room"
+    ids = ["3bcb3d4baf088eb64d8381c22fc0a844", "f00dfeedcafe0123456789abcdef4567"]
+    first, second = (said.format(i, i[:16]) for i in ids)
+    told = FailuresTold().telling("plan", first, now=EpochMs(1))
+    assert told is not None
+    assert told.telling("plan", second, now=EpochMs(2)) is None
+    assert told.telling("plan", second.replace("landing", "warehouse"), now=EpochMs(2)) is not None

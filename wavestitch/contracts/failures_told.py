@@ -10,7 +10,8 @@ from wavestitch.contracts.quantities import EpochMs, Milliseconds, before
 from wavestitch.contracts.versioned import Versioned
 
 AGAIN = Milliseconds(24 * 3_600_000)
-_NUMBER = re.compile(r"\d+")
+# Offsets, counts, and what names a plan or its folder: each run has others. An id without a letter is a number, too.
+_OF_ONE_RUN = re.compile(r"\b[0-9a-f]{12,}\b|\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class FailuresTold:
     last_ms: dict[str, EpochMs] = field(default_factory=dict)
 
     def telling(self, task: str, sentence: str, *, now: EpochMs) -> FailuresTold | None:
-        """With this failure told; None where it was told within a day. Offsets and counts make no other sentence."""
-        what = hashlib.sha256(f"{task}\n{_NUMBER.sub('#', sentence)}".encode()).hexdigest()[:32]
+        """With this failure told; None where it was told within a day. Numbers and ids make no other sentence."""
+        what = hashlib.sha256(f"{task}\n{_OF_ONE_RUN.sub('#', sentence)}".encode()).hexdigest()[:32]
         recent = {said: at for said, at in self.last_ms.items() if at > before(now, AGAIN)}
         return None if what in recent else FailuresTold({**recent, what: now})
 
