@@ -14,6 +14,7 @@ import psutil
 import pytest
 from xdist import is_xdist_controller
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 _ONE_BY_ONE = frozenset(
     {
@@ -58,7 +59,31 @@ _STOP_SECONDS = 90
 
 
 class BothProcessors(LoadScopeScheduling):
-    """Deals out files, or what the lists above say instead, in the order in which they were collected."""
+    """Deals out files, or what the lists above say instead, in the order in which they were collected.
+
+    A worker that dies fails the test that it was at. What it had not begun is dealt out again, and nothing else:
+    pytest-xdist 3.8 deals the test that killed it out once more, and whole files that are finished, too; who gets
+    nothing but those waits for ever.
+    """
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        dealt_out = self.assigned_work.pop(node)
+        not_ended = [nodeid for unit in dealt_out.values() for nodeid, ended in unit.items() if not ended]
+        if not not_ended:
+            return None
+        for scope, unit in reversed(dealt_out.items()):
+            if not_begun := {nodeid: False for nodeid in unit if nodeid in not_ended[1:]}:
+                self.workqueue[scope] = not_begun
+                self.workqueue.move_to_end(scope, last=False)
+        for other in self.nodes:
+            self._reschedule(other)
+        return not_ended[0]
+
+    def _reschedule(self, node: WorkerController) -> None:
+        super()._reschedule(node)
+        # A worker begins its last test only when it knows the next one.
+        while self.workqueue and self._pending_of(self.assigned_work[node]) < 2 and not node.shutting_down:
+            self._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
