@@ -63,6 +63,16 @@ def test_where_nobody_can_be_told_the_question_is_asked_all_the_same(
     TellPending("ecg")(asked)
 
 
+def test_what_a_batch_says_in_airflow_of_its_gate_leads_to_the_page_behind_its_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wavestitch.flows.batch_tasks import edges_of  # noqa: PLC0415
+
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://ops.example/airflow/")
+    settings(tmp_path, monkeypatch, "")
+    assert edges_of("ecg").findings("0a1b") == "https://ops.example/airflow/wavestitch/docs/ecg/0a1b/index.html"
+
+
 def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
     asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +81,7 @@ def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
     from airflow.sdk import DAG  # noqa: PLC0415
     from airflow.sdk.exceptions import TaskAwaitingInput  # noqa: PLC0415
 
-    from wavestitch.flows.gate_question import CLOSED, QUESTION, ask_about  # noqa: PLC0415
+    from wavestitch.flows.gate_question import CLOSED, HOLDS, QUESTION, ask_about  # noqa: PLC0415
     from wavestitch.settings import load_settings, load_stream  # noqa: PLC0415
 
     kept: list[dict[str, Any]] = []
@@ -81,7 +91,7 @@ def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
         settings(tmp_path, monkeypatch, f'webhook = "{webhook.address}"')
         with DAG("ingest_ecg", schedule=None) as dag:
             ask = ask_about(load_stream(load_settings(), "ecg"))
-        said = {CLOSED: "the gate is closed", QUESTION: "[Data Docs](https://ops.example/docs)"}
+        said = {CLOSED: "the gate is closed", QUESTION: "[Data Docs](https://ops.example/docs)", HOLDS: True}
         ti = asked["ti"]
         ti.id, ti.xcom_pull = "1", lambda task_ids, key: said[key]
         context = {"task": ask, "task_instance": ti, "ti": ti, "dag": dag}

@@ -97,7 +97,8 @@ class StagedRows:
 class DeploymentEdges:
     """`Edges` of one stream of a deployment.
 
-    `gate_ahead`: load the gate while Spark works, for a process that will ask it.
+    `gate_ahead`: load the gate while Spark works, for a process that will ask it. `findings`: where people see what the
+    gate found of a plan id; without it, where that lies on this machine.
     """
 
     def __init__(
@@ -108,12 +109,14 @@ class DeploymentEdges:
         read: ReadUnits = read_units,
         submit: Submit | None = None,
         gate_ahead: bool = False,
+        findings: Callable[[str], str] | None = None,
     ) -> None:
         self.deployment = deployment
         self.name = plain_name(stream)
         self._read = read
         self._submit = submit
         self._gate_ahead = gate_ahead
+        self._findings = findings
         self._loading: threading.Thread | None = None
 
     @cached_property
@@ -258,6 +261,8 @@ class DeploymentEdges:
         return validate_rows(stitching.good, plan.stream.expectations, run_name=plan.plan_id, docs_folder=docs)
 
     def findings(self, plan_id: str) -> str:
+        if self._findings is not None:
+            return self._findings(plan_id)
         return str(self.deployment.docs_folder(self.name, plan_id) / "index.html")
 
     def _folder(self, plan_id: str) -> WorkFolder:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,10 +111,12 @@ def carried_out(stage: str, stream: str, plan_id: str, *so_far: Result, **how: A
 
 
 def edges_of(stream: str) -> DeploymentEdges:
-    """The edges of this task's process: bounded children read, Airflow's connection leads to what stitches."""
+    """The edges of this task's process: bounded children read, Airflow's connection leads to what stitches. What they
+    say leads to pages, behind Airflow's login, not to files of a server."""
     from consumers.unit_reader import read_units  # noqa: PLC0415
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.deployment_edges import DeploymentEdges  # noqa: PLC0415
+    from wavestitch.flows.addresses import docs_page  # noqa: PLC0415
     from wavestitch.flows.spark_connection import submit_through_connection  # noqa: PLC0415
 
     deployment = Deployment()
@@ -121,7 +124,7 @@ def edges_of(stream: str) -> DeploymentEdges:
     def submit(job: Path, outcome: Path) -> None:
         submit_through_connection(deployment.settings, job, outcome)
 
-    return DeploymentEdges(deployment, stream, read=read_units, submit=submit)
+    return DeploymentEdges(deployment, stream, read=read_units, submit=submit, findings=partial(docs_page, stream))
 
 
 def log_line(text: str) -> None:
