@@ -73,8 +73,9 @@ def test_what_a_batch_says_in_airflow_of_its_gate_leads_to_the_page_behind_its_l
     assert edges_of("ecg").findings("0a1b") == "https://ops.example/airflow/wavestitch/docs/ecg/0a1b/index.html"
 
 
+@pytest.mark.parametrize(("holds", "answers"), [(True, "Accept, Park, Stop"), (False, "Accept, Stop")])
 def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
-    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds: bool, answers: str
 ) -> None:
     """By the operator itself; of Airflow stand in the place where it keeps questions, and the state of a task."""
     from airflow.providers.standard.operators import hitl  # noqa: PLC0415
@@ -91,7 +92,11 @@ def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
         settings(tmp_path, monkeypatch, f'webhook = "{webhook.address}"')
         with DAG("ingest_ecg", schedule=None) as dag:
             ask = ask_about(load_stream(load_settings(), "ecg"))
-        said = {CLOSED: "the gate is closed", QUESTION: "[Data Docs](https://ops.example/docs)", HOLDS: True}
+        said: dict[str, object] = {
+            CLOSED: "the gate is closed",
+            HOLDS: holds,
+            QUESTION: "[Data Docs](https://ops.example/docs)",
+        }
         ti = asked["ti"]
         ti.id, ti.xcom_pull = "1", lambda task_ids, key: said[key]
         context = {"task": ask, "task_instance": ti, "ti": ti, "dag": dag}
@@ -103,4 +108,4 @@ def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
     assert len(kept) == 2
     (told,) = webhook.told
     assert told["subject"] == "ecg: the gate is closed. Publish the batch, hold it, or stop?"
-    assert told["facts"]["answers"] == "Accept, Park, Stop"
+    assert told["facts"]["answers"] == answers
