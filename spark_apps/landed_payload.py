@@ -162,13 +162,17 @@ def _payload_places(path: Path) -> list[npt.NDArray[np.int64]]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise _altered_file(path, f"it is damaged ({error})") from error
-    return [_places(payload, mapped.address) for payload in batches]
+    return [_places(path, payload, mapped.address) for payload in batches]
 
 
-def _places(payload: Any, origin: int) -> npt.NDArray[np.int64]:
+def _places(path: Path, payload: Any, origin: int) -> npt.NDArray[np.int64]:
     _, offsets, data = payload.buffers()
-    found = np.frombuffer(offsets, np.int32)[payload.offset : payload.offset + len(payload) + 1].astype(np.int64)
-    return found + (data.address - origin if data is not None else 0)
+    try:
+        # The size of this buffer is what the file says it is.
+        found = np.frombuffer(offsets, np.int32, count=len(payload) + 1, offset=4 * payload.offset)
+    except (TypeError, ValueError) as error:
+        raise _altered_file(path, f"it is damaged ({error})") from error
+    return found.astype(np.int64) + (data.address - origin if data is not None else 0)
 
 
 def _gone(path: Path) -> Altered:

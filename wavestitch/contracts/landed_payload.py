@@ -26,11 +26,11 @@ def take_proven(landing: str, batch: pa.RecordBatch, rows: Sequence[int]) -> pa.
             f"{landing} is damaged ({said}); delete it and run the batch's read step again", file=landing
         ) from error
     taken = batch.take(pa.array(rows, pa.int64()))
-    check_payloads(landing, taken, [texts[row] for row in rows])
+    _check_payloads(landing, taken, [texts[row] for row in rows])
     return taken
 
 
-def check_payloads(landing: str, rows: pa.RecordBatch, metas: Sequence[str | None]) -> None:
+def _check_payloads(landing: str, rows: pa.RecordBatch, metas: Sequence[str | None]) -> None:
     """Compare payloads of landing file `landing` with the CRCs that they were landed with; raises `Altered`.
 
     `metas`: the metadata of these rows, see `texts_of`.
