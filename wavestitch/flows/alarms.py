@@ -51,8 +51,11 @@ def tell_late(context: Any) -> None:
 
 
 def late_after(length: timedelta) -> list[DeadlineAlert]:
-    """A DAG's `deadline`: so long after a run was queued."""
-    return [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, length, SyncCallback(tell_late), name="late")]
+    """A DAG's `deadline`: so long after a run was queued, or cleared."""
+    # In seconds, as Airflow takes them, too: whoever clears a run that failed or is under way has it count from then
+    # on, and of a `timedelta`, which it keeps as an object, Airflow 3.3.2 cannot (it answers 500, and clears nothing).
+    seconds: Any = length.total_seconds()
+    return [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, seconds, SyncCallback(tell_late), name="late")]
 
 
 def said_of(error: object) -> str:
