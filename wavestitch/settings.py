@@ -33,8 +33,9 @@ PROOF_PREFIX = "WAVESTITCH_PROOF_"
 _PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
 _NO_FILE = "no wavestitch.toml found; `wavestitch init` writes one, `wavestitch up` makes one of its own"
 _FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("spark", "conf"))
-_TABLES = ("kafka", "tables", "spark", "maintain", "notify")
+_TABLES = ("kafka", "tables", "spark", "maintain", "notify", "metrics")
 _ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse"), ("spark", "master"))
+_CALLED = (("notify", "webhook"), ("metrics", "otlp"))
 
 
 class _Section(BaseModel):
@@ -99,21 +100,12 @@ class Notify(_Section):
     @field_validator("webhook")
     @classmethod
     def _may_be_called(cls, webhook: str | None) -> str | None:
-        if webhook is None or is_reference(webhook):
-            return webhook
-        problem = webhook_problem(webhook)
-        if inside := secret_inside("webhook", webhook):
-            problem = f"holds {inside}; write the whole as env:NAME or file:PATH instead"
-        if problem:
-            raise ValueError(f"it {problem}")
-        return webhook
+        return _callable("webhook", webhook)
 
     @field_validator("token")
     @classmethod
     def _by_reference(cls, token: str | None) -> str | None:
-        if token is not None and not is_reference(token):
-            raise ValueError("it holds the secret itself; write env:NAME or file:PATH instead")
-        return token
+        return _referred(token)
 
     @model_validator(mode="after")
     def _somebody_is_told(self) -> Notify:
@@ -124,6 +116,56 @@ class Notify(_Section):
         if self.red > self.amber:
             raise ValueError(f"red ({self.red}) is more than amber ({self.amber}); amber comes first")
         return self
+
+
+class Metrics(_Section):
+    """Where figures go, for programs that draw and warn; nowhere unless said."""
+
+    textfile: Path | None = None
+    """The folder of a textfile collector of node-exporter's; somebody else's, so that it must be there."""
+    otlp: str | None = None
+    """Where OpenTelemetry's metrics are taken over HTTP, an address over https, or on loopback; or a reference."""
+    token: str | None = None
+    """By reference alone; sent as `Authorization: Bearer …`."""
+    timeout: Span = Field(default=Seconds(10), le=60)
+    """For all of it: looking, writing, sending."""
+
+    @property
+    def wanted(self) -> bool:
+        return self.textfile is not None or self.otlp is not None
+
+    @field_validator("otlp")
+    @classmethod
+    def _may_be_called(cls, otlp: str | None) -> str | None:
+        return _callable("otlp", otlp)
+
+    @field_validator("token")
+    @classmethod
+    def _by_reference(cls, token: str | None) -> str | None:
+        return _referred(token)
+
+    @model_validator(mode="after")
+    def _somebody_gets_the_token(self) -> Metrics:
+        if self.token is not None and self.otlp is None:
+            raise ValueError("a token goes with otlp, and none is named")
+        return self
+
+
+def _callable(key: str, address: str | None) -> str | None:
+    if address is None or is_reference(address):
+        return address
+    problem = webhook_problem(address)
+    if inside := secret_inside(key, address):
+        problem = f"holds {inside}; write the whole as env:NAME or file:PATH instead"
+    if problem:
+        raise ValueError(f"it {problem}")
+    return address
+
+
+def _referred(token: str | None) -> str | None:
+    if token is not None and not is_reference(token):
+        raise ValueError("it holds the secret itself; write env:NAME or file:PATH instead")
+    return token
 
 
 class MaintainLimits(_Section):
@@ -178,6 +220,7 @@ class Settings(_Section):
     spark: Spark = Spark()
     maintain: Maintain = Maintain()
     notify: Notify = Notify()
+    metrics: Metrics = Metrics()
     landing: Path
     docs: Path
     streams: Path = Path("streams")
@@ -191,10 +234,11 @@ class Settings(_Section):
             found[section][key] = shown_section(found[section][key])
         for section, key in _ADDRESSES:
             found[section][key] = shown_address(found[section][key])
-        if (told := self.notify).webhook is not None:
-            found["notify"]["webhook"] = MASK if is_reference(told.webhook) else shown_webhook(told.webhook)
-        if told.token is not None:
-            found["notify"]["token"] = MASK
+        for section, key in _CALLED:
+            if (address := found[section][key]) is not None:
+                found[section][key] = MASK if is_reference(address) else shown_webhook(address)
+            if found[section]["token"] is not None:
+                found[section]["token"] = MASK
         return found
 
     def __repr__(self) -> str:

@@ -14,12 +14,14 @@ from typing import Any
 
 @dataclass
 class Webhook:
-    """`status`: what it answers with; `headers`: what besides. `calls`: path, headers and body of each call."""
+    """`status`: what it answers with; `headers`: what besides. `calls`: path, headers and body of each call; that is
+    empty where it is no JSON, and is in `bodies` as it came."""
 
     address: str = ""
     status: int = 204
     headers: Mapping[str, str] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
 
     @property
     def told(self) -> list[dict[str, Any]]:
@@ -38,7 +40,9 @@ def listening_webhook() -> Iterator[Webhook]:
     class Answers(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            webhook.calls.append((self.path, dict(self.headers), json.loads(body)))
+            webhook.bodies.append(body)
+            said = json.loads(body) if self.headers["Content-Type"] == "application/json" else {}
+            webhook.calls.append((self.path, dict(self.headers), said))
             self.send_response(webhook.status)
             for name, value in webhook.headers.items():
                 self.send_header(name, value)

@@ -225,6 +225,9 @@ class FakeEdges:
         """Nothing: a zombie of the batch may still be at work on its landing, as the history may want to show."""
         return 0
 
+    def tell_metrics(self) -> None:
+        """Nobody draws anything of it."""
+
     # what people decide about
 
     def keep_preview(self, preview: RewindPreview) -> None:

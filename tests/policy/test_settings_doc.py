@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from tests.builders.streams import make_stream
 from tests.conftest import ROOT
 from wavestitch.contracts.stream import Limits, Reading, Stream
-from wavestitch.settings import Kafka, Maintain, MaintainLimits, Notify, Settings, Spark, Tables
+from wavestitch.settings import Kafka, Maintain, MaintainLimits, Metrics, Notify, Settings, Spark, Tables
 
 _TOML = re.search(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(), re.DOTALL)
 WRITTEN: dict[str, Any] = tomllib.loads(_TOML[1] if _TOML else "")
@@ -42,6 +42,7 @@ def test_the_file_of_the_page_is_one() -> None:
         ("spark", Spark),
         ("maintain", Maintain),
         ("notify", Notify),
+        ("metrics", Metrics),
     ],
 )
 def test_every_setting_stands_in_the_file_of_the_page(section: str, model: type[BaseModel]) -> None:

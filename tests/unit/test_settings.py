@@ -247,6 +247,38 @@ def test_a_way_to_tell_somebody_that_cannot_be_is_refused_without_a_secret(
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("otlp", "http://otel.example/hunter2", "plain http beyond this machine"),
+        ("otlp", "https://otel.example/?token=hunter2", "holds the secret parameter token"),
+        ("token", "hunter2", "holds the secret itself"),
+        ("token", "env:OTLP", "none is named"),
+        ("timeout", "10 m", "less than or equal to 60"),
+        ("endpoint", "https://otel.example", "Extra inputs"),
+    ],
+)
+def test_a_way_for_metrics_that_cannot_be_is_refused_without_a_secret(
+    config: Path, key: str, value: str, says: str
+) -> None:
+    with pytest.raises(BadInput, match=f"metrics.*{says}") as refused:
+        load(config, **{f"WAVESTITCH_METRICS__{key.upper()}": value})
+    assert "hunter2" not in refused.value.message
+
+
+def test_of_a_receiver_of_metrics_only_whom_it_leads_to_is_printed(config: Path) -> None:
+    address = "https://otel.example:4318/hunter2/v1/metrics"
+    found = load(config, WAVESTITCH_METRICS__OTLP=address, WAVESTITCH_METRICS__TOKEN="file:/run/hunter2")
+    assert found.redacted()["metrics"] == {
+        "textfile": None,
+        "otlp": "https://otel.example:4318/…",
+        "token": "…",
+        "timeout": 10,
+    }
+    assert "hunter2" not in str(found)
+    assert not load(config).metrics.wanted
+
+
+@pytest.mark.parametrize(
     ("value", "shown"),
     [
         ("https://hooks.example:8443/services/hunter2", "https://hooks.example:8443/…"),

@@ -92,7 +92,7 @@ ACTS: dict[type[OfPlan], Act] = {
 def carry_out(stage: type[OfPlan], edges: Edges, so_far: Carried, how: How) -> Carried:
     """One stage, and what it left beside what the others did. Too little memory is an error of the tree, too."""
     try:
-        return replace(so_far, results=(*so_far.results, ACTS[stage](edges, so_far, how)))
+        carried = replace(so_far, results=(*so_far.results, ACTS[stage](edges, so_far, how)))
     except MemoryError as error:
         raise Transient(
             f"{stage.name}: batch {so_far.plan_id[:16]} of stream {edges.name} found no room in memory. Give the "
@@ -100,6 +100,9 @@ def carry_out(stage: type[OfPlan], edges: Edges, so_far: Carried, how: How) -> C
             "and limits.max_batch_bytes of the stream and plan again, which leaves this batch behind",
             plan_id=so_far.plan_id,
         ) from error
+    if stage is Publish:
+        edges.tell_metrics()
+    return carried
 
 
 def carry_through(

@@ -23,6 +23,7 @@ from wavestitch.batch.deployment import Deployment, code_version, plain_name
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.kept_previews import keep_decision, keep_preview, kept_decision, kept_preview
 from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, gates_of, reader_stops
+from wavestitch.batch.metrics import tell_metrics
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
 from wavestitch.batch.work_folder import WorkFolder, kept_row, plain_text
@@ -219,6 +220,9 @@ class DeploymentEdges:
 
     def free(self, plan_id: str) -> int:
         return self._folder(plan_id).drop_payload()
+
+    def tell_metrics(self) -> None:
+        tell_metrics(self.deployment, self.name)
 
     def keep_preview(self, preview: RewindPreview) -> None:
         keep_preview(self.deployment.settings.landing, preview)

@@ -114,6 +114,10 @@ class Edges(Protocol):
     def free(self, plan_id: str) -> int:
         """Let the landed payload go; returns bytes."""
 
+    def tell_metrics(self) -> None:
+        """Let whoever draws and warns know how the stream stands now. Never raises, and takes no longer than the
+        settings allow."""
+
     # what people decide about
 
     def keep_preview(self, preview: RewindPreview) -> None:

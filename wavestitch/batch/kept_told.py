@@ -1,9 +1,9 @@
 """What was last told, on disk: of a stream's headroom `LANDING/STREAM/told.json`, of a DAG's failures
-`LANDING/.failures/DAG.json`.
+`LANDING/.failures/DAG.json`, and what was counted for a stream's metrics, `LANDING/.metrics/STREAM/counted.json`.
 
 There, since all hosts of a deployment see the landing, whoever looks may write there already, and neither the catalog
 nor Airflow must be there to remember it. Not write-once, and the truth about nothing: a file that is lost or damaged
-costs one notice more.
+costs one notice more, or has counting begin anew.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from wavestitch.batch.work_folder import plain_text
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.failures_told import FAILURES, FailuresTold
 from wavestitch.contracts.headroom import TOLD, Told
+from wavestitch.contracts.metrics import COUNTED, Counted
 from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import make_folder
 from wavestitch.write_once import disk_errors, scratch_file, sync_file, sync_folder
@@ -37,6 +38,19 @@ def kept_failures(landing: Path, dag_id: str) -> FailuresTold:
 
 def keep_failures(landing: Path, dag_id: str, told: FailuresTold) -> None:
     _keep(landing, _of_dag(landing, dag_id), FAILURES.text(told))
+
+
+def kept_counted(landing: Path, stream: str) -> Counted:
+    return _kept(counted_folder(landing, stream) / "counted.json", COUNTED) or Counted()
+
+
+def keep_counted(landing: Path, stream: str, counted: Counted) -> None:
+    """Only by whoever has the lock of `counted_folder`: what was counted never goes back."""
+    _keep(landing, counted_folder(landing, stream) / "counted.json", COUNTED.text(counted))
+
+
+def counted_folder(landing: Path, stream: str) -> Path:
+    return landing / ".metrics" / stream
 
 
 def _of_dag(landing: Path, dag_id: str) -> Path:

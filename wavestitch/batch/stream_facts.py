@@ -17,7 +17,7 @@ from wavestitch.contracts.headroom import Room
 from wavestitch.contracts.held import HeldLook, held_states
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.quantities import epoch_ms, milliseconds
+from wavestitch.contracts.quantities import EpochMs, epoch_ms, milliseconds
 from wavestitch.contracts.reasons import Reason
 
 _BATCHES = 15
@@ -41,7 +41,8 @@ class PartitionFacts:
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
     """`problem`: a sentence where something could not be found out. `open`, `quarantined`: held chunks. `remarks`: what
-    others have changed about the tables. `room`: how long unread records stay; None where the log did not answer."""
+    others have changed about the tables. `room`: how long unread records stay; None where the log did not answer.
+    `waiting`: the open waveforms; `waiting_since`: the earliest record time of theirs."""
 
     name: str
     problem: str = ""
@@ -54,6 +55,8 @@ class StreamFacts:
     documented: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
     room: Room | None = None
+    waiting: frozenset[str] = frozenset()
+    waiting_since: EpochMs | None = None
 
     @property
     def backlog(self) -> int | None:
@@ -82,7 +85,9 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         remarks = tuple(filter(None, (*tables.remarks(), said_of_junk(stream, head.held, rows))))
     except WavestitchError as error:
         return StreamFacts(name, error.message)
-    waiting = held_states(held, watermark=head.watermark_ms, allowed_lateness=lateness).count(Reason.OPEN)
+    states = held_states(held, watermark=head.watermark_ms, allowed_lateness=lateness)
+    waits = [h.chunk for h, state in zip(held, states, strict=True) if state is Reason.OPEN]
+    waiting = len(waits)
     counts = head.held.counts if head.held is not None else {}
     all_held = sum(n for reason, n in counts.items() if reason != _DISCARDED)
     return StreamFacts(
@@ -94,6 +99,8 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         quarantined=all_held - waiting,
         batches=rows,
         remarks=remarks,
+        waiting=frozenset(chunk.waveform_id for chunk in waits if chunk.waveform_id is not None),
+        waiting_since=min((chunk.timestamp_ms for chunk in waits), default=None),
         documented=frozenset(
             r.plan_id for r in rows if (deployment.docs_folder(name, r.plan_id) / "index.html").is_file()
         ),

@@ -17,6 +17,7 @@ from wavestitch.batch.deployment import Deployment, plain_name
 from wavestitch.batch.headroom import measure_room
 from wavestitch.batch.history import whole_history
 from wavestitch.batch.kept_told import keep_told, kept_told
+from wavestitch.batch.metrics import tell_metrics
 from wavestitch.batch.notify import Fact, notify
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.headroom import Alarm, Room, Sight, Told, say_room
@@ -115,6 +116,7 @@ def _tell(deployment: Deployment, seen: Watched, kept: Told, new: Told) -> Watch
         delivered = notify(settings.notify, subject=subject, text=text, facts=facts)
     if new != kept and delivered:
         keep_told(settings.landing, seen.stream, new)
+    tell_metrics(deployment, seen.stream, room=seen.room)
     return Watched(seen.stream, seen.room, seen.problem, told, delivered)
 
 
