@@ -53,13 +53,14 @@ class KafkaLog:
         with RawLog(self._settings, topic, deadline=self._deadline) as raw:
             return {p: raw.epoch_end(Partition(p), epoch) for p, epoch in sorted(epochs.items())}
 
-    def offsets_at(self, topic: str, times: Mapping[int, EpochMs]) -> dict[int, int]:
+    def offsets_at(self, topic: str, times: Mapping[int, EpochMs], *, committed: bool = True) -> dict[int, int]:
         # The ends come first: a record that arrives between the two questions lies at or behind them, never before.
         ends = self.ends(topic, list(times))
         # No record is from before 1970, and to a broker negative times are words: the end, the beginning, the newest.
         asked = {p: OffsetSpec.for_timestamp(max(ms, BEGINNING)) for p, ms in times.items()}
-        found = self._offsets(topic, asked, least=_NO_RECORD)
-        return {p: f.offset if f.offset >= 0 else ends[p].stable_end for p, f in found.items()}
+        found = self._offsets(topic, asked, committed=committed, least=_NO_RECORD)
+        last = {p: at.stable_end if committed else at.high_watermark for p, at in ends.items()}
+        return {p: f.offset if f.offset >= 0 else last[p] for p, f in found.items()}
 
     def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
         from consumers.record_probe import probe_records  # noqa: PLC0415 - kafka-python takes half a second to import

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from typer.testing import CliRunner
 
@@ -16,8 +17,10 @@ from tests.builders.webhook import Webhook, listening_webhook
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, eventually, make_deployment_rig
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.headroom import ages_of
-from wavestitch.batch.watch import Watched, watch_stream
+from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.batch.record_ages import ages_of
+from wavestitch.batch.steps import step_plan
+from wavestitch.batch.watch import Watched, watch_stream, watched_line
 from wavestitch.cli import app
 from wavestitch.contracts.headroom import Alarm
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
@@ -35,18 +38,24 @@ def webhook() -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def waiting(
+def told(
     tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path, webhook: Webhook
 ) -> DeploymentRig:
-    """A stream that has begun, and records that nobody has read."""
+    """A deployment whose webhook is told; the stream's topic is empty."""
     topic = topic_factory(partitions=2, configs=KEPT_AN_HOUR)
     rig = make_deployment_rig(tmp_path / "deployment", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
     config = rig.folder / "wavestitch.toml"
     config.write_text(f'{config.read_text()}[notify]\nwebhook = "{webhook.address}"\n')
-    rig.send(cut(recordings(2)))
-    rig.plan()
     deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(config)}))
     return DeploymentRig(deployment, topic, rig.group, rig.folder)
+
+
+@pytest.fixture
+def waiting(told: DeploymentRig) -> DeploymentRig:
+    """A stream that has begun, and records that nobody has read."""
+    told.send(cut(recordings(2)))
+    told.plan()
+    return told
 
 
 def look(rig: DeploymentRig, minutes: int) -> Watched:
@@ -93,11 +102,44 @@ def test_the_alarm_comes_before_the_loss_and_once_and_the_webhook_got_it(
         "behind_s": pytest.approx(35 * 60, rel=0.05),
         "left_s": pytest.approx(25 * 60, rel=0.05),
         "lost": 0,
+        "behind_open": 0,
+        "partitions": "0, 1",
     }
     assert "wavestitch run" in amber["text"]
     assert red == red_again
     assert red["facts"]["alarm"] == "red"
     assert gone["subject"] == f"{STREAM}: retention took {lost.room.lost} offsets that nobody had read"
+
+
+def test_the_alarm_comes_before_retention_takes_what_waits_behind_an_open_transaction(
+    told: DeploymentRig, webhook: Webhook
+) -> None:
+    assert isinstance(step_plan(told.edges(), PlanRequest()), NothingToDo), "the stream has begun"
+    patient = {"transactional.id": f"hangs-{told.topic}", "transaction.timeout.ms": 900_000}
+    hangs = Producer({"bootstrap.servers": told.deployment.settings.kafka.bootstrap, **patient})
+    hangs.init_transactions(30)
+    hangs.begin_transaction()
+    for p in (0, 1):
+        hangs.produce(told.topic, b"x", key=b"x", partition=p)
+    assert hangs.flush(30) == 0
+    told.send(cut(recordings(2)))
+    ends = told.deployment.log.ends(told.topic, [0, 1])
+    unread = sum(at.high_watermark for at in ends.values())
+    assert [at.stable_end for at in ends.values()] == [0, 0]
+    first = look(told, 5)
+    assert first.room is not None
+    assert (first.told, first.room.backlog, first.room.waiting) == (False, unread, unread)
+    assert "partition 1 (" in watched_line(first)
+    assert look(told, 50).told
+    keep_for(told, 1000)
+    eventually(lambda: taken(told), seconds=60)
+    lost = look(told, 0)
+    assert lost.room is not None
+    assert (lost.room.lost, lost.room.backlog) == (unread, 0)
+    red, gone = webhook.told
+    assert (red["facts"]["alarm"], red["facts"]["behind_open"]) == ("red", unread)
+    assert "find-hanging" in red["text"]
+    assert gone["subject"] == f"{STREAM}: retention took {unread} offsets that nobody had read"
 
 
 def test_how_old_the_first_unread_record_is_is_found_without_reading_it(waiting: DeploymentRig) -> None:

@@ -87,7 +87,7 @@ class _Partition:
 
     @property
     def stable_end(self) -> int:
-        return min(self.open, default=self.end)
+        return max(self.log_start, min(self.open, default=self.end))
 
     def end_of_epoch(self, epoch: int) -> int:
         """Where what was written up to this epoch ends today; of what retention took the log knows no epoch."""
@@ -155,9 +155,11 @@ class FakeLog(Edge):
             found = {p: self._partition(topic, p) for p in epochs}
             return {p: at.end_of_epoch(epochs[p]) if epochs[p] <= at.epoch else None for p, at in found.items()}
 
-    def offsets_at(self, topic: str, times: Mapping[int, int]) -> dict[int, int]:
+    def offsets_at(self, topic: str, times: Mapping[int, int], *, committed: bool = True) -> dict[int, int]:
         with self.act("log.offsets_at", error=Transient):
-            return {p: self._offset_at(self._partition(topic, p), t) for p, t in times.items()}
+            found = {p: self._partition(topic, p) for p in times}
+            ends = {p: at.stable_end if committed else at.end for p, at in found.items()}
+            return {p: self._offset_at(found[p], t, ends[p]) for p, t in times.items()}
 
     def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
         with self.act("log.probe", error=Transient):
@@ -315,8 +317,9 @@ class FakeLog(Edge):
         self.ever.append((self.topic_id, len(self.partitions) - 1, at))
 
     def retain_from(self, partition: int, offset: int) -> None:
+        """As Kafka does: up to the high watermark, whatever transaction is open there."""
         at = self.partitions[partition]
-        at.log_start = min(max(at.log_start, offset), at.stable_end)
+        at.log_start = min(max(at.log_start, offset), at.end)
         self.tell("retained", partition=partition, log_start=at.log_start)
 
     def lose(self, partition: int, offset: int) -> None:
@@ -384,6 +387,5 @@ class FakeLog(Edge):
         return found
 
     @staticmethod
-    def _offset_at(at: _Partition, time_ms: int) -> int:
-        offsets = range(at.log_start, at.stable_end)
-        return next((o for o in offsets if at.records[o].timestamp_ms >= max(time_ms, 0)), at.stable_end)
+    def _offset_at(at: _Partition, time_ms: int, end: int) -> int:
+        return next((o for o in range(at.log_start, end) if at.records[o].timestamp_ms >= max(time_ms, 0)), end)

@@ -102,6 +102,31 @@ def retention(scene: Scene) -> Iterator[Step]:
 
 
 @scenario()
+def retention_behind_an_open_transaction(scene: Scene) -> Iterator[Step]:
+    scene.send(4, at_ms=1000)
+    scene.begin(3, at_ms=5000)
+    scene.send(5, at_ms=6000)
+
+    def times(committed: bool) -> Any:
+        asked = [EpochMs(START_MS + ms) for ms in (500, 5000, 6000, 7000)]
+        return [scene.log.offsets_at(scene.topic, {0: at}, committed=committed) for at in asked]
+
+    yield "times up to the stable end", lambda: times(True)
+    yield "and up to the high watermark", lambda: times(False)
+    scene.delete_before(6)
+    yield from everything(scene)
+    yield "times in what is left", lambda: times(False)
+    scene.delete_before(12)
+    yield from everything(scene)
+    yield "none of them is left", lambda: times(False)
+    scene.send(2, at_ms=8000)
+    yield "it still is open", lambda: scene.log.ends(scene.topic, [0])
+    scene.end(Visibility.COMMITTED)
+    yield "ended", lambda: scene.log.ends(scene.topic, [0])
+    yield "and on", lambda: scene.read(12, 15)
+
+
+@scenario()
 def leader_epochs(scene: Scene) -> Iterator[Step]:
     scene.send(5)
 
@@ -250,6 +275,11 @@ def _keeping_the_group(real: Any) -> Any:
     return recreate
 
 
+def _up_to_the_stable_end(self: FakeLog, partition: int, offset: int) -> None:
+    at = self.partitions[partition]
+    at.log_start = min(max(at.log_start, offset), at.stable_end)
+
+
 def _without_markers(self: FakeLog, outcome: Visibility, _time_ms: int) -> None:
     for at in self.partitions.values():
         at.seen = [outcome if v is Visibility.OPEN else v for v in at.seen]
@@ -295,10 +325,11 @@ LIES: dict[str, tuple[Any, str, Any]] = {
     "a topic made anew is the same one": (FakeLog, "topic_id", property(lambda _: "topic-1")),
     "an open transaction is not waited for": (_Partition, "stable_end", property(lambda at: at.end)),
     "retention deletes nothing": (FakeLog, "retain_from", lambda *_, **__: None),
+    "an open transaction is safe from retention": (FakeLog, "retain_from", _up_to_the_stable_end),
     "markers take no offset": (FakeLog, "end_transactions", _without_markers),
     "a reset keeps our tag": (FakeLog, "reset_group", _keeping_the_tag),
     "members keep nobody out": (FakeLog, "live_members", property(lambda _: [], lambda *_: None)),
-    "a time is never found": (FakeLog, "_offset_at", staticmethod(lambda at, _: at.stable_end)),
+    "a time is never found": (FakeLog, "_offset_at", staticmethod(lambda *asked: asked[-1])),
 }
 
 

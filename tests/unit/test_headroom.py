@@ -6,15 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from wavestitch.contracts.headroom import (
-    Alarm,
-    Retention,
-    Thresholds,
-    Told,
-    Unread,
-    judge_room,
-    say_room,
-)
+from wavestitch.contracts.headroom import Alarm, Retention, Room, Thresholds, Unread, judge_room
+from wavestitch.contracts.headroom_told import PartitionTold, Told, numbers, say_room
+from wavestitch.contracts.open_transaction import OpenTransaction, said_of_open
 from wavestitch.contracts.quantities import Milliseconds
 
 GREEN, AMBER, RED = Alarm
@@ -28,7 +22,7 @@ HOUR_KEPT = Retention(ms=HOUR)
 
 def colour(age_ms: int, before: Alarm = GREEN, retention: Retention = HOUR_KEPT) -> Alarm:
     seen = replace(SEEN, age_ms=Milliseconds(age_ms))
-    return judge_room([seen], retention=retention, mean_bytes=10.0, thresholds=LIMITS, before=before).alarm
+    return judge_room([seen], retention=retention, mean_bytes=10.0, thresholds=LIMITS, before={0: before}).alarm
 
 
 @pytest.mark.parametrize(
@@ -75,7 +69,9 @@ def test_seconds_left_are_the_least_that_time_and_bytes_leave() -> None:
 
 def test_what_is_read_has_all_the_room_there_is_however_old_it_is() -> None:
     read = replace(SEEN, position=200, age_ms=Milliseconds(99 * HOUR))
-    room = judge_room([read], retention=Retention(ms=HOUR, bytes=1), mean_bytes=10.0, thresholds=LIMITS, before=RED)
+    room = judge_room(
+        [read], retention=Retention(ms=HOUR, bytes=1), mean_bytes=10.0, thresholds=LIMITS, before={0: RED}
+    )
     assert (room.alarm, room.left_s, room.behind_s, room.backlog) == (GREEN, None, None, 0)
 
 
@@ -105,8 +101,9 @@ def test_a_state_is_told_once_and_a_loss_is_another_state_than_its_danger() -> N
 
 
 def test_that_nothing_can_be_seen_is_told_after_the_second_look_and_that_it_can_again() -> None:
-    first = Told(RED).failing()
-    assert not first.must_be_told(Told(RED)), "a broker that starts again"
+    before = Told({0: PartitionTold(RED)})
+    first = before.failing()
+    assert not first.must_be_told(before), "a broker that starts again"
     second = first.failing()
     assert second.must_be_told(first)
     assert not second.failing().must_be_told(second)
@@ -125,3 +122,79 @@ def test_what_is_told_says_first_what_happens_then_where_and_what_to_do() -> Non
         "as past batches went. Start a batch now (`wavestitch run ecg --catch-up`, or trigger its ingest), or lengthen "
         "the topic's retention until it has caught up."
     )
+
+
+def story(*looks: list[Unread]) -> list[str]:
+    """What is told of each look, after the one before it; empty where nothing is."""
+    told, said = Told(), []
+    for seen in looks:
+        before = {p: of.alarm for p, of in told.partitions.items()}
+        room = judge_room(seen, retention=HOUR_KEPT, mean_bytes=None, thresholds=LIMITS, before=before)
+        new = told.seeing(room)
+        notice = say_room("ecg", room, new.worse(told))
+        said.append(" | ".join(notice) if new.must_be_told(told) else "")
+        told = new
+    return said
+
+
+def near(partition: int, minutes: float) -> Unread:
+    return replace(SEEN, partition=partition, age_ms=Milliseconds(round(minutes * 60_000)))
+
+
+def lost(partition: int, offsets: int) -> Unread:
+    return replace(SEEN, partition=partition, log_start=100 + offsets, end=100_000)
+
+
+def test_a_partition_that_gets_worse_is_told_although_another_one_is_red_or_has_lost_something() -> None:
+    gone, again, danger, still, second = story(
+        [lost(0, 3), near(1, 1)],
+        [lost(0, 3), near(1, 2)],
+        [lost(0, 3), near(1, 50)],
+        [lost(0, 3), near(1, 51)],
+        [lost(0, 3), lost(1, 1000)],
+    )
+    assert gone.startswith("ecg: retention took 3 offsets that nobody had read | partition 0: 3 offsets lost, ")
+    assert (again, still) == ("", "")
+    assert danger.startswith(
+        "ecg: headroom is red: retention takes unread data in 10.0 min | partition 1: 100 unread, 10.0 min left; "
+        "as told before: partitions 0. Start a batch now"
+    )
+    assert second.startswith("ecg: retention took 1003 offsets that nobody had read | partition 1: 1000 offsets lost")
+
+
+def test_one_notice_names_all_partitions_that_got_worse_and_says_what_to_do_about_each_kind() -> None:
+    quiet, (notice) = story(
+        [near(p, 1) for p in range(20)], [lost(0, 5), near(1, 1), *(near(p, 50) for p in range(2, 20))]
+    )
+    assert not quiet
+    for said in ("partition 2: 100 unread", "and partitions 0, 10 to 19.", "`wavestitch plan ecg`", "--catch-up"):
+        assert said in notice
+
+
+def test_a_loss_that_grows_is_told_when_it_has_doubled_since_it_was_told() -> None:
+    told = story(*([lost(0, n)] for n in range(10, 1000)))
+    assert [n for n, said in enumerate(told, start=10) if said] == [10, 20, 40, 80, 160, 320, 640]
+    # A loss that somebody accepted is over: the next one is a new one.
+    assert all(story([lost(0, 10)], [SEEN], [lost(0, 1)]))
+
+
+def test_a_stream_that_catches_up_partition_by_partition_is_told_of_once_and_what_comes_back_is_told() -> None:
+    red = [near(p, 50) for p in range(3)]
+    told = story(red, [SEEN, *red[1:]], [SEEN, near(1, 0), red[2]], [SEEN, near(1, 0), near(2, 0)], [near(0, 50)])
+    assert [bool(said) for said in told] == [True, False, False, True, True]
+    assert told[3].startswith("ecg: headroom is green again")
+
+
+def test_what_waits_behind_an_open_transaction_is_said_with_every_notice_and_how_to_find_it() -> None:
+    held = tuple(OpenTransaction(p, 4, 24, Milliseconds(HOUR * 2)) for p in range(10))
+    room = replace(judge_room([near(0, 50)], retention=HOUR_KEPT, mean_bytes=None, thresholds=LIMITS), topic="waves")
+    _, text = say_room("ecg", replace(room, open=held[:1]))
+    assert "topic waves partition 0 (20 offsets from 4 on, open for 2.0 h): an open transaction keeps it from" in text
+    assert "find-hanging" in text
+    assert len(said_of_open("waves", held)) == 9
+    assert said_of_open("waves", held)[-1] == "topic waves: so it is in partitions 8, 9"
+    assert Room(()).remarks == ()
+
+
+def test_partitions_are_numbered_with_neighbours_as_one() -> None:
+    assert [numbers(n) for n in ([], [3], [5, 3, 4, 9])] == ["", "3", "3 to 5, 9"]

@@ -14,7 +14,7 @@ from typing import TypeVar
 from wavestitch.batch.work_folder import plain_text
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.failures_told import FAILURES, FailuresTold
-from wavestitch.contracts.headroom import TOLD, Told
+from wavestitch.contracts.headroom_told import TOLD, Told
 from wavestitch.contracts.metrics import COUNTED, Counted
 from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import make_folder

@@ -34,7 +34,7 @@ class Links:
 
 def plan_links(stream: Stream, request: PlanRequest, *, walk: Walk, by: Planning) -> Links:
     """The batches that a backfill takes: as many as the limits make of it."""
-    return links_of(stream, request, survey(stream, request, walk=walk), by)
+    return links_of(stream, request, survey(stream, request, walk=walk, clock_ms=by.clock_ms), by)
 
 
 def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -> Links:

@@ -18,6 +18,7 @@ from wavestitch.batch.walk import Walk
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held import HeldLook, open_deadlines
 from wavestitch.contracts.offset_range import bound_ranges
+from wavestitch.contracts.open_transaction import WAY_OUT
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import PartitionEnds, Tables
 from wavestitch.contracts.position import Head, Position, advance_watermark
@@ -39,7 +40,7 @@ class NothingToDo:
 
 def plan_batch(stream: Stream, request: PlanRequest, *, walk: Walk, by: Planning) -> Plan | NothingToDo:
     """The plan of the next batch. Raises `Refused` for a backfill that needs more than one."""
-    here = survey(stream, request, walk=walk)
+    here = survey(stream, request, walk=walk, clock_ms=by.clock_ms)
     if request.scope is not None:
         links = links_of(stream, request, here, by)
         if len(links.plans) > 1:
@@ -80,8 +81,7 @@ def _nothing(
         p, e = next(iter(stuck.items()))
         raise Transient(
             f"stream {stream.name}: all there is to read lies behind an open transaction (partition {p}: stable end "
-            f"{e.stable_end}, high watermark {e.high_watermark}); wait until its producer commits or times out, or "
-            "look for it with kafka-transactions.sh find-hanging",
+            f"{e.stable_end}, high watermark {e.high_watermark}); {WAY_OUT}",
             partition=p,
         )
     watermark = advance_watermark(

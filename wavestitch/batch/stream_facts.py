@@ -26,7 +26,8 @@ _DISCARDED = Reason.DISCARDED.value
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """Where the stream stands in a partition; `end` and `log_start` are None where the log did not answer."""
+    """Where the stream stands in a partition; `end` and `log_start` are None where the log did not answer. `end`: the
+    high watermark, since what waits behind an open transaction is unread, too."""
 
     partition: int
     position: int
@@ -41,8 +42,9 @@ class PartitionFacts:
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
     """`problem`: a sentence where something could not be found out. `open`, `quarantined`: held chunks. `remarks`: what
-    others have changed about the tables. `room`: how long unread records stay; None where the log did not answer.
-    `waiting`: the open waveforms; `waiting_since`: the earliest record time of theirs."""
+    others have changed about the tables, and what open transactions keep from being read. `room`: how long unread
+    records stay; None where the log did not answer. `waiting`: the open waveforms; `waiting_since`: the earliest record
+    time of theirs."""
 
     name: str
     problem: str = ""
@@ -112,17 +114,11 @@ def with_ends(deployment: Deployment, known: StreamFacts) -> StreamFacts:
     if known.head is None:
         return known
     try:
-        ends = deployment.log.ends(known.topic, [p.partition for p in known.partitions])
         room = _room(deployment, known.name, known.head, known.batches)
     except WavestitchError as error:
         return replace(known, problem=error.message)
-    partitions = (
-        replace(p, log_start=ends[p.partition].log_start, end=ends[p.partition].stable_end)
-        if p.partition in ends
-        else p
-        for p in known.partitions
-    )
-    return replace(known, partitions=tuple(partitions), room=room)
+    partitions = tuple(PartitionFacts(p.partition, p.position, p.log_start, p.end) for p in room.partitions)
+    return replace(known, partitions=partitions, remarks=(*known.remarks, *room.remarks), room=room)
 
 
 def _room(deployment: Deployment, name: str, head: Head, past: Sequence[BatchRow]) -> Room:
@@ -134,5 +130,5 @@ def _room(deployment: Deployment, name: str, head: Head, past: Sequence[BatchRow
         past=past,
         now=epoch_ms(time.time_ns()),
         thresholds=settings.notify.thresholds,
-        told=kept_told(settings.landing, name).alarm,
+        told=kept_told(settings.landing, name),
     )

@@ -11,28 +11,32 @@ from dataclasses import dataclass
 
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.reconciled_head import reconcile_head
+from wavestitch.batch.record_ages import open_transactions
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop, batch_offsets, needed_bytes, stops_of
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.offset_range import OffsetRange, cut_slices, pack_units
+from wavestitch.contracts.open_transaction import OpenTransaction, said_of_open
 from wavestitch.contracts.past_cost import RECENT, reading_weights
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import Log, PartitionEnds, Probe, Tables, TopicView
 from wavestitch.contracts.position import Head, Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a plan is made on. `why`: what was done about the group's offsets, per partition. `recent`: the newest rows
-    of the history."""
+    """What a plan is made on. `why`: what was done about the group's offsets, per partition. `held_up`: what open
+    transactions keep from being read. `recent`: the newest rows of the history."""
 
     topic: TopicView
     head: Head
     ends: Mapping[int, PartitionEnds]
     why: Mapping[int, str]
+    held_up: Sequence[OpenTransaction]
     recent: Sequence[BatchRow]
     log: Log
     tables: Tables
@@ -47,7 +51,7 @@ class Made:
     by: Planning
 
 
-def survey(stream: Stream, request: PlanRequest, *, walk: Walk) -> Survey:
+def survey(stream: Stream, request: PlanRequest, *, walk: Walk, clock_ms: EpochMs) -> Survey:
     log, tables = walk.log, walk.tables
     topic = log.topic(stream.topic)
     _refuse_topic(stream, topic, log.members(stream.group))
@@ -61,7 +65,9 @@ def survey(stream: Stream, request: PlanRequest, *, walk: Walk) -> Survey:
             topic=topic.name,
         )
     ends = log.ends(topic.name, topic.partitions)
-    return Survey(topic, head, ends, why, recent_batches(tables, head), log, tables)
+    wanted = {p: at for p, at in ends.items() if request.wants(p)}
+    held_up = open_transactions(log, topic.name, wanted, now=clock_ms)
+    return Survey(topic, head, ends, why, held_up, recent_batches(tables, head), log, tables)
 
 
 def size_of(
@@ -112,7 +118,7 @@ def plan_of(
         nonce=made.by.nonce,
         left=left,
         after=after,
-        remarks=tuple(filter(None, (*_remarks(stream, here.topic), said_of_junk(stream, head.held, here.recent)))),
+        remarks=_remarks(stream, here),
     ).sealed()
 
 
@@ -143,7 +149,13 @@ def too_much(stream: Stream, kind: PlanKind, offsets: int, *, most: int, mean: f
     )
 
 
-def _remarks(stream: Stream, topic: TopicView) -> tuple[str, ...]:
+def _remarks(stream: Stream, here: Survey) -> tuple[str, ...]:
+    junk = said_of_junk(stream, here.head.held, here.recent)
+    said = (*_said_of_compression(stream, here.topic), *said_of_open(here.topic.name, here.held_up), junk)
+    return tuple(filter(None, said))
+
+
+def _said_of_compression(stream: Stream, topic: TopicView) -> tuple[str, ...]:
     if stream.trusted_producers or topic.compression == "uncompressed":
         return ()
     return (

@@ -20,7 +20,8 @@ from wavestitch.batch.kept_told import keep_told, kept_told
 from wavestitch.batch.metrics import tell_metrics
 from wavestitch.batch.notify import Fact, notify
 from wavestitch.contracts.errors import WavestitchError
-from wavestitch.contracts.headroom import Alarm, Room, Sight, Told, say_room
+from wavestitch.contracts.headroom import Alarm, Room
+from wavestitch.contracts.headroom_told import Sight, Told, numbers, say_room
 from wavestitch.contracts.past_cost import RECENT
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
 
@@ -70,6 +71,7 @@ def room_to_json(room: Room | None) -> dict[str, Fact] | None:
         "behind_s": room.behind_s,
         "left_s": room.left_s,
         "lost": room.lost,
+        "behind_open": room.waiting,
     }
 
 
@@ -83,6 +85,7 @@ def watched_line(seen: Watched) -> str:
         left = f", {seen.room.shown} until retention takes unread data" if seen.room.shown else ""
         gone = f", {seen.room.lost} offsets lost unread" if seen.room.lost else ""
         said = f"headroom is {seen.room.alarm}{left}{gone}; {seen.room.backlog} offsets unread"
+        said = "; ".join((said, *seen.room.remarks))
     told = "" if not seen.told else "; told" if seen.delivered else "; could not be told, is tried again"
     return f"{seen.stream}: {said}{told}"
 
@@ -92,6 +95,7 @@ def watched_to_json(seen: Watched) -> dict[str, Any]:
         "stream": seen.stream,
         "headroom": room_to_json(seen.room),
         "problem": seen.problem,
+        "remarks": [] if seen.room is None else list(seen.room.remarks),
         "told": seen.told,
         "delivered": seen.delivered,
     }
@@ -104,15 +108,15 @@ def _look(deployment: Deployment, name: str, kept: Told, *, now: EpochMs) -> Roo
         return None
     past = whole_history(deployment.history(name), since=head.sequence - RECENT + 1)
     thresholds = deployment.settings.notify.thresholds
-    return measure_room(stream, head, log=deployment.log, past=past, now=now, thresholds=thresholds, told=kept.alarm)
+    return measure_room(stream, head, log=deployment.log, past=past, now=now, thresholds=thresholds, told=kept)
 
 
 def _tell(deployment: Deployment, seen: Watched, kept: Told, new: Told) -> Watched:
     settings, delivered = deployment.settings, True
     told = new.must_be_told(kept)
     if told:
-        subject, text = _said(seen, new)
-        facts = _facts(seen, new)
+        subject, text = _said(seen, new, kept)
+        facts = _facts(seen, new, kept)
         delivered = notify(settings.notify, subject=subject, text=text, facts=facts)
     if new != kept and delivered:
         keep_told(settings.landing, seen.stream, new)
@@ -120,15 +124,18 @@ def _tell(deployment: Deployment, seen: Watched, kept: Told, new: Told) -> Watch
     return Watched(seen.stream, seen.room, seen.problem, told, delivered)
 
 
-def _said(seen: Watched, new: Told) -> tuple[str, str]:
+def _said(seen: Watched, new: Told, kept: Told) -> tuple[str, str]:
     if new.sight is Sight.BLIND:
         return (
             f"{seen.stream}: cannot be looked at, so nobody sees how close retention is",
             f"{seen.problem}. `wavestitch status` looks again.",
         )
-    return say_room(seen.stream, seen.room or Room(()))
+    return say_room(seen.stream, seen.room or Room(()), new.worse(kept))
 
 
-def _facts(seen: Watched, new: Told) -> dict[str, Fact]:
+def _facts(seen: Watched, new: Told, kept: Told) -> dict[str, Fact]:
+    """`partitions`: those that got worse."""
     room = room_to_json(seen.room) or {}
-    return {"stream": seen.stream, **room, "alarm": new.alarm.value, "blind": new.sight is Sight.BLIND}
+    blind = new.sight is Sight.BLIND
+    worse = numbers(new.worse(kept))
+    return {"stream": seen.stream, **room, "alarm": new.alarm.value, "blind": blind, "partitions": worse}

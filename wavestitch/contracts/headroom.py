@@ -1,4 +1,4 @@
-"""How much room a stream has before retention eats what nobody has read yet, and when somebody must be told. Pure.
+"""How much room a stream has before retention eats what nobody has read yet. Pure.
 
 Retention keeps so much time or so many bytes of each partition; what of that lies between the newest record and the
 position is used up. Decides the colour by the share that is left, so that seven days and ten minutes of retention are
@@ -8,13 +8,14 @@ with some room to spare, so that nobody is told to and fro.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 
+from wavestitch.contracts.open_transaction import OpenTransaction, said_of_open
 from wavestitch.contracts.quantities import Milliseconds
 from wavestitch.contracts.rewind_preview import length
-from wavestitch.contracts.versioned import Versioned
 
 SPARE = 0.05
 """So much more must be left than where a colour begins, before that colour is taken back."""
@@ -26,7 +27,8 @@ class Alarm(StrEnum):
     RED = "red"
 
 
-_rank = tuple(Alarm).index
+rank = tuple(Alarm).index
+NONE_BEFORE: Mapping[int, Alarm] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,14 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRoom:
-    """`backlog`: offsets not yet read; `lost`: how many of what nobody read are gone already. `behind_s`: how old the
-    first unread record is; `left_s`: until retention may take it, less than 0 where it may by now. None: not known, or
-    never."""
+    """`backlog`: offsets of `log_start` to `end` not yet read; `lost`: how many of what nobody read are gone already.
+    `behind_s`: how old the first unread record is; `left_s`: until retention may take it, less than 0 where it
+    may by now. None: not known, or never."""
 
     partition: int
+    position: int
+    log_start: int
+    end: int
     backlog: int
     lost: int
     behind_s: float | None
@@ -77,14 +82,17 @@ class PartitionRoom:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A stream's headroom; `reading_s`: how long its backlog takes to read, as past batches went."""
+    """A stream's headroom; `reading_s`: how long its backlog takes to read, as past batches went. `open`: transactions
+    that keep unread records from being read."""
 
     partitions: tuple[PartitionRoom, ...]
     reading_s: float | None = None
+    open: tuple[OpenTransaction, ...] = ()
+    topic: str = ""
 
     @property
     def alarm(self) -> Alarm:
-        return max((p.alarm for p in self.partitions), key=_rank, default=Alarm.GREEN)
+        return max((p.alarm for p in self.partitions), key=rank, default=Alarm.GREEN)
 
     @property
     def backlog(self) -> int:
@@ -103,41 +111,18 @@ class Room:
         return min((p.left_s for p in self.partitions if p.left_s is not None), default=None)
 
     @property
+    def waiting(self) -> int:
+        """Offsets behind open transactions."""
+        return sum(t.waiting for t in self.open)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return said_of_open(self.topic, self.open)
+
+    @property
     def shown(self) -> str:
         """How long there is, in a word or two; empty where retention takes nothing that is unread."""
         return "" if self.left_s is None else "any moment" if self.left_s <= 0 else length(self.left_s)
-
-
-class Sight(StrEnum):
-    """Whether a stream could be looked at: one look that failed may be a broker that starts again."""
-
-    CLEAR = "clear"
-    MISSED = "missed"
-    BLIND = "blind"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What is told of a stream's headroom. `lost`: whether retention took something unread; `sight`: of the last looks;
-    where that is not clear, colour and loss are those seen last."""
-
-    alarm: Alarm = Alarm.GREEN
-    lost: bool = False
-    sight: Sight = Sight.CLEAR
-
-    def seeing(self, room: Room) -> Told:
-        return Told(room.alarm, room.lost > 0)
-
-    def failing(self) -> Told:
-        return replace(self, sight=Sight.MISSED if self.sight is Sight.CLEAR else Sight.BLIND)
-
-    def must_be_told(self, before: Told) -> bool:
-        """Whether it is another state than was told before: a colour, a loss, or that nothing can be seen."""
-        blind = Sight.BLIND
-        return (self.alarm, self.lost, self.sight is blind) != (before.alarm, before.lost, before.sight is blind)
-
-
-TOLD = Versioned(Told, "what was last told of the headroom", "delete the file: it is told again")
 
 
 def judge_room(
@@ -147,35 +132,18 @@ def judge_room(
     mean_bytes: float | None,
     reading_s: float | None = None,
     thresholds: Thresholds,
-    before: Alarm = Alarm.GREEN,
+    before: Mapping[int, Alarm] = NONE_BEFORE,
 ) -> Room:
-    """`mean_bytes`: of a record as it is stored; without it bytes do not limit. `before`: what was last told."""
-    rooms = [_judge(u, retention, mean_bytes, thresholds, before) for u in seen]
+    """`mean_bytes`: of a record as it is stored; without it bytes do not limit. `before`: what was last told, by
+    partition."""
+    told = {u.partition: before.get(u.partition, Alarm.GREEN) for u in seen}
+    rooms = [_judge(u, retention, mean_bytes, thresholds, told[u.partition]) for u in seen]
     if reading_s is not None:
         # Whoever begins only now comes too late for what is taken first.
-        needed = reading_s * (1 + SPARE) if before is Alarm.RED else reading_s
-        rooms = [replace(p, alarm=Alarm.RED) if p.left_s is not None and p.left_s < needed else p for p in rooms]
+        needed = {p: reading_s * (1 + SPARE) if alarm is Alarm.RED else reading_s for p, alarm in told.items()}
+        late = {p.partition for p in rooms if p.left_s is not None and p.left_s < needed[p.partition]}
+        rooms = [replace(p, alarm=Alarm.RED) if p.partition in late else p for p in rooms]
     return Room(tuple(rooms), reading_s)
-
-
-def say_room(stream: str, room: Room) -> tuple[str, str]:
-    """What is told: a line, and the whole with what to do."""
-    worst = sorted((p for p in room.partitions if p.alarm is room.alarm), key=_urgency)
-    where = ", ".join(_said(p) for p in worst[:8]) + (f", and {len(worst) - 8} more" if len(worst) > 8 else "")
-    if room.lost:
-        return (
-            f"{stream}: retention took {room.lost} offsets that nobody had read",
-            f"{where}. The next plan refuses and names the way out: accept the loss by name, or read from elsewhere. "
-            f"`wavestitch plan {stream}` shows it.",
-        )
-    if room.alarm is Alarm.GREEN:
-        return f"{stream}: headroom is green again", "Retention is far from what is unread. Nothing is to be done."
-    takes = f" Reading it takes about {length(room.reading_s)} as past batches went." if room.reading_s else ""
-    return (
-        f"{stream}: headroom is {room.alarm}: retention takes unread data in {room.shown}",
-        f"{where}.{takes} Start a batch now (`wavestitch run {stream} --catch-up`, or trigger its ingest), or lengthen "
-        f"the topic's retention until it has caught up.",
-    )
 
 
 def _judge(
@@ -196,28 +164,16 @@ def _judge(
         elif free <= 0:
             left.append(0.0)
     share = min(shares, default=1.0)
-    sparing = min(before, thresholds.colour(share - SPARE), key=_rank)
-    alarm = max(thresholds.colour(share), sparing, key=_rank)
+    sparing = min(before, thresholds.colour(share - SPARE), key=rank)
+    alarm = max(thresholds.colour(share), sparing, key=rank)
     return PartitionRoom(
         partition=seen.partition,
+        position=seen.position,
+        log_start=seen.log_start,
+        end=seen.end,
         backlog=backlog,
         lost=lost,
         behind_s=seen.age_ms / 1000 if backlog and seen.age_ms is not None else None,
         left_s=min(left, default=None),
         alarm=Alarm.RED if lost else alarm,
     )
-
-
-def _urgency(room: PartitionRoom) -> tuple[float, int]:
-    return (float("inf") if room.left_s is None else room.left_s, room.partition)
-
-
-def _said(room: PartitionRoom) -> str:
-    gone = f"{room.lost} offsets lost, " if room.lost else ""
-    return f"partition {room.partition}: {gone}{room.backlog} unread{_left(room.left_s)}"
-
-
-def _left(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    return ", may go any moment" if seconds <= 0 else f", {length(seconds)} left"

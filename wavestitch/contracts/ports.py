@@ -69,8 +69,9 @@ class Log(Protocol):
         """Per partition, where what was written up to this leader epoch ends today; None for an epoch that is newer
         than all that the log knows."""
 
-    def offsets_at(self, topic: str, times: Mapping[int, EpochMs]) -> dict[int, int]:
-        """Per partition, the first offset whose record time is at or after the time; the stable end where none is."""
+    def offsets_at(self, topic: str, times: Mapping[int, EpochMs], *, committed: bool = True) -> dict[int, int]:
+        """Per partition, the first offset whose record time is at or after the time; the stable end where none is.
+        `committed`: without it, up to the high watermark."""
 
     def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
         """A few records of each partition from these offsets on, as samples of their size. Bounded in time and bytes;
