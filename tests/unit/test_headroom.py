@@ -197,4 +197,4 @@ def test_what_waits_behind_an_open_transaction_is_said_with_every_notice_and_how
 
 
 def test_partitions_are_numbered_with_neighbours_as_one() -> None:
-    assert [numbers(n) for n in ([], [3], [5, 3, 4, 9])] == ["", "3", "3 to 5, 9"]
+    assert [numbers(n) for n in ([], [3], [5, 3, 4, 9, 8])] == ["", "3", "3 to 5, 8, 9"]

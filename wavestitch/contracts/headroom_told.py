@@ -152,4 +152,5 @@ def numbers(partitions: Iterable[int]) -> str:
         return ""
     starts = [found[0], *(b for a, b in pairwise(found) if b > a + 1)]
     ends = [*(a for a, b in pairwise(found) if b > a + 1), found[-1]]
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True))
+    runs = zip(starts, ends, strict=True)
+    return ", ".join(str(a) if a == b else f"{a}, {b}" if b == a + 1 else f"{a} to {b}" for a, b in runs)
