@@ -28,8 +28,10 @@ _ONE_BY_ONE = frozenset(
 
 _TOGETHER = {
     # A whole Airflow: two at a time take longer to come up than they are given. The first ones share theirs.
+    "tests/stack/test_airflow_backfill.py": "airflow",
     "tests/stack/test_airflow_gate.py": "airflow",
     "tests/stack/test_airflow_rewind.py": "airflow",
+    "tests/stack/test_airflow_rights.py": "airflow",
     "tests/stack/test_airflow_stack.py": "airflow",
     "tests/stack/test_demo.py": "airflow",
     "tests/security/test_a_dag_run.py": "airflow",

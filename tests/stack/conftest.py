@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.postgresql import Postgresql
 from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
 from tests.stack.dag_lab import STREAM, Lab, answers
 from tests.stack.live_airflow import LiveAirflow, Shared, start_live
@@ -36,6 +37,7 @@ def lab(tmp_path: Path, broker: Broker, topic_factory: Any, java_home: Path, mon
 @pytest.fixture
 def live(
     broker: Broker,
+    postgresql: Postgresql,
     java_home: Path,
     topic_factory: Any,
     tmp_path_factory: pytest.TempPathFactory,
@@ -47,13 +49,15 @@ def live(
             broker,
             java_home=java_home,
             topics=topic_factory,
+            database=postgresql.address(postgresql.new_database()),
         )
     return _shared.live
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """An Airflow that nobody asks takes a fifth of a processor: it ends with the last test in a row that uses it."""
+    """An Airflow that nobody asks takes a fifth of a processor: it ends with the last test in a row that uses it, and
+    before the database and the broker that it stands on."""
     if "live" not in getattr(nextitem, "fixturenames", ()):
         _shared.stop()
 

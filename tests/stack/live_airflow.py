@@ -1,7 +1,8 @@
 """The whole Airflow that tests share, on the session's broker: streams are declared in it, people act by its REST API.
 
-Its Spark connection leads to `tests.stack.stitcher`; the real Spark is for the tests that carry a DAG out in their own
-process.
+It stands on PostgreSQL: on SQLite Airflow takes a backfill back that is made while others write, and its scheduler can
+end of that. Its Spark connection leads to `tests.stack.stitcher`; the real Spark is for the tests that carry a DAG out
+in their own process.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import os
 import shlex
 import struct
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.builders.webhook import Webhook, listening_webhook
 from tests.stack.airflow_home import ROOT, write_settings
 from wavestitch.batch.deployment import Deployment
-from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.stream import Stream
 from wavestitch.local.airflow_stack import Airflow, running_airflow, start_airflow, stop_airflow
 from wavestitch.local.broker import Broker
@@ -35,8 +38,6 @@ from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
 
 SECONDS = 300
-FLOWS = ("ingest", "backfill", "rewind", "decide")
-"""The DAGs that each stream has."""
 FIRST = "first"
 """A stream that is there from the start: by its DAGs their files are known, and can be read anew."""
 STITCHER = "spark3-submit"
@@ -109,12 +110,15 @@ class LiveStream:
 
 @dataclass
 class LiveAirflow:
-    """All of it lies in `folder`, but for its database; `environment` is what it is started with."""
+    """All of it lies in `folder`, but for its database; `environment` is what it is started with. `webhook`: what it
+    tells people by."""
 
     folder: Path
     config: Path
     topics: Callable[..., str]
     environment: dict[str, str]
+    webhook: Webhook
+    closing: ExitStack = field(default_factory=ExitStack)
 
     @property
     def home(self) -> Path:
@@ -143,6 +147,14 @@ class LiveAirflow:
         log = self.home / "airflow.log"
         assert wait_until(lambda: log.read_text(errors="replace").count(heard) >= times, seconds=SECONDS), heard
 
+    def told(self, run_id: str) -> list[dict[str, Any]]:
+        """What somebody was told of this run."""
+        return [said for said in self.webhook.told if said["facts"].get("run") == run_id]
+
+    def stop(self) -> None:
+        stop_airflow(self.home)
+        self.closing.close()
+
     def page(self, user: str, url: str) -> str:
         """What this user sees there."""
         said = {"username": user, "password": self.airflow.password(user)}
@@ -152,36 +164,47 @@ class LiveAirflow:
         assert answer.status_code == 200, answer.text
         return answer.text
 
-    def declare(self, name: str, declared: dict[str, Any], *, partitions: int = 1) -> LiveStream:
-        """A stream with a topic of its own, once Airflow knows its DAGs."""
-        topic = self.topics(partitions=partitions, prefix=name)
+    def declare(self, name: str, declared: dict[str, Any], *, flows: Sequence[str]) -> LiveStream:
+        """A stream with a topic of its own, once Airflow knows these of its DAGs: a file of DAGs is dear to read."""
+        topic = self.topics(partitions=1, prefix=name)
         (self.folder / "streams" / f"{name}.yaml").write_text(
             json.dumps({"topic": topic, "group": f"{topic}-g", **declared})
         )
         deployment = Deployment(load_settings({**os.environ, "WAVESTITCH_CONFIG": str(self.config)}))
         with self.airflow.login() as api:
-            for flow in FLOWS:
-                api.wait_for_dag(f"{flow}_{FIRST}", seconds=90)
+            for flow in flows:
+                api.wait_for_dag(f"{flow}_{FIRST}", seconds=SECONDS)
                 token = api.request("GET", f"/api/v2/dags/{flow}_{FIRST}")["file_token"]
                 api.request("PUT", f"/api/v2/parseDagFile/{token}")
-            for flow in FLOWS:
-                api.wait_for_dag(f"{flow}_{name}", seconds=90)
+            for flow in flows:
+                api.wait_for_dag(f"{flow}_{name}", seconds=SECONDS)
         return LiveStream(name, deployment, deployment.stream(name))
 
-    def backfill(self, user: str, asked: dict[str, Any]) -> None:
-        """Make one. On SQLite Airflow answers 503 where others write at that moment: then it has made nothing."""
+    def again(self, dag_id: str, run: Mapping[str, Any]) -> dict[str, Any]:
+        """A run that was finished before, once it is finished anew."""
+        found: dict[str, Any] = {}
+        with self.airflow.login() as api:
 
-        def made() -> bool:
-            with self.airflow.login(user) as api:
-                try:
-                    api.request("POST", "/api/v2/backfills", json=asked)
-                except Transient:
-                    return False
-                except BadInput as error:  # 409: a try of which no answer came has made it
-                    return error.facts.get("status") == 409
-            return True
+            def ended() -> bool:
+                nonlocal found
+                with suppress(Transient):
+                    found = api.request("GET", f"/api/v2/dags/{dag_id}/dagRuns/{quote(run['dag_run_id'])}")
+                return found.get("state") in ("success", "failed") and found["end_date"] != run["end_date"]
 
-        assert wait_until(made, seconds=SECONDS)
+            assert wait_until(ended, seconds=SECONDS), found
+        return found
+
+    def wait_backfilled(self, dag_id: str) -> None:
+        """Until Airflow has noticed that its backfills are over, which takes a while: it refuses more before that."""
+        with self.airflow.login() as api:
+
+            def over() -> bool:
+                with suppress(Transient):
+                    made = api.request("GET", "/api/v2/backfills", params={"dag_id": dag_id})["backfills"]
+                    return all(each["completed_at"] for each in made)
+                return False
+
+            assert wait_until(over, seconds=SECONDS), dag_id
 
     def wait_all(self, dag_id: str, count: int) -> list[dict[str, Any]]:
         """Until so many runs of a DAG are finished."""
@@ -199,7 +222,10 @@ class LiveAirflow:
         return found
 
 
-def start_live(folder: Path, broker: Broker, *, java_home: Path, topics: Callable[..., str]) -> LiveAirflow:
+def start_live(
+    folder: Path, broker: Broker, *, java_home: Path, topics: Callable[..., str], database: str
+) -> LiveAirflow:
+    """`database`: an empty one, as SQLAlchemy names it."""
     for name in ("streams", "dags", "airflow/bin"):
         (folder / name).mkdir(parents=True)
     # Maintenance, which is due as soon as a stream is there, would have the slot that tests wait for.
@@ -210,17 +236,21 @@ def start_live(folder: Path, broker: Broker, *, java_home: Path, topics: Callabl
     write_stitcher(folder / "airflow" / "bin" / STITCHER)
     (folder / "streams" / f"{FIRST}.yaml").write_text("topic: none\ngroup: none\n")
     config = write_settings(folder, streams=folder / "streams", bootstrap=broker.bootstrap, java_home=java_home)
-    config.write_text(f'{config.read_text()}pool = "{SPARK_POOL}"\n')  # its last section is Spark's
+    closing = ExitStack()
+    webhook = closing.enter_context(listening_webhook())
+    told = f'[notify]\nwebhook = "{webhook.address}"\n'
+    config.write_text(f'{config.read_text()}pool = "{SPARK_POOL}"\n{told}')  # its last section is Spark's
     spark = {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": STITCHER}}
     environment = {
         "WAVESTITCH_CONFIG": str(config),
         "JAVA_HOME": str(java_home),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
         "GIVEN_TO_TASKS": "the starter",
         # Reading five files every five seconds takes a processor; they are read when a test declares a stream.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
     }
-    live = LiveAirflow(folder, config, topics, environment)
+    live = LiveAirflow(folder, config, topics, environment, webhook, closing)
     live.start()
     return live
 
@@ -257,5 +287,5 @@ class Shared:
 
     def stop(self) -> None:
         if self.live is not None:
-            stop_airflow(self.live.home)
+            self.live.stop()
         self.live = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -50,7 +51,7 @@ def ended(live: LiveAirflow, stream: str, run_id: str) -> str:
 
 
 def test_somebody_accepts_what_stands_at_a_closed_gate_and_the_batch_says_who_and_why(live: LiveAirflow) -> None:
-    stream = live.declare("bluff", FEW)
+    stream = live.declare("bluff", FEW, flows=["ingest"])
     stream.send(*(recorded(f"b{n}", start_ns=START_NS) for n in range(2)))
     run_id = trigger(live, "bluff")
     asked = question(live, "bluff", run_id)
@@ -59,6 +60,7 @@ def test_somebody_accepts_what_stands_at_a_closed_gate_and_the_batch_says_who_an
     plan_id = stream.newest_folder()
     docs = f"{live.airflow.url}/wavestitch/docs/bluff/{plan_id}/index.html"
     assert f"({docs})" in asked["body"]
+    assert str(live.folder) not in asked["body"]
     assert "expect_table_row_count_to_be_between" in live.page("viewer", docs)
     with pytest.raises(BadInput, match="403"):
         answer(live, "viewer", "bluff", run_id, "Accept", "whatever")
@@ -69,10 +71,17 @@ def test_somebody_accepts_what_stands_at_a_closed_gate_and_the_batch_says_who_an
     assert ended(live, "bluff", run_id) == "success"
     assert stream.published() == ["b0", "b1"]
     assert stream.note() == "gate: accept; two of them today (op)"
+    # Once, although it was asked again; with the page where it is answered, and the one to look at before that.
+    (told,) = live.told(run_id)
+    assert told["subject"] == "bluff: the gate is closed. Publish the batch, hold it, or stop?"
+    assert f"({docs})" in told["text"]
+    assert (
+        told["facts"]["page"] == f"{live.airflow.url}/dags/ingest_bluff/runs/{quote(run_id)}/tasks/ask/required_actions"
+    )
 
 
 def test_where_nobody_answers_in_time_the_stream_parks_and_goes_on(live: LiveAirflow) -> None:
-    stream = live.declare("dell", {**FEW, "gate_timeout": "1 s", "gate_default": "park"})
+    stream = live.declare("dell", {**FEW, "gate_timeout": "1 s", "gate_default": "park"}, flows=["ingest"])
     stream.send(*(recorded(f"d{n}", start_ns=START_NS) for n in range(2)))
     run_id = trigger(live, "dell")
     assert ended(live, "dell", run_id) == "success"

@@ -62,8 +62,8 @@ def shown(live: LiveAirflow, stream: str, run_id: str) -> str:
 
 
 def test_a_rewind_is_previewed_approved_of_and_undone_while_another_one_waits(live: LiveAirflow) -> None:
-    reef = live.declare("reef", DECLARED)
-    dune = live.declare("dune", {**DECLARED, "rewind_approval": "other"})
+    reef = live.declare("reef", DECLARED, flows=["rewind"])
+    dune = live.declare("dune", {**DECLARED, "rewind_approval": "other"}, flows=["rewind"])
     for stream in (reef, dune):
         stream.send(*(recorded(f"{stream.name}{n}", start_ns=START_NS) for n in range(2)))
         ingest(stream)
@@ -77,6 +77,9 @@ def test_a_rewind_is_previewed_approved_of_and_undone_while_another_one_waits(li
     text = shown(live, "reef", run_id)
     assert "4 offsets are read again" in text
     assert "| 0 | 4 | 0 | 0 to 4 | 4 |" in text
+    (told,) = live.told(run_id)
+    assert told["subject"] == "Rewind reef?"
+    assert text in told["text"]
     with pytest.raises(BadInput, match="403"):
         answer(live, "viewer", "reef", run_id, "Approve")
 
