@@ -9,10 +9,10 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check test-docker faults schedules soak hostile fuzz bench bench-quick lock release sbom lock-jars clean export runtime dev
+.PHONY: help demo up down test check test-docker test-airflow faults schedules soak hostile fuzz bench bench-quick lock release sbom lock-jars clean export runtime dev
 
 help: ## Show what there is to do
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: runtime ## Start everything, run a batch from end to end, and show what came out
 	$(PYTHON) -m wavestitch.demo
@@ -38,6 +38,9 @@ check: dev ## Lint, formatting, types, the direction of imports, scripts, and wh
 
 test-docker: dev ## Build the image, run every service of docker/compose.yaml in it and the demo on them; as root, needs buildah
 	$(PYTHON) -m tests.docker
+
+test-airflow: dev ## Do in a real browser what an operator does in Airflow; needs Chromium (Debian: chromium)
+	$(PYTHON) -m pytest tests/stack/airflow_in_a_browser.py
 
 faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped
 	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))
