@@ -21,8 +21,8 @@ from confluent_kafka import Message
 
 from benchmarks.test_bed import waveforms
 from consumers.landing import LandingWriter
-from consumers.range_scan import _ClientEvents, _hand_out
-from consumers.slice_reader import _RecordSink
+from consumers.range_scan import _MOST_RECORDS, _ClientEvents, _hand_out
+from consumers.record_sink import RecordSink
 from consumers.unit_reader import write_receipt
 from spark_apps.stitching import stitch_assignment
 from wavestitch.batch.deployment_edges import StagedRows
@@ -97,12 +97,14 @@ def land(folder: Path, records: int, *, chunk: int, chunks: int, costs: Costs) -
     at_once = max(1, (1 << 16) // chunks)
     slice_ = OffsetRange(0, 0, records)
     with LandingWriter(folder, slice_) as writer:
-        sink = _RecordSink(writer, NO_PROOF, lambda _: None, careful=False)
+        sink = RecordSink(writer, NO_PROOF, lambda _: None, careful=False, on_stored_run=lambda *_: True)
         rule, holes, events = StopRule(slice_, idle_seconds=60, now=0.0), HoleFinder(0), _ClientEvents(0)
         for first in range(0, records // chunks, at_once):
             some = messages(first, min(at_once, records // chunks - first), chunk=chunk, chunks=chunks)
             with costs.of("land"):
-                _hand_out(some, rule, holes, events, sink.land)
+                for at in range(0, len(some), _MOST_RECORDS):
+                    part = some[at : at + _MOST_RECORDS]
+                    _hand_out(part, rule, holes, events, sink.land, take_run=sink.land_run)
         with costs.of("land"):
             landed = writer.finish([])
     return Receipt("", 0, [landed], 1.0)

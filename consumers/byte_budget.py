@@ -42,6 +42,16 @@ class ByteBudget:
         if self.stored > self.allowed and self.records > 1:
             raise self._spent()
 
+    def add_run(self, records: int, stored: int) -> bool:
+        """Records that are stored, `stored` bytes of all. Whether the budget has room for them; where not, nothing was
+        counted: `add` says at which one it is spent."""
+        together = self.stored + stored + records * RECORD_OVERHEAD
+        if together > self.allowed:
+            return False
+        self.records += records
+        self.stored = together
+        return True
+
     def pass_over(self, work: int) -> None:
         """A record batch that was inflated, and what that took. Raises `Refused` where the budget is spent."""
         self.inflated_batches += 1

@@ -5,13 +5,16 @@ Memory is bounded by `BATCH_BYTES` and `BATCH_ROWS` plus the one record that fil
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from consumers.arrow_columns import ends_to_offsets, to_column, validity_of
+from wavestitch.contracts.chunk_columns import ChunkColumns
 from wavestitch.contracts.chunk_header import Chunk, Rejection, crc32, record_digest
 from wavestitch.contracts.raw_headers import encode_raw_headers
 from wavestitch.contracts.reasons import Reason
@@ -26,6 +29,23 @@ _ROW_TYPES = [LANDING.field(n).type for n in _COLUMNS]
 _META = _COLUMNS.index("meta")
 
 RawHeaders = Sequence[tuple[str, bytes | None]]
+
+
+class RowRun(NamedTuple):
+    """Rows of chunks, their payloads, and what all up to each of them take, as `PendingRows.size` counts it."""
+
+    rows: list[tuple[Any, ...]]
+    values: Sequence[bytes]
+    reach: list[int]
+
+    @classmethod
+    def of(cls, start: int, times_ms: Sequence[int], chunks: ChunkColumns, values: Sequence[bytes]) -> RowRun:
+        """`start`: offset of the first; the others follow it."""
+        *fields, _ = chunks
+        offsets = range(start, start + len(values))
+        rows = list(zip(offsets, times_ms, *fields, *[[None] * len(values)] * 4, strict=True))
+        sizes = map(sum, zip(chunks.lengths, map(len, chunks.metas), map(len, chunks.waveform_ids), strict=True))
+        return cls(rows, values, list(accumulate(sizes)))
 
 
 class PendingRows:
@@ -63,6 +83,21 @@ class PendingRows:
         self._payload[begin:end] = value
         self._ends.append(end)
         return end + self._aside >= BATCH_BYTES or len(self._ends) >= BATCH_ROWS
+
+    def add_run(self, run: RowRun, begin: int) -> int:
+        """Add the rows of a run from `begin` on, until they end or it is full; which one is next."""
+        before = run.reach[begin - 1] if begin else 0
+        fills = bisect_left(run.reach, before + BATCH_BYTES - self.size, begin)
+        end = min(fills + 1, len(run.rows), begin + BATCH_ROWS - len(self._rows))
+        self._rows += run.rows[begin:end]
+        values = run.values[begin:end]
+        ends = list(accumulate(map(len, values), initial=self._used))
+        self._aside += run.reach[end - 1] - before - (ends[-1] - self._used)
+        for value, start, stop in zip(values, ends, ends[1:], strict=False):
+            self._payload[start:stop] = value
+        self._used = ends[-1]
+        self._ends += ends[1:]
+        return end
 
     def add_rejection(
         self,

@@ -17,7 +17,8 @@ from consumers.byte_budget import ByteBudget, budget_of
 from consumers.failed_reading import check_topic
 from consumers.log_view import KafkaLog
 from consumers.range_scan import Source
-from consumers.slice_reader import NeedsCare, read_slice
+from consumers.record_sink import NeedsCare
+from consumers.slice_reader import read_slice
 from consumers.unit_processes import UnitProcesses
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
@@ -112,6 +113,7 @@ def read_unit(
             ids=ids,
             on_batch=meter.add,
             on_stored=budget.add,
+            on_stored_run=budget.add_run,
             on_work=budget.pass_over,
         )
         before = budget.records, budget.stored

@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from consumers import slice_reader
+from consumers.record_sink import RecordSink
 from tests.deployment_rig import STREAM
 from wavestitch.batch import publish
 from wavestitch.batch.deployment import Deployment
@@ -63,15 +63,18 @@ def die_once_written(folder: Path) -> None:
 
 def die_at_record(nth: int, die: Callable[[], Any]) -> None:
     """Die when the `nth` record (from 0) of this process is about to be landed."""
-    land, seen = slice_reader._RecordSink.land, [0]
+    land, seen = RecordSink.land, [0]
 
-    def killed_land(self: Any, message: Any, offset: int) -> int:
+    def killed_land(self: RecordSink, message: Any, offset: int, *asked: Any) -> int:
         if seen[0] == nth:
             die()
         seen[0] += 1
-        return land(self, message, offset)
+        return land(self, message, offset, *asked)
 
-    slice_reader._RecordSink.land = killed_land  # type: ignore[method-assign]
+    def one_by_one(self: RecordSink, messages: Sequence[Any], start: int) -> int:
+        return sum(killed_land(self, message, start + n) for n, message in enumerate(messages))
+
+    RecordSink.land, RecordSink.land_run = killed_land, one_by_one  # type: ignore[method-assign, assignment]
 
 
 def die_around_the_commit(point: str, die: Callable[[], Any]) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 from consumers.landing import LandingWriter
 from consumers.raw_message import RawMessage
-from consumers.slice_reader import _RecordSink
+from consumers.record_sink import RecordSink
 from tests.builders.published_bytes import published_bytes
 from tests.builders.recordings import START_NS, cut, recordings
 from tests.deployment_rig import STREAM
@@ -115,7 +115,7 @@ def land(
 def _land_slice(log: FakeLog, plan: Plan, wanted: OffsetRange, folder: Path, proof: ChunkProof) -> LandedSlice:
     records, holes = read_slice(log, source_of(plan), wanted)
     with LandingWriter(folder, wanted) as writer:
-        sink = _RecordSink(writer, proof, lambda _: None, careful=True, partition=wanted.partition)
+        sink = RecordSink(writer, proof, lambda _: None, careful=True, partition=wanted.partition)
         for r in records:
             headers = [(name.encode(), value) for name, value in r.headers]
             sink.land(RawMessage(r.offset, (1, r.timestamp_ms), 0, r.key, r.value, headers), r.offset)

@@ -18,7 +18,7 @@ from consumers.landed_file import open_landing
 from consumers.landing import LandingWriter
 from consumers.pending_rows import PendingRows
 from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, RawMessage
-from consumers.slice_reader import _RecordSink
+from consumers.record_sink import RecordSink
 from tests.broker.raw_producing import batch_of, part, record, zigzag, zstd
 from wavestitch.contracts.chunk_header import Rejection
 from wavestitch.contracts.chunk_proof import NO_PROOF
@@ -48,7 +48,7 @@ def landed(batch: RawBatch) -> list[dict[str, Any]]:
     folder = Path(tempfile.mkdtemp())
     slice_ = OffsetRange(0, 0, batch.end)
     with LandingWriter(folder, slice_) as writer:
-        sink = _RecordSink(writer, NO_PROOF, lambda _: None, careful=True)
+        sink = RecordSink(writer, NO_PROOF, lambda _: None, careful=True)
         for message in records_of(batch, slice_, 0):
             sink.land(message, message.offset_)
         done = writer.finish([])
@@ -81,7 +81,7 @@ def test_headers_take_what_they_are_counted_for_whatever_is_in_them() -> None:
         counted: list[int] = []
         folder = Path(tempfile.mkdtemp())
         with LandingWriter(folder, OffsetRange(0, 0, 1)) as writer:
-            sink = _RecordSink(writer, NO_PROOF, counted.append, careful=True)
+            sink = RecordSink(writer, NO_PROOF, counted.append, careful=True)
             sink.land(RawMessage(0, (1, 1), 0, b"k", b"v", [(name, None), (b"x", b"y")]), 0)
             done = writer.finish([])
         (row,) = open_landing(folder / str(done.file)).to_pylist()
@@ -170,7 +170,7 @@ def test_a_record_is_stored_for_at_least_as_much_as_reading_it_takes(records: li
     batch = made(body, len(records))
     reader = inflated(batch.codec, batch.body)
     with LandingWriter(Path(tempfile.mkdtemp()), OffsetRange(0, 0, batch.end)) as writer:
-        sink = _RecordSink(writer, NO_PROOF, lambda stored: counted.append(stored + RECORD_OVERHEAD), careful=True)
+        sink = RecordSink(writer, NO_PROOF, lambda stored: counted.append(stored + RECORD_OVERHEAD), careful=True)
         for message in records_of(batch, FAR, 0, reader):
             sink.land(message, message.offset_)
     assert len(counted) == len(records)
@@ -192,12 +192,12 @@ def test_a_row_that_no_column_can_hold_is_held_by_its_coordinates_and_its_neighb
 
 
 def test_a_fault_of_ours_in_one_record_holds_that_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    from consumers import slice_reader  # noqa: PLC0415
+    from consumers import record_sink  # noqa: PLC0415
 
     def stumble(key: bytes | None, *_: object) -> Rejection:
         raise struct.error("as a parser may")
 
-    monkeypatch.setattr(slice_reader, "parse_chunk", stumble)
+    monkeypatch.setattr(record_sink, "parse_chunk", stumble)
     (row,) = landed(made(record(0, b"x"), 1))
     assert (row["reason"], row["payload"]) == ("unreadable", b"x")
     assert row["evidence"] == "reading it failed with error"

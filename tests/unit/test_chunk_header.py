@@ -102,10 +102,13 @@ def test_a_chunk_as_nearly_all_are_is_read_in_fewer_steps_and_what_is_remembered
 
     huge = headers() | {"ws-seq": b"0" * 100_000}
     assert isinstance(parse(huge), Rejection)
-    known = chunk_header._shared.cache_info().currsize, chunk_header._sequence.cache_info().currsize
+    known = chunk_header.shared_claims.cache_info().currsize, chunk_header.sequence_number.cache_info().currsize
     for name in ("ws-seq", "ws-count", "ws-meta", "ws-digest", "ws-id"):
         assert isinstance(parse(headers() | {name: b"0" * 100_000}), Rejection)
-    assert known == (chunk_header._shared.cache_info().currsize, chunk_header._sequence.cache_info().currsize)
+    assert known == (
+        chunk_header.shared_claims.cache_info().currsize,
+        chunk_header.sequence_number.cache_info().currsize,
+    )
     monkeypatch.setattr(chunk_header, "_parse_any", unasked)
     assert isinstance(parse(headers()), Chunk)
 

@@ -42,8 +42,8 @@ H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST = (
 )
 _KNOWN = frozenset((H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST, H_SHA256, H_MAC))
 _HEX = b"0123456789abcdef"
-_MOST_DIGITS = 10
-_MOST_SHARED = MAX_META_BYTES + 2 * MAX_ID_BYTES + _MOST_DIGITS + 32
+MOST_DIGITS = 10
+MOST_SHARED = MAX_META_BYTES + 2 * MAX_ID_BYTES + MOST_DIGITS + 32
 
 RecordHeaders = Sequence[tuple[str, bytes | None]]
 
@@ -123,7 +123,7 @@ def parse_chunk(
     return _parse_any(key, headers, value, proof) if found is None else found
 
 
-class _Shared(NamedTuple):
+class SharedClaims(NamedTuple):
     """What all chunks of a waveform say alike, looked at once. `head` and `tail`: what the CRC covers before and behind
     the sequence number. `begun`: as `_begun_digest`."""
 
@@ -147,13 +147,13 @@ def _parse_usual(key: bytes | None, headers: RecordHeaders, value: bytes) -> Chu
     raw_id, raw_count, raw_digest = said(H_ID), said(H_COUNT), said(H_DIGEST)
     # Whatever is remembered is small.
     size = len(raw_meta) + len(key or b"") + len(raw_id or b"") + len(raw_count or b"") + len(raw_digest or b"")
-    if len(raw_seq) > _MOST_DIGITS or size > _MOST_SHARED:
+    if len(raw_seq) > MOST_DIGITS or size > MOST_SHARED:
         return None
-    shared = _shared(key, raw_id, raw_count, raw_meta, raw_digest)
+    shared = shared_claims(key, raw_id, raw_count, raw_meta, raw_digest)
     if shared is None:
         return None
     waveform_id, count, meta, digest, sample_bytes, head, tail, begun = shared
-    seq, length = _sequence(raw_seq), len(value)
+    seq, length = sequence_number(raw_seq), len(value)
     if seq is None or (count is not None and seq >= count) or length % sample_bytes:
         return None
     crc = crc32(value, crc32(b"%b%b%b" % (head, raw_seq, tail))) & 0xFFFFFFFF
@@ -165,9 +165,9 @@ def _parse_usual(key: bytes | None, headers: RecordHeaders, value: bytes) -> Chu
 
 
 @lru_cache(maxsize=1024)
-def _shared(
+def shared_claims(
     key: bytes | None, header: bytes | None, raw_count: bytes | None, raw_meta: bytes, raw_digest: bytes | None
-) -> _Shared | None:
+) -> SharedClaims | None:
     found = _waveform_id(key, header)
     if isinstance(found, Rejection) or len(raw_meta) > MAX_META_BYTES:
         return None
@@ -181,11 +181,11 @@ def _shared(
     raw_id, waveform_id = found
     tail = b"\0%b\0%b\0%b\0" % (raw_count or b"", raw_meta, raw_digest or b"")
     digest = None if raw_digest is None else raw_digest.decode()
-    return _Shared(waveform_id, count, meta, digest, sample_bytes, raw_id + b"\0", tail, _begun_digest(raw_meta))
+    return SharedClaims(waveform_id, count, meta, digest, sample_bytes, raw_id + b"\0", tail, _begun_digest(raw_meta))
 
 
 @lru_cache(maxsize=4096)
-def _sequence(raw: bytes) -> int | None:
+def sequence_number(raw: bytes) -> int | None:
     found = int(raw) if _is_decimal(raw) else MAX_CHUNKS
     return found if found < MAX_CHUNKS else None
 
@@ -345,7 +345,7 @@ def _required(claims: Mapping[str, bytes], name: str) -> bytes:
 
 
 def _is_decimal(raw: bytes) -> bool:
-    return 1 <= len(raw) <= _MOST_DIGITS and raw.isdigit() and (raw == b"0" or raw[:1] != b"0")
+    return 1 <= len(raw) <= MOST_DIGITS and raw.isdigit() and (raw == b"0" or raw[:1] != b"0")
 
 
 @lru_cache(maxsize=4096)

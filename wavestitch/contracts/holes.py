@@ -56,6 +56,11 @@ class HoleFinder:
             self._holes.append((self._expected, offset))
         self._expected = offset + 1
 
+    def add_run(self, start: int, end: int) -> None:
+        """All offsets from `start` to `end`."""
+        self.add(start)
+        self._expected = end
+
     def close(self, end: int) -> list[Interval]:
         """All holes before `end`."""
         return [*self._holes, (self._expected, end)] if self._expected < end else list(self._holes)
