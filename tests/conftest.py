@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests import both_ways
 from tests.deployment_rig import eventually
+from tests.domain.effort import quick_is_the_same_each_time
 from tests.postgresql import Postgresql, running_postgresql
 from tests.two_processors import BothProcessors, end_in_order, end_workers, long_first
 from wavestitch.local.broker import Broker, start_broker, stop_broker
@@ -43,6 +44,7 @@ def _decided_both_ways() -> Iterator[None]:
 
 def pytest_configure() -> None:
     end_in_order()
+    quick_is_the_same_each_time()
 
 
 @pytest.hookimpl(optionalhook=True)

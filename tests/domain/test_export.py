@@ -160,7 +160,7 @@ def waveforms(draw: Any) -> Waveform:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(waveform=waveforms(), to=st.sampled_from(FORMATS))
 def test_whatever_the_rules_let_through_is_read_back_as_it_was_sent(
     tmp_path_factory: pytest.TempPathFactory, waveform: Waveform, to: Format

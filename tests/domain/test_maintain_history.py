@@ -107,7 +107,7 @@ class History:
         return stands, counted, rows, now.held, sorted(numbers.items(), key=repr), others
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(history=SOME)
 def test_maintenance_at_any_point_changes_nothing_that_counts(history: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

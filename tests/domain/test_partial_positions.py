@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.sending import send_chunk
@@ -150,7 +150,6 @@ def test_what_is_about_the_whole_stream_takes_no_partitions(word: str) -> None:
         rewind(make_bench(2), rewind_target(word, "0"))
 
 
-@settings(deadline=None)
 @given(
     named=st.dictionaries(
         st.integers(0, 2),

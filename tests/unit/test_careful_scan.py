@@ -152,7 +152,7 @@ def test_what_lies_behind_the_bound_of_one_batch_is_held_and_what_lies_before_it
     assert (4 << 20) < 64 * reader.work < (6 << 20), "not much beyond the bound was inflated"
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.binary(max_size=300), st.lists(st.tuples(st.text("ab", max_size=9), st.binary(max_size=9)))),
