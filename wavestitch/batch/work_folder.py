@@ -27,6 +27,10 @@ _DIGESTED = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{32}\.(json|arrow)")
 PAYLOAD = ("slice-*.arrow", "held-*.arrow", "staged/*.parquet")
 """What only a batch under way needs; `staged`: on the way to an object store."""
 ABANDONED = "abandoned.json"
+VERIFYING = ".verify-"
+"""Begins the name of a folder beside those of the batches, where a verification has all that it leaves."""
+LOCK = ".lock"
+"""Held there by the process that verifies."""
 
 
 class WorkFolder:

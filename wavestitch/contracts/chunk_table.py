@@ -178,6 +178,14 @@ class ChunkTable(Sequence[ChunkFacts]):
         rejected = {b + n: why for b, t in zip(begins, tables, strict=False) for n, why in t.rejected.items()}
         return cls(**columns, rejected=rejected)
 
+    def without(self, rows: Sequence[int]) -> ChunkTable:
+        """All other rows, in order."""
+        kept = np.delete(np.arange(len(self)), rows)
+        columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in (*_NUMBERS, "meta", "digest", "piece")}
+        columns["waveform"] = self.waveform[kept]
+        rejected = {n: self.rejected[at] for n, at in enumerate(kept.tolist()) if at in self.rejected}
+        return replace(self, **columns, rejected=rejected)
+
     def as_file(self, number: int) -> ChunkTable:
         """The same rows, of a landing file with this number."""
         return replace(self, file=np.full(len(self), number, np.int32))

@@ -100,6 +100,20 @@ def sent_bytes(samples: Any, sample_format: str) -> memoryview:
     return as_sent(list_values(samples), sample_format).data.cast("B")
 
 
+def came_exactly(samples: Any, sample_format: str) -> bool:
+    """Whether each value of one row's samples can have come in this format. One that another tool has put there may be
+    too large for it, and would be cut to a number that was sent."""
+    values = list_values(samples)
+    with np.errstate(all="ignore"):
+        back = as_sent(values, sample_format).astype(values.dtype)
+    same = back == values
+    if values.dtype.kind == "f":
+        # By bits: -0.0 equals 0.0. What is no number may come back as another one that is none.
+        bits = f"<i{values.dtype.itemsize}"
+        same = (back.view(bits) == values.view(bits)) | (np.isnan(back) & np.isnan(values))
+    return bool(np.all(same))
+
+
 def _exact(values: Values, samples: SampleType) -> npt.NDArray[np.bool_]:
     kind, wanted = values.dtype.kind, np.dtype(TYPE_DTYPES[samples])
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""What processes that were killed left in the making: hidden files of batches.
+"""What processes that were killed left in the making: hidden files of batches, and what verifications stand on.
 
 A file that somebody is still writing is locked by that process (`write_once`); it is old only when it was not changed
 for the whole age. What has another kind of name is not ours.
@@ -9,15 +9,19 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from wavestitch.batch.work_folder import LOCK, VERIFYING
 from wavestitch.contracts.maintenance import ActionReport, StoredFile
-from wavestitch.contracts.quantities import before, epoch_ms, milliseconds
+from wavestitch.contracts.quantities import EpochMs, before, epoch_ms, milliseconds
+from wavestitch.maintain.landing_folders import tree_size
 from wavestitch.maintain.maintenance_run import MaintenanceRun
 
 _SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp|\.(?:unreferenced|versions)\.json\.\d+\.tmp")
+_VERIFYING = re.compile(re.escape(VERIFYING) + "[0-9a-f]{16}")
 _SHOWN = 5
 
 
@@ -30,8 +34,21 @@ def clear_leftovers(run: MaintenanceRun) -> ActionReport:
         for file in old:
             Path(file.path).unlink(missing_ok=True)
     kept = [f"{len(found) - len(old)} more are young or in use"] if len(found) > len(old) else []
-    names = tuple(Path(f.path).name for f in old[:_SHOWN])
-    return ActionReport("leftovers", "files", len(old), sum(f.bytes for f in old), names, tuple(kept))
+    names = [Path(f.path).name for f in old]
+    size = sum(f.bytes for f in old)
+    for folder in _dead_verifications(run.landing / run.stream, limit):
+        files, more = tree_size(folder)
+        names, size = [*names, *[folder.name] * files], size + more
+        if run.apply:
+            shutil.rmtree(folder, ignore_errors=True)
+    return ActionReport("leftovers", "files", len(names), size, tuple(dict.fromkeys(names))[:_SHOWN], tuple(kept))
+
+
+def _dead_verifications(folder: Path, limit: EpochMs) -> list[Path]:
+    """Those that have no process any more, and of whose files none was changed since."""
+    found = [p for p in sorted(folder.glob(f"{VERIFYING}*")) if _VERIFYING.fullmatch(p.name) and not p.is_symlink()]
+    old = [p for p in found if p.is_dir() and tree_size(p) == tree_size(p, changed_before=limit)]
+    return [p for p in old if not ((p / LOCK).exists() and _is_held(p / LOCK))]
 
 
 def _scratch_files(folder: Path) -> Iterator[StoredFile]:

@@ -43,6 +43,7 @@ from wavestitch.tables.history.heads import find_remains, newest_head, walk_head
 from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.published_lookup import count_by_plan, find_published
+from wavestitch.tables.lookup.row_faces import PinnedRows
 from wavestitch.tables.maintenance.other_tables import named_by_others
 from wavestitch.tables.maintenance.replacement_proof import prove_same, sum_of_files, sum_of_rows
 
@@ -76,6 +77,13 @@ class StreamTables:
     def waveforms(self) -> Table | None:
         """The published table as it is now, for readers; None before the first commit."""
         return self._waveforms.load()
+
+    def pinned_rows(self) -> tuple[PinnedRows, Head] | None:
+        """The published table as it is now, for whoever looks at it several times, with its head; None before the
+        first."""
+        table = self._waveforms.load()
+        head = None if table is None else newest_head(table)
+        return None if table is None or head is None else (PinnedRows(table, self._id_index), head)
 
     def prune_index(self, *, apply: bool) -> int:
         """How many files the index of ids knows that no retained snapshot names, and with `apply` forgets."""

@@ -74,7 +74,7 @@ def stream_file(table: Table, file: DataFile, *, gone: Rows | None = None) -> It
         lacks = set(columns.names).difference(parquet.schema_arrow.names)
         if lacks:
             raise Altered(f"{file.file_path} has no column {min(lacks)}; look for what wrote it", file=file.file_path)
-        for batch in _some_at_once(parquet):
+        for batch in some_at_once(parquet):
             found = batch.select(columns.names)
             if gone is not None:
                 found = found.filter(~np.isin(np.arange(number, number + batch.num_rows), gone))
@@ -83,7 +83,7 @@ def stream_file(table: Table, file: DataFile, *, gone: Rows | None = None) -> It
             yield found.cast(pa.schema([samples.get(n, field) for n, field in enumerate(columns)]))
 
 
-def _some_at_once(parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+def some_at_once(parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
     """Of each row group in turn as many rows as take that much unpacked, as its rows do on average."""
     for n in range(parquet.num_row_groups):
         group = parquet.metadata.row_group(n)

@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.row_proof import MAY_LACK, PROVEN, row_problem
-from wavestitch.contracts.sample_types import FORMAT_DTYPES, sent_bytes
+from wavestitch.contracts.sample_types import FORMAT_DTYPES, came_exactly, sent_bytes
 from wavestitch.tables.lookup.file_scans import Rows, deleted_rows, files_to_read, stream_file
 
 _MOST_NAMED = 1000
@@ -84,6 +84,9 @@ def _proofs(batch: pa.RecordBatch) -> Iterator[tuple[str, int, str]]:
             continue
         if row["sample_format"] not in FORMAT_DTYPES:
             yield row["waveform_id"], 0, f"sample_format is {row['sample_format']!r}, which nobody can have sent"
+            continue
+        if not came_exactly(samples, row["sample_format"]):
+            yield row["waveform_id"], 0, f"has a sample that no {row['sample_format']} can be"
             continue
         sent = sent_bytes(samples, row["sample_format"])
         yield row["waveform_id"], len(sent), row_problem(row, sent, len(samples.values))

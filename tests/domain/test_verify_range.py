@@ -1,0 +1,243 @@
+"""A range is verified: what the log gives today beside what the table says, and nothing is changed by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.builders.records import metadata
+from tests.domain.held_world import ONE, OTHER, TWO, T, World
+from tests.fakes.batch import Carrying
+from tests.fakes.fake_comparing import FakeComparing
+from wavestitch.batch.carry import Silent
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
+from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.stream import Limits
+from wavestitch.contracts.verification import Agreement, exit_code
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def verify(world: World, *ranges: OffsetRange, how: Carrying | None = None, **more: object) -> Verified:
+    """And that nothing of the stream was changed by it."""
+    edges = FakeComparing(world.bench, world.stream, world.now_ms, how or Carrying())
+    before = state(world)
+    done = verify_range(edges, VerifyRequest(ranges=ranges, **more), watcher=Silent())  # type: ignore[arg-type]
+    assert state(world) == before, "verifying changed something"
+    return done
+
+
+def state(world: World) -> object:
+    bench, tables = world.bench, world.bench.tables
+    return (
+        *(list(tables.snapshots), list(tables.rows), list(tables.history), dict(tables.branches), tables.held_main),
+        *(dict(tables.held_snapshots), dict(tables.held_of), dict(bench.log.group), dict(bench.gates)),
+        *(set(bench.plans), set(bench.landed_records), set(bench.files.landings), dict(bench.parts), list(bench.stops)),
+        *(set(bench.receipts), set(bench.reports), set(bench.verdicts)),
+    )
+
+
+def found(done: Verified) -> dict[str, Agreement]:
+    return {one.waveform_id: one.found for one in done.waveforms}
+
+
+def two_published(world: World) -> None:
+    for wid in ("v", "w"):
+        world.send(wid, 0, ONE)
+        world.send(wid, 1, TWO)
+    world.ingest()
+
+
+def alter(world: World, wid: str, **changes: object) -> None:
+    world.guarantees = ()  # somebody altered what is published
+    rows = world.bench.tables.rows
+    (at,) = [n for n, (_, row) in enumerate(rows) if row.waveform_id == wid]
+    rows[at] = (rows[at][0], replace(rows[at][1], **changes))  # type: ignore[arg-type]
+
+
+def test_what_the_table_says_as_kafka_did_is_the_same_and_the_snapshot_is_named(world: World) -> None:
+    two_published(world)
+    done = verify(world)
+    assert found(done) == {"v": Agreement.SAME, "w": Agreement.SAME}
+    assert done.snapshot_id == world.bench.tables.snapshots[-1].snapshot_id
+    assert done.read == (OffsetRange(0, 0, 4),)
+    assert exit_code(done.counts) == 0
+
+
+def test_a_row_with_another_sample_differs_in_that_column_and_its_batch_is_named(world: World) -> None:
+    two_published(world)
+    alter(world, "w", samples=ONE + OTHER)
+    done = verify(world)
+    assert found(done) == {"v": Agreement.SAME, "w": Agreement.DIFFERS}
+    (one,) = [o for o in done.waveforms if o.found is Agreement.DIFFERS]
+    assert one.columns == ("samples",)
+    assert one.plan_id == world.bench.tables.snapshots[-1].plan_id
+    assert exit_code(done.counts) == 6
+
+
+def test_a_row_that_is_said_to_come_from_elsewhere_differs_in_its_chunks(world: World) -> None:
+    two_published(world)
+    row = next(row for _, row in world.bench.tables.rows if row.waveform_id == "w")
+    alter(world, "w", chunks=(row.chunks[0], row.chunks[1]._replace(offset=0)))
+    (one,) = [o for o in verify(world).waveforms if o.found is not Agreement.SAME]
+    assert (one.found, one.columns) == (Agreement.DIFFERS, ("chunks",))
+    assert "chunk 1 is said to lie in partition 0 offset 0" in one.why
+
+
+def test_a_row_that_is_there_twice_differs(world: World) -> None:
+    two_published(world)
+    world.bench.tables.rows.append(world.bench.tables.rows[-1])
+    assert found(verify(world))[world.bench.tables.rows[-1][1].waveform_id] is Agreement.DIFFERS
+
+
+def test_a_row_that_was_deleted_is_missing_in_the_table(world: World) -> None:
+    two_published(world)
+    del world.bench.tables.rows[0]
+    done = verify(world)
+    assert sorted(found(done).values()) == [Agreement.MISSING_IN_TABLE, Agreement.SAME]
+    assert exit_code(done.counts) == 6
+
+
+def test_what_retention_took_is_missing_in_kafka_by_its_offsets_and_no_error_of_the_table(world: World) -> None:
+    two_published(world)
+    world.bench.log.retain_from(0, 1)
+    done = verify(world, OffsetRange(0, 0, 4))
+    assert found(done) == {"v": Agreement.MISSING_IN_KAFKA, "w": Agreement.SAME}
+    assert [one.lost for one in done.waveforms if one.lost] == [((0, 0),)]
+    assert done.lost == (OffsetRange(0, 0, 1),)
+    assert exit_code(done.counts) == 7
+
+
+def test_what_is_not_at_an_offset_that_is_there_is_not_found_which_is_an_error(world: World) -> None:
+    two_published(world)
+    world.bench.log.lose(0, 1)
+    done = verify(world)
+    assert found(done) == {"v": Agreement.NOT_FOUND, "w": Agreement.SAME}
+    assert exit_code(done.counts) == 6
+
+
+def test_what_a_changed_expectation_refuses_is_newly_failing(world: World) -> None:
+    two_published(world)
+    done = verify(world, how=Carrying(failing={"w"}))
+    assert found(done) == {"v": Agreement.SAME, "w": Agreement.NEWLY_FAILING}
+    assert exit_code(done.counts) == 6
+
+
+def test_what_a_changed_limit_refuses_is_newly_failing(world: World) -> None:
+    two_published(world)
+    world.stream = world.stream.model_copy(update={"limits": Limits(max_chunks=1)})
+    assert set(found(verify(world)).values()) == {Agreement.NEWLY_FAILING}
+
+
+def test_a_gate_that_would_close_is_said_and_stops_no_ingest(world: World) -> None:
+    two_published(world)
+    done = verify(world, how=Carrying(spoiled={"v", "w"}))
+    assert set(found(done).values()) == {Agreement.SAME}
+    assert any("half of it is spoiled" in said for said in done.remarks)
+    world.send("x", 0, ONE, count=1)
+    world.ingest()
+    assert "x" in world.published()
+
+
+def test_what_an_operator_accepted_is_told_apart(world: World) -> None:
+    meta = metadata(T + 400 * 86_400_000)
+    for seq, value in enumerate((ONE, TWO)):
+        world.send("w", seq, value, meta=meta)
+    world.ingest()
+    world.decide(HeldAction.ACCEPT, "w")
+    done = verify(world)
+    assert found(done) == {"w": Agreement.ACCEPTED}
+    assert done.waveforms[0].why.startswith("accept by ops: looked at it")
+    assert exit_code(done.counts) == 0
+
+
+def test_what_is_held_or_was_discarded_is_not_missing_and_says_why_and_by_whom(world: World) -> None:
+    for wid in ("v", "w"):
+        world.send(wid, 0, ONE)
+        world.send(wid, 1, TWO)
+    world.ingest(park=True)
+    world.decide(HeldAction.DISCARD, "w")
+    done = verify(world)
+    assert found(done) == {"v": Agreement.HELD, "w": Agreement.DISCARDED}
+    said = {one.waveform_id: one.why for one in done.waveforms}
+    assert said["v"].startswith("parked")
+    assert "discard by ops: looked at it" in said["w"]
+
+
+def test_waveforms_across_the_edges_of_the_range_are_outside(world: World) -> None:
+    two_published(world)
+    done = verify(world, OffsetRange(0, 1, 3))
+    assert found(done) == {"v": Agreement.OUTSIDE, "w": Agreement.OUTSIDE}
+    assert exit_code(done.counts) == 7, "nothing was compared"
+
+
+def test_what_no_ingest_has_read_yet_is_outside(world: World) -> None:
+    two_published(world)
+    world.send("later", 0, ONE, count=1)
+    assert found(verify(world, OffsetRange(0, 0, 5)))["later"] is Agreement.OUTSIDE
+    assert "later" not in found(verify(world)), "without a range only what ingests have read is meant"
+
+
+def test_of_copies_that_contradict_each_other_the_published_one_is_compared(world: World) -> None:
+    two_published(world)
+    world.send("w", 1, OTHER)
+    world.ingest()
+    done = verify(world)
+    assert found(done) == {"v": Agreement.SAME, "w": Agreement.SAME}
+
+
+def test_a_copy_sent_again_is_the_same_wherever_the_row_says_it_lay(world: World) -> None:
+    two_published(world)
+    world.send("w", 0, ONE)
+    world.send("w", 1, TWO, at=T + 5)
+    world.ingest()
+    assert set(found(verify(world)).values()) == {Agreement.SAME}
+
+
+def test_above_the_limits_of_a_batch_it_is_several_and_none_is_lost_at_a_cut(world: World) -> None:
+    for wid in "abcd":
+        for seq in range(3):
+            world.send(wid, seq, ONE, count=3)
+    world.ingest()
+    world.stream = world.stream.model_copy(update={"limits": Limits(max_batch_records=4)})
+    done = verify(world)
+    assert found(done) == dict.fromkeys("abcd", Agreement.SAME)
+
+
+def test_a_batch_is_verified_by_its_plan_id(world: World) -> None:
+    two_published(world)
+    plan_id = world.bench.tables.snapshots[-1].plan_id
+    world.send("x", 0, ONE, count=1)
+    world.ingest()
+    assert set(found(verify(world, batch=plan_id[:12]))) == {"v", "w"}
+    with pytest.raises(BadInput, match="0 batches begin with 'beef'"):
+        verify(world, batch="beef")
+
+
+def test_of_the_partitions_that_are_named_only(world: World) -> None:
+    two_published(world)
+    assert found(verify(world, only=frozenset({0}))) == {"v": Agreement.SAME, "w": Agreement.SAME}
+    with pytest.raises((BadInput, Refused), match="partition 3 was named"):
+        verify(world, OffsetRange(3, 0, 4))
+
+
+def test_after_a_rewind_nothing_is_different(world: World) -> None:
+    two_published(world)
+    log, tables = world.bench.log, world.bench.tables
+    target = plan_rewind(world.stream, Target("earliest"), log=log, tables=tables, who="ops", why="again")
+    apply_rewind(world.stream, target, accept_skip=False, log=log, tables=tables)
+    done = verify(world, OffsetRange(0, 0, 4))
+    assert set(found(done).values()) == {Agreement.SAME}
+
+
+def test_a_stream_without_a_head_is_refused(world: World) -> None:
+    world.send("w", 0, ONE)
+    with pytest.raises((Refused, AssertionError)):
+        verify(world)
