@@ -44,12 +44,11 @@ def verify(
     with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
         done = verify_range(VerifyingEdges(Deployment(), stream), request, watcher=watcher)
     found = verified_to_json(done)
-    text = json.dumps(found, indent=1)
     if into is not None:
         with disk_errors("writing the report"):
-            write_first(into, text + "\n")
+            write_first(into, json.dumps(found, indent=1) + "\n")
     if as_json:
-        print(text)
+        print(json.dumps(found, indent=1))
     else:
         console_verify.show_verified(done)
         if into is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from pathlib import Path
@@ -100,6 +101,22 @@ class TestOrphans:
         with pytest.raises(Exception, match=manifest.name):
             rig.maintain("orphans")
         assert left.exists()
+
+
+class TestDeadVerifications:
+    def test_what_a_killed_one_left_goes_and_what_a_living_one_works_on_stays(self, rig):
+        rig.publish("a")
+        dead, living = (rig.folder / "landing" / STREAM / f".verify-{n:016x}" for n in range(2))
+        for folder in (dead, living):
+            (folder / STREAM / "plan").mkdir(parents=True)
+            (folder / STREAM / "plan" / "slice.arrow").write_bytes(b"x" * 100)
+            (folder / ".lock").touch()
+        assert went(rig.maintain("leftovers", orphan_age=3600), "leftovers") == 0, "all of it is young"
+        with (living / ".lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            assert went(rig.maintain("leftovers"), "leftovers") == 2
+        assert not dead.exists()
+        assert living.exists()
 
 
 class TestAbandonedBatches:

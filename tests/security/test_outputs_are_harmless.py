@@ -18,7 +18,8 @@ from tests.builders.heads import make_row
 from tests.conftest import ROOT
 from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import prepare_airflow, write_settings
-from wavestitch import console, console_held, console_maintain, console_status, terminal
+from wavestitch import console, console_held, console_maintain, console_status, console_verify, terminal
+from wavestitch.batch.verify import Verified
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import in_shell, is_plain
@@ -26,6 +27,7 @@ from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.maintenance import ActionReport, Footprint, MaintenanceReport
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.verification import Agreement, Compared
 
 # What rich writes of its own to a terminal: colours, and nothing else.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -52,6 +54,11 @@ def row(text: str) -> BatchRow:
 def report(text: str) -> MaintenanceReport:
     action = ActionReport("held", text, 1, 1, examples=(text, text), kept=(text,), facts={text: 1})
     return MaintenanceReport("ecg", False, Footprint(), Footprint(), (action,), remarks=(text,))
+
+
+def verified(text: str) -> Verified:
+    one = Compared(text, Agreement.DIFFERS, text, (text,), text, ((0, 1),))
+    return Verified(text, 1, 2, (), (), (), {"differs": 1}, (one,), (text,))
 
 
 def plan(text: str) -> dict[str, Any]:
@@ -85,6 +92,7 @@ def shown_by(text: str) -> dict[str, Show]:
         "status": lambda: console_status.show_status([status]),
         "check": lambda: console.show_check(check),
         "maintain": lambda: console_maintain.show_maintenance([report(text)]),
+        "verify": lambda: console_verify.show_verified(verified(text)),
         "an error": lambda: console.err.print(Refused(f"no {text}").message, highlight=False),
         "progress": lambda: console.ProgressBars().say(text),
     }
@@ -95,7 +103,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What a terminal of 120 columns gets, whichever module prints it."""
     found = io.StringIO()
     screen = terminal.HarmlessConsole(file=found, force_terminal=True, width=120)
-    for module in (console, console_held, console_maintain, console_status):
+    for module in (console, console_held, console_maintain, console_status, console_verify):
         for name in {"out", "err"} & set(vars(module)):
             monkeypatch.setattr(module, name, screen)
     return found

@@ -1,0 +1,176 @@
+"""What a waveform of a verified range is found to be: the table of examples that is its specification."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from wavestitch.batch.verify_request import VerifyRequest, verify_request
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.row_face import COMPARED, RowFace, RowPiece
+from wavestitch.contracts.verification import (
+    Agreement,
+    Ground,
+    HeldNow,
+    InLog,
+    LogChunk,
+    accepted,
+    compare,
+    exit_code,
+)
+
+A, B, OTHER = b"a" * 32, b"b" * 32, b"c" * 32
+HERE = (OffsetRange(0, 4, 6),)
+ROW = RowFace(
+    "w", "batch", tuple(b"" for _ in COMPARED), (RowPiece("topic", 0, 4, 8, A), RowPiece("topic", 0, 5, 8, B))
+)
+MADE = InLog("w", replace(ROW, plan_id="now"), None, "", HERE)
+INCOMPLETE = InLog("w", None, Reason.OPEN, "1 of 2 chunks here; missing: 1", (OffsetRange(0, 4, 5),))
+FAILING = replace(MADE, reason=Reason.FAILED_EXPECTATION, evidence="too long")
+REFUSED = InLog("w", None, Reason.TOO_LARGE, "2 chunks; allowed are 1", HERE)
+CONFLICT = InLog("w", None, Reason.CONFLICT, "chunk 1 has different bytes", HERE)
+CHUNKS = {(0, 4): LogChunk(A, 1), (0, 5): LogChunk(B, 2)}
+GROUND = Ground("topic", (OffsetRange(0, 2, 9),), {0: 0}, {0: 9}, CHUNKS)
+HELD = HeldNow((Reason.PARKED,), "the gate closed")
+DISCARDED = HeldNow((Reason.DISCARDED,), "discard by ops: broken")
+
+
+def saying(column: str) -> RowFace:
+    at = COMPARED.index(column)
+    return replace(ROW, columns=(*ROW.columns[:at], b"else", *ROW.columns[at + 1 :]))
+
+
+def lying(**changes: Any) -> RowFace:
+    return replace(ROW, pieces=(ROW.pieces[0], ROW.pieces[1]._replace(**changes)))
+
+
+EXAMPLES = {
+    "the same row": (MADE, [ROW], None, GROUND, Agreement.SAME),
+    "another sample": (MADE, [saying("samples")], None, GROUND, Agreement.DIFFERS),
+    "other metadata": (MADE, [saying("units")], None, GROUND, Agreement.DIFFERS),
+    "another seam": (MADE, [lying(piece=OTHER)], None, GROUND, Agreement.DIFFERS),
+    "a place where something else lies": (MADE, [lying(offset=4)], None, GROUND, Agreement.DIFFERS),
+    "a place that was not read": (MADE, [lying(offset=77)], None, GROUND, Agreement.SAME),
+    "twice in the table": (MADE, [ROW, ROW], None, GROUND, Agreement.DIFFERS),
+    "whole, and not in the table": (MADE, [], None, GROUND, Agreement.MISSING_IN_TABLE),
+    "refused today, and neither published nor held": (REFUSED, [], None, GROUND, Agreement.MISSING_IN_TABLE),
+    "held": (MADE, [], HELD, GROUND, Agreement.HELD),
+    "discarded": (MADE, [], DISCARDED, GROUND, Agreement.DISCARDED),
+    "not read by an ingest yet": (MADE, [], None, replace(GROUND, positions={0: 5}), Agreement.OUTSIDE),
+    "not all of it, nor in the table": (INCOMPLETE, [], None, GROUND, Agreement.OUTSIDE),
+    "fails an expectation today": (FAILING, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
+    "fails, and differs": (FAILING, [saying("samples")], None, GROUND, Agreement.DIFFERS),
+    "too large today": (REFUSED, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
+    "a conflict today": (CONFLICT, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
+    "all chunks gone": (None, [ROW], None, replace(GROUND, log_start={0: 9}), Agreement.MISSING_IN_KAFKA),
+    "one chunk gone": (INCOMPLETE, [ROW], None, replace(GROUND, log_start={0: 5}), Agreement.MISSING_IN_KAFKA),
+    "gone, and sent again": (MADE, [ROW], None, replace(GROUND, log_start={0: 5}), Agreement.SAME),
+    "no record where the row says": (
+        INCOMPLETE,
+        [ROW],
+        None,
+        replace(GROUND, chunks={(0, 4): CHUNKS[0, 4]}),
+        Agreement.NOT_FOUND,
+    ),
+    "another record where the row says": (
+        INCOMPLETE,
+        [ROW],
+        None,
+        replace(GROUND, chunks={**CHUNKS, (0, 5): LogChunk(OTHER, 2)}),
+        Agreement.NOT_FOUND,
+    ),
+    "no chunk any more by the present definition": (
+        INCOMPLETE,
+        [ROW],
+        None,
+        replace(GROUND, chunks={**CHUNKS, (0, 5): LogChunk(OTHER, 2, "unproven")}),
+        Agreement.NEWLY_FAILING,
+    ),
+    "across the range's edge": (
+        INCOMPLETE,
+        [ROW],
+        None,
+        replace(GROUND, read=(OffsetRange(0, 2, 5),)),
+        Agreement.OUTSIDE,
+    ),
+    "of another topic": (None, [lying(topic_id="before")], None, GROUND, Agreement.OUTSIDE),
+    "a row without chunks": (None, [replace(ROW, pieces=())], None, GROUND, Agreement.NOT_FOUND),
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_waveform_is(example: str) -> None:
+    log, rows, held, ground, expected = EXAMPLES[example]
+    found = compare("w", log, rows, held, ground)
+    assert found.found is expected, found
+    assert expected is Agreement.SAME or found.why
+    assert found.plan_id == ("batch" if rows else "")
+
+
+def test_the_columns_that_differ_are_named_and_those_of_the_batch_are_not_compared() -> None:
+    assert compare("w", MADE, [saying("units")], None, GROUND).columns == ("units",)
+    assert compare("w", MADE, [lying(piece=OTHER)], None, GROUND).columns == ("chunks",)
+    assert not {"plan_id", "topic_id"} & set(COMPARED)
+
+
+def test_record_times_are_compared_where_both_took_the_same_copies() -> None:
+    assert compare("w", MADE, [saying("first_record_time")], None, GROUND).columns == ("first_record_time",)
+    elsewhere = replace(lying(offset=3), columns=saying("first_record_time").columns)
+    ground = replace(GROUND, chunks={**CHUNKS, (0, 3): LogChunk(B, 7)})
+    assert compare("w", MADE, [elsewhere], None, ground).found is Agreement.SAME
+
+
+def test_what_is_lost_is_named_by_its_offsets() -> None:
+    assert compare("w", None, [ROW], None, replace(GROUND, log_start={0: 5})).lost == ((0, 4),)
+
+
+def test_what_an_operator_accepted_keeps_both_words() -> None:
+    found = accepted(compare("w", FAILING, [ROW], None, GROUND), "accept by ops: known")
+    assert (found.found, found.why) == (
+        Agreement.ACCEPTED,
+        "accept by ops: known; today: failed_expectation: too long",
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        ({"same": 3}, 0),
+        ({"same": 3, "held": 1, "discarded": 1, "outside": 2}, 0),
+        ({"accepted": 1}, 0),
+        ({"same": 3, "differs": 1}, 6),
+        ({"same": 3, "missing in the table": 1}, 6),
+        ({"same": 3, "not found in Kafka": 1}, 6),
+        ({"same": 3, "newly failing": 1, "missing in Kafka": 1}, 6),
+        ({"same": 3, "missing in Kafka": 1}, 7),
+        ({"outside": 1}, 7),
+        ({}, 7),
+    ],
+)
+def test_the_exit_code_says_whether_all_is_proven(counts: dict[str, int], code: int) -> None:
+    assert exit_code(counts) == code
+
+
+def test_a_range_is_named_as_for_a_run() -> None:
+    assert verify_request({}) == VerifyRequest()
+    assert verify_request({"offsets": "0:1-2,1:3-4"}).ranges == (OffsetRange(0, 1, 2), OffsetRange(1, 3, 4))
+    assert verify_request({"batch": "beef00", "partitions": "0,2"}) == VerifyRequest(
+        batch="beef00", only=frozenset({0, 2})
+    )
+    found = verify_request({"interval": "2026-01-06T00:00:00Z/2026-01-07T00:00:00Z"}).scope
+    assert found is not None
+    assert found.end_ns - found.start_ns == 86400 * 10**9
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"offsets": "0:1-2", "batch": "beef"}, {"batch": "../x"}, {"batch": "b"}, {"offsets": "0:5-1"}],
+    ids=str,
+)
+def test_what_names_no_range_is_refused(params: dict[str, str]) -> None:
+    with pytest.raises(BadInput):
+        verify_request(params)
