@@ -25,7 +25,7 @@ HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "pyiceberg", "panda
 GOOD = "topic: t\ngroup: g\n"
 ASKING = ("rewind_", "decide_")
 """DAGs whose runs wait for a person, which has an end of its own."""
-FLOWS = ("ingest", "backfill", "rewind", "decide")
+FLOWS = ("ingest", "backfill", "rewind", "decide", "verify")
 
 
 @pytest.fixture
@@ -189,6 +189,7 @@ def test_whatever_starts_a_spark_waits_for_the_pool_of_the_settings(
         "decide_a.reassemble",
         "backfill_a.across_cuts.reassemble",
         "maintain.a",
+        "verify_a.verify",
     }
 
 
@@ -323,7 +324,7 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 ) -> None:
     found = dags_of({"good.yaml": GOOD, "bad.yaml": text})
     # One whose schedule alone is wrong can be rewound all the same.
-    assert found.keys() - {"backfill_bad", "rewind_bad", "decide_bad"} == {
+    assert found.keys() - {"backfill_bad", "rewind_bad", "decide_bad", "verify_bad"} == {
         "maintain",
         "watch",
         "ingest_bad",
@@ -341,7 +342,7 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 
 def test_a_file_whose_name_is_no_stream_or_no_dag_is_broken_too(dags_of: Callable[..., dict[str, Any]]) -> None:
     found = dags_of({"My Stream.yaml": GOOD, "My_Stream.yaml": GOOD, "ok.yaml": GOOD})
-    assert len(found) == 8
+    assert len(found) == 9
     assert sum("broken" in d.tags for d in found.values()) == 2
 
 
@@ -416,7 +417,7 @@ def test_parsing_loads_nothing_heavy(tmp_path: Path) -> None:
     config = write_settings(tmp_path, streams=ROOT / "streams")
     code = f"""
 import runpy, sys
-for name in ("backfill", "decide", "ingest", "maintain", "rewind", "watch"):
+for name in ("backfill", "decide", "ingest", "maintain", "rewind", "verify", "watch"):
     runpy.run_path(f"{ROOT}/dags/{{name}}.py")
 print(sorted(set(sys.modules) & set({HEAVY!r})))
 """

@@ -276,6 +276,11 @@ def decide_dag_id(name: str) -> str:
     return f"decide_{name}"
 
 
+def verify_dag_id(name: str) -> str:
+    """The DAG that compares a declared stream's table with its log."""
+    return f"verify_{name}"
+
+
 def ingest_dag_id(name: str) -> str:
     """The DAG that ingests the stream of a file `NAME.yaml`, also where that is no stream's name."""
     return f"ingest_{name_in_airflow(name)}"

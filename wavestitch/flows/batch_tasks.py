@@ -8,6 +8,7 @@ import this one are parsed again and again.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,8 @@ from wavestitch.flows.alarms import tell_failure
 from wavestitch.flows.gate_form import gate_of_run
 
 if TYPE_CHECKING:
+    from wavestitch.batch.comparing_edges import VerifyingEdges
+    from wavestitch.batch.deployment import Deployment
     from wavestitch.batch.deployment_edges import DeploymentEdges
     from wavestitch.batch.results import Result
 
@@ -111,20 +114,29 @@ def carried_out(stage: str, stream: str, plan_id: str, *so_far: Result, **how: A
 
 
 def edges_of(stream: str) -> DeploymentEdges:
-    """The edges of this task's process: bounded children read, Airflow's connection leads to what stitches. What they
-    say leads to pages, behind Airflow's login, not to files of a server."""
+    """The edges of this task's process: bounded children read, Airflow's connection leads to what stitches."""
     from consumers.unit_reader import read_units  # noqa: PLC0415
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.batch.deployment_edges import DeploymentEdges  # noqa: PLC0415
     from wavestitch.flows.addresses import docs_page  # noqa: PLC0415
-    from wavestitch.flows.spark_connection import submit_through_connection  # noqa: PLC0415
+
+    deployment, findings = Deployment(), partial(docs_page, stream)
+    return DeploymentEdges(deployment, stream, read=read_units, submit=_submits(deployment), findings=findings)
+
+
+def comparing_edges_of(stream: str) -> VerifyingEdges:
+    """The same, of a verification."""
+    from wavestitch.batch.comparing_edges import VerifyingEdges  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
 
     deployment = Deployment()
+    return VerifyingEdges(deployment, stream, submit=_submits(deployment))
 
-    def submit(job: Path, outcome: Path) -> None:
-        submit_through_connection(deployment.settings, job, outcome)
 
-    return DeploymentEdges(deployment, stream, read=read_units, submit=submit, findings=partial(docs_page, stream))
+def _submits(deployment: Deployment) -> Callable[[Path, Path], None]:
+    from wavestitch.flows.spark_connection import submit_through_connection  # noqa: PLC0415
+
+    return partial(submit_through_connection, deployment.settings)
 
 
 def log_line(text: str) -> None:
