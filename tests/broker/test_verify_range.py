@@ -19,15 +19,12 @@ from tests.deployment_rig import STREAM, DeploymentRig, make_deployment_rig
 from tests.faults.in_process import read_here, stitch_here
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.comparing_edges import VerifyingEdges
-from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
 from wavestitch.cli import app
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.verification import Agreement, Compared
 from wavestitch.local.broker import Broker
-from wavestitch.settings import load_settings
 
 HOUR = 3600 * 1_000_000_000
 
@@ -107,16 +104,3 @@ def test_an_altered_row_differs_a_deleted_one_is_missing_and_what_kafka_deleted_
     lost = unlike(done)["w-0000"]
     assert (lost.found, lost.lost) == (Agreement.MISSING_IN_KAFKA, ((0, 0),))
     assert done.lost == (OffsetRange(0, 0, 1),)
-
-
-def test_what_a_changed_expectation_refuses_is_newly_failing_and_no_ingest_stops_for_it(whole: DeploymentRig) -> None:
-    path = whole.folder / "streams" / f"{STREAM}.yaml"
-    asked = "{type: expect_column_values_to_be_between, kwargs: {column: sample_count, max_value: 10}}"
-    path.write_text(path.read_text() + f"expectations: [{asked}]\n")
-    fresh = Deployment(load_settings({"WAVESTITCH_CONFIG": str(whole.folder / "wavestitch.toml")}))
-    changed = DeploymentRig(fresh, whole.topic, whole.group, whole.folder)
-    found = unlike(verify(changed))
-    assert {one.found for one in found.values()} == {Agreement.NEWLY_FAILING}
-    assert len(found) == 4
-    assert changed.edges().closed_gates() == []
-    assert changed.plan(PlanRequest(ranges=(OffsetRange(0, 0, 4),), kind=PlanKind.MANUAL))

@@ -16,7 +16,7 @@ from tests.builders.landing import land_records
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.fakes.fake_log import FakeLog, Record
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.deployment_edges import DeploymentEdges, ReadUnits
 from wavestitch.batch.edges import Progress
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.contracts.chunk_proof import ChunkProof
@@ -73,6 +73,11 @@ def run_landed_batch(deployment: FakeDeployment) -> dict[str, Any]:
 
 def landed_edges(deployment: FakeDeployment) -> DeploymentEdges:
     """The product's own edges, but for the reader and Spark."""
+    return DeploymentEdges(deployment, STREAM, read=reader_of(deployment), submit=stitch_here)
+
+
+def reader_of(deployment: FakeDeployment) -> ReadUnits:
+    """Lands what the log in memory has."""
 
     def read(
         *,
@@ -85,7 +90,7 @@ def landed_edges(deployment: FakeDeployment) -> DeploymentEdges:
     ) -> list[Receipt]:
         return [_land_unit(deployment.memory, plan, n, folder) for n in units]
 
-    return DeploymentEdges(deployment, STREAM, read=read, submit=stitch_here)
+    return read
 
 
 def _land_unit(log: FakeLog, plan: Plan, unit: int, folder: Path) -> Receipt:

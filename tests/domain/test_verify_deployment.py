@@ -1,0 +1,205 @@
+"""A range verified over real tables, a real landing and Great Expectations; the log alone is in memory. Nothing of the
+stream is changed by it, and nothing of it is left."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.altered_rows import alter_row
+from tests.builders.deleted_rows import delete_rows
+from tests.builders.sending import send_chunk
+from tests.deployment_rig import STREAM, DeploymentRig
+from tests.hostile.landed_deployment import (
+    FakeDeployment,
+    declare,
+    make_landed_deployment,
+    reader_of,
+    run_landed_batch,
+    stitch_here,
+)
+from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
+from tests.stack.dag_lab import run_here
+from wavestitch import cli, cli_verify
+from wavestitch.batch import comparing_edges
+from wavestitch.batch.carry import Silent
+from wavestitch.batch.comparing_edges import VerifyingEdges
+from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.verification import Agreement, Compared
+
+prepare_airflow()
+T = 1_767_614_400_000
+HOUR = 3_600_000
+YAML = "limits: {max_clock_skew: 36500 d}\nreading: {min_slice: 4}\n"
+STRICT = (
+    "expectations:\n  - type: expect_column_values_to_be_between\n    kwargs: {column: sample_count, max_value: 1}\n"
+)
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> DeploymentRig:
+    made = make_landed_deployment(tmp_path / "deployment", stream_yaml=YAML, partitions=2)
+    for n in range(4):
+        for seq in range(2):
+            value = bytes([n, 0, seq, 1])
+            send_chunk(memory(made), f"w{n}", seq, value, at_ms=T, start_ms=T + n * HOUR, count=2, partition=n % 2)
+    run_landed_batch(fake(made))
+    return made
+
+
+def fake(whole: DeploymentRig) -> FakeDeployment:
+    assert isinstance(whole.deployment, FakeDeployment)
+    return whole.deployment
+
+
+def memory(whole: DeploymentRig) -> Any:
+    return fake(whole).memory
+
+
+def state(whole: DeploymentRig) -> tuple[Any, ...]:
+    """All that a verification must leave alone."""
+    tables = whole.deployment.tables(STREAM)
+    files = [str(p) for f in ("landing", "docs", "warehouse") for p in sorted((whole.folder / f).rglob("*"))]
+    table = tables.waveforms()
+    assert table is not None
+    stands = tables.heads(), tables.batches(), table.current_snapshot(), tables.held_left()
+    return *stands, dict(memory(whole).group), files
+
+
+def verify(whole: DeploymentRig, *ranges: OffsetRange, scope: Scope | None = None, batch: str = "") -> Verified:
+    before = state(whole)
+    edges = VerifyingEdges(whole.deployment, STREAM, read=reader_of(fake(whole)), submit=stitch_here)
+    done = verify_range(edges, VerifyRequest(ranges, scope, batch), watcher=Silent())
+    assert state(whole) == before
+    return done
+
+
+def unlike(done: Verified) -> dict[str, Compared]:
+    return {one.waveform_id: one for one in done.waveforms if one.found is not Agreement.SAME}
+
+
+def table_of(whole: DeploymentRig) -> Any:
+    return whole.deployment.tables(STREAM).waveforms()
+
+
+def test_what_batches_published_is_the_same_by_every_way_of_naming_a_range(whole: DeploymentRig) -> None:
+    plan_id = whole.deployment.tables(STREAM).batches()[0].plan_id
+    everything, named = verify(whole), verify(whole, OffsetRange(0, 0, 4), OffsetRange(1, 0, 4))
+    assert [one.found for one in everything.waveforms] == [Agreement.SAME] * 4
+    assert named.waveforms == everything.waveforms == verify(whole, batch=plan_id[:8]).waveforms
+    interval = verify(whole, scope=Scope((T + HOUR) * 10**6, (T + 3 * HOUR) * 10**6))
+    assert [one.waveform_id for one in interval.waveforms] == ["w1", "w2"]
+    assert unlike(interval) == {}
+
+
+def test_an_altered_sample_a_deleted_row_and_deleted_records_each_have_their_name(whole: DeploymentRig) -> None:
+    plan_id = whole.deployment.tables(STREAM).batches()[0].plan_id
+    alter_row(table_of(whole), "w1", samples=[7, 256])
+    (one,) = unlike(verify(whole)).values()
+    assert (one.waveform_id, one.found, one.columns) == ("w1", Agreement.DIFFERS, ("samples",))
+    assert one.plan_id == plan_id
+    delete_rows(table_of(whole), ["w2"])
+    memory(whole).retain_from(1, 3)
+    done = verify(whole, OffsetRange(0, 0, 4), OffsetRange(1, 0, 4))
+    found = {i: one.found for i, one in unlike(done).items()}
+    lost = Agreement.MISSING_IN_KAFKA
+    assert found == {"w1": lost, "w2": Agreement.MISSING_IN_TABLE, "w3": lost}
+    assert done.lost == (OffsetRange(1, 0, 3),)
+    assert done.waveforms[3].lost == ((1, 2),)
+
+
+def test_what_an_expectation_refuses_today_is_newly_failing_and_the_next_ingest_goes_on(whole: DeploymentRig) -> None:
+    declare(whole, YAML + STRICT)
+    found = unlike(verify(whole))
+    assert [one.found for one in found.values()] == [Agreement.NEWLY_FAILING] * 4
+    assert "sample_count" in found["w0"].why
+    send_chunk(memory(whole), "next", 0, b"\1\0", at_ms=T)
+    assert run_landed_batch(fake(whole))["waveforms"]["published"] == 1
+
+
+def test_an_ingest_beside_it_is_not_compared_with_and_is_not_disturbed(whole: DeploymentRig) -> None:
+    reads = reader_of(fake(whole))
+
+    def read(**how: Any) -> Any:
+        send_chunk(memory(whole), "beside", 0, b"\1\0", at_ms=T)
+        assert run_landed_batch(fake(whole))["waveforms"]["published"] == 1
+        return reads(**how)
+
+    before = whole.deployment.tables(STREAM).head()
+    edges = VerifyingEdges(whole.deployment, STREAM, read=read, submit=stitch_here)
+    done = verify_range(edges, VerifyRequest((OffsetRange(0, 0, 4),)), watcher=Silent())
+    assert before is not None
+    assert done.snapshot_id == before.snapshot_id
+    assert unlike(done) == {}
+
+
+def test_a_verification_that_fails_leaves_nothing_behind(whole: DeploymentRig) -> None:
+    def fail(**_: Any) -> Any:
+        raise KeyError("a fault")
+
+    before = state(whole)
+    edges = VerifyingEdges(whole.deployment, STREAM, read=fail, submit=stitch_here)
+    with pytest.raises(KeyError):
+        verify_range(edges, VerifyRequest(), watcher=Silent())
+    assert state(whole) == before
+
+
+@pytest.fixture
+def in_this_process(whole: DeploymentRig, monkeypatch: pytest.MonkeyPatch) -> DeploymentRig:
+    """The command and the DAG find this deployment, whose log is in memory."""
+
+    class Here(VerifyingEdges):
+        def __init__(self, _deployment: Any, stream: str, **_how: Any) -> None:
+            super().__init__(whole.deployment, stream, read=reader_of(fake(whole)), submit=stitch_here)
+
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(whole.folder / "wavestitch.toml"))
+    monkeypatch.setattr(comparing_edges, "VerifyingEdges", Here)
+    return whole
+
+
+def command(*words: str) -> int:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(sys, "argv", ["wavestitch", "verify", STREAM, *words])
+        cli.main()
+    code = ended.value.code
+    return code if isinstance(code, int) else 0
+
+
+def test_the_command_says_it_in_its_exit_code_in_a_table_as_json_and_in_a_report_that_is_never_replaced(
+    in_this_process: DeploymentRig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, report = in_this_process, in_this_process.folder / "report.json"
+    assert command("--into", str(report)) == 0
+    assert "the table says what the log says: 4 same" in " ".join(capsys.readouterr().out.split())
+    assert json.loads(report.read_text())["counts"]["same"] == 4
+    assert command("--into", str(report)) == 2
+    assert command("--offsets", "0:0-4", "--batch", "beef") == 2
+    memory(whole).retain_from(1, 3)
+    assert command("--offsets", "0:0-4,1:0-4") == 7
+    alter_row(table_of(whole), "w0", units="V")
+    capsys.readouterr()
+    assert command("--json", "--partitions", "0") == 6
+    said = json.loads(capsys.readouterr().out)
+    assert (said["exit_code"], said["counts"]["differs"], said["counts"]["same"]) == (6, 1, 1)
+    assert said["waveforms"][0]["columns"] == ["units"]
+    assert cli_verify.verify.__doc__
+
+
+def test_the_dag_says_the_same_and_fails_where_they_differ(in_this_process: DeploymentRig) -> None:
+    make_database()
+    dag = load_dags().dags[f"verify_{STREAM}"]
+    for task in dag.tasks:
+        task.retries = 0
+    done = run_here(dag, {"offsets": "0:0-4,1:0-4"})
+    assert done.states() == {"verify": "success"}
+    alter_row(table_of(in_this_process), "w0", units="V")
+    failed = run_here(dag, {"partitions": "0"})
+    assert failed.states() == {"verify": "failed"}
+    found = failed.xcoms["verify.found"]
+    assert (found["exit_code"], [one["waveform_id"] for one in found["waveforms"]]) == (6, ["w0"])
