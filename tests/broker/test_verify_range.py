@@ -98,8 +98,8 @@ def test_an_altered_row_differs_a_deleted_one_is_missing_and_what_kafka_deleted_
     found = {i: one.found for i, one in unlike(verify(whole)).items()}
     assert found == {"w-0001": Agreement.DIFFERS, "w-0002": Agreement.MISSING_IN_TABLE}
 
-    end = TopicPartition(whole.topic, 0, 1)
-    AdminClient({"bootstrap.servers": whole.deployment.kafka.bootstrap}).delete_records([end])[end].result(30)
+    end, admin = TopicPartition(whole.topic, 0, 1), AdminClient({"bootstrap.servers": whole.deployment.kafka.bootstrap})
+    admin.delete_records([end])[end].result(30)
     done = verify(whole, OffsetRange(0, 0, 1000))
     lost = unlike(done)["w-0000"]
     assert (lost.found, lost.lost) == (Agreement.MISSING_IN_KAFKA, ((0, 0),))

@@ -10,6 +10,7 @@ samples of a range are on disk, a batch at a time, and in memory are the digests
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -121,7 +122,7 @@ def _range_of(edges: ComparingEdges, request: VerifyRequest) -> _Range:
     asked_as = PlanRequest(kind, scope=request.scope, only=request.only)
     # Nothing is applied: it stands on the snapshot's head as it is.
     walk, by = begin_planning(edges, apply=False)
-    here = survey(edges.stream, asked_as, walk=walk)
+    here = survey(edges.stream, asked_as, walk=walk, clock_ms=by.clock_ms)
     asked = [r for r in _asked(edges, request, here) if asked_as.wants(r.partition) and r.size > 0]
     unknown = {r.partition for r in asked} - set(here.topic.partitions)
     if unknown:
@@ -345,5 +346,6 @@ def _offsets(ranges: Sequence[OffsetRange]) -> str:
 
 
 def verified_to_json(done: Verified) -> dict[str, Any]:
-    """For scripts, and for the report."""
-    return {**asdict(done), "compared": in_words(done.counts), "exit_code": exit_code(done.counts)}
+    """For scripts, for the report and for XCom: what JSON has, and nothing else."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(done)))
+    return {**plain, "compared": in_words(done.counts), "exit_code": exit_code(done.counts)}
