@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.domain.held_world import ONE, TWO, World, parked
+from tests.domain.held_world import ONE, OTHER, TWO, World, parked
 from tests.fakes.batch import Carrying, FakeEdges
 from wavestitch.batch.carry import Carried, How, carry_through
 from wavestitch.batch.held_approval import begin_approved, preview_held
 from wavestitch.batch.held_waveforms import Selection
-from wavestitch.batch.results import Published
+from wavestitch.batch.results import Finished, Published
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
 from wavestitch.contracts.batch_stages import HELD
-from wavestitch.contracts.errors import BadInput, Fenced
+from wavestitch.contracts.errors import BadInput, Fenced, Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.reasons import Reason
 
@@ -98,3 +98,64 @@ def test_a_rewind_since_voids_it_and_nothing_changes(world: World) -> None:
 def test_an_id_that_nobody_previewed_begins_nothing(world: World) -> None:
     with pytest.raises(BadInput):
         begin_approved(edges(world), "0" * 32, by="bob")
+
+
+@pytest.mark.parametrize("action", [HeldAction.REDRIVE, HeldAction.ACCEPT, HeldAction.DISCARD, HeldAction.RESTORE])
+def test_what_came_to_one_of_them_since_the_preview_voids_it_and_a_new_preview_shows_it(
+    world: World, action: HeldAction
+) -> None:
+    if action is HeldAction.RESTORE:
+        world.decide(HeldAction.DISCARD, "w")
+    shown = preview_held(edges(world), action, Selection(ids=("w",)), who="ann", why="looked at it")
+    world.send("w", 1, OTHER, count=3)
+    world.ingest()
+    before, was = world.bench.tables.snapshots[-1], world.held()
+    with pytest.raises(Refused, match=r"1 of these 1 waveforms changed since this .* was shown, first of w.*show ID"):
+        begin_approved(edges(world), shown.plan.plan_id, by="bob")
+    assert (world.bench.tables.snapshots[-1], world.held(), world.published()) == (before, was, {})
+    assert not [p for p in world.bench.plans.values() if p.choice is not None and p.choice.who == "ann"]
+    discards = HeldAction.RESTORE if action is HeldAction.RESTORE else HeldAction.DISCARD
+    again = preview_held(edges(world), discards, Selection(ids=("w",)), who="ann", why="looked again")
+    assert again.chunks == shown.chunks + 1
+    approve(world, again.plan.plan_id)
+
+
+def test_what_comes_after_it_was_approved_of_and_before_it_is_committed_is_not_decided_upon(world: World) -> None:
+    plan = begin_approved(edges(world), preview(world), by="bob")
+    world.send("w", 1, OTHER)
+    world.ingest()
+    with pytest.raises(Terminal, match="changed since this redrive was planned; nothing was published, plan again"):
+        carry_through(HELD, edges(world), Carried(plan.plan_id), How())
+    world.check()
+    assert (world.published(), world.held()) == ({}, {"w": {"parked"}})
+
+
+def test_what_somebody_decided_since_the_preview_voids_it(world: World) -> None:
+    plan_id = preview(world)
+    world.decide(HeldAction.DISCARD, "w")
+    with pytest.raises(Refused, match="changed since this redrive was shown"):
+        begin_approved(edges(world), plan_id, by="bob")
+    assert world.held() == {"w": {"discarded"}}
+
+
+def test_a_definition_that_changed_since_the_preview_voids_it_and_is_named(world: World) -> None:
+    plan_id, old = preview(world), world.stream
+    limits = old.limits.model_copy(update={"max_chunks": 7})
+    world.stream = old.model_copy(update={"proof": "sha256", "limits": limits})
+    with pytest.raises(Refused, match=r"says otherwise of limits, proof than when .* Nothing was changed; preview it"):
+        begin_approved(edges(world), plan_id, by="bob")
+    assert (world.published(), world.held()) == ({}, {"w": {"parked"}})
+    world.stream = old
+    approve(world, plan_id)
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_done_again_after_it_was_committed_it_is_finished_whatever_changed_since(world: World) -> None:
+    plan_id = preview(world)
+    approve(world, plan_id)
+    world.send("w", 1, OTHER)
+    world.ingest()
+    world.stream = world.stream.model_copy(update={"proof": "sha256"})
+    plan = begin_approved(edges(world), plan_id, by="bob")
+    assert isinstance(carry_through(HELD, edges(world), Carried(plan.plan_id), How()).of(Published), Finished)
+    assert world.published() == {"w": ONE + TWO}

@@ -14,7 +14,7 @@ from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_request import held_selection
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.history import history_of
-from wavestitch.contracts.errors import BadInput, GateClosed, Refused
+from wavestitch.contracts.errors import BadInput, GateClosed, Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
@@ -36,15 +36,29 @@ class TestPlanning:
         carry_out(edges, found.plan)
         assert len(world.bench.tables.snapshots) == heads
 
-    def test_a_batch_that_commits_between_plan_and_decision_is_decided_upon(self, world: World) -> None:
+    @pytest.mark.parametrize("action", [HeldAction.REDRIVE, HeldAction.ACCEPT, HeldAction.DISCARD])
+    def test_what_a_batch_adds_between_plan_and_decision_is_not_decided_upon(
+        self, world: World, action: HeldAction
+    ) -> None:
+        parked(world)
+        edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
+        found = plan_held(edges, action, Selection(ids=("w",)), who="ops", why="ok")
+        world.send("w", 0, OTHER)
+        world.ingest()
+        with pytest.raises(Terminal, match=f"changed since this {action.value} was planned; nothing was published"):
+            carry_out(edges, found.plan)
+        world.check()
+        assert (world.published(), world.held()) == ({}, {"w": {"parked"}})
+
+    def test_what_a_batch_adds_to_others_between_plan_and_decision_does_not_matter(self, world: World) -> None:
         conflicting(world)
         edges = FakeEdges(world.bench, world.stream, T + 9, Carrying())
         found = plan_held(edges, HeldAction.DISCARD, Selection(ids=("w",)), who="ops", why="ok")
-        world.send("w", 0, OTHER)
+        world.send("v", 0, OTHER)
         world.ingest()
         carry_out(edges, found.plan)
         world.check()
-        assert world.held() == {"w": {"discarded"}}
+        assert world.held() == {"v": {"open"}, "w": {"discarded"}}
 
     def test_the_preview_counts_and_nothing_is_changed(self, world: World) -> None:
         conflicting(world)

@@ -52,7 +52,7 @@ REACHED = {
     "gates beside decisions": 70_000,
     "partitions": 100_000,
     "partitions of catalogs": 40_000,
-    "undo of decisions": 15_000,
+    "undo of decisions": 14_500,
     "undo of batches": 11_000,
 }
 DEEP = {

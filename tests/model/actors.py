@@ -80,14 +80,30 @@ class Actors:
         """A decision about what is held: it reads nothing, and is carried on by the steps of every batch."""
         at = s.head.positions
         s = self._planned(s._replace(left=s.left._replace(runs=s.left.runs + 1)), "held", at, at)
-        standing = [h.place for h in held_of(self.world, s.head, waveform) if h.reason != "discarded"]
+        standing = self._shown(s.head, waveform, "discard")
         seen = sorted((r.seq, r.copy) for r in map(self.world.at, picked(self.world, standing)[0]))
         meant = tuple(dict(seen).values())
         choice = Choice(action, waveform, undoes=undoes)
+        if undoes is None:
+            choice = choice._replace(among=self._shown(s.head, waveform, action))
         if action == "pick":
-            choice = choice._replace(among=frozenset(standing), meant=meant)
+            choice = choice._replace(meant=meant)
         left = s.left._replace(decisions=s.left.decisions - 1)
         return s._replace(left=left).with_run(len(s.runs) - 1, s.runs[-1]._replace(choice=choice))
+
+    def _is_of_what_was_shown(self, action: str) -> bool:
+        match self.dropped:
+            case "a-decision-is-of-whatever-is-there":
+                return False
+            case "only-a-pick-is-of-what-was-shown":
+                return action == "pick"
+            case "accept-takes-conflicts":
+                return action != "accept"
+        return True
+
+    def _shown(self, head: Head, waveform: str, action: str) -> frozenset[Place]:
+        mine = held_of(self.world, head, waveform)
+        return frozenset(h.place for h in mine if (h.reason == "discarded") is (action == "restore"))
 
     def advance(self, s: State, i: int) -> State:
         """The next step of one run; each is one effect, or one look."""
@@ -116,11 +132,10 @@ class Actors:
         """The decision on top of today's head: what of held and read is whole, and what is to be held."""
         head = s.head if s.main is None else s.head._replace(held=s.main)
         choice = run.choice
-        if choice is not None and choice.action == "pick" and self.dropped != "a-pick-is-of-whatever-is-there":
-            mine = held_of(self.world, head, choice.waveform)
-            if choice.among != {h.place for h in mine if h.reason != "discarded"}:
-                return s.without(i)  # what was stitched is of the copies that were there then: plan again
         undoes = choice.undoes if choice is not None else None
+        if choice is not None and undoes is None and self._is_of_what_was_shown(choice.action):
+            if choice.among != self._shown(head, choice.waveform, choice.action):
+                return s.without(i)  # nobody was shown what came since: plan again
         looked = self.dropped == "an-undo-is-not-looked-at-again"
         if undoes is not None and not (looked or takes_back(self.world, head, undoes, dropped=self.dropped)):
             return s.without(i)

@@ -5,8 +5,8 @@
 - I4: the group never stands further than a head ever did, unless somebody else put it there;
 - I7: a run moves the positions only from where it began, and commits only in the generation it was planned in;
 - held: nothing held is lost without a decision; what was parked, is in conflict or was discarded changes only by an
-  operator's decision about it; discarded bytes are never published; restoring undoes a discard; a pick publishes what
-  the operator saw;
+  operator's decision about it; discarded bytes are never published; restoring undoes a discard; a decision changes what
+  the operator saw, and a pick publishes that;
 - undo: puts the partitions of what it takes back to where they were, and no other one, in a generation of its own; or
   changes the very chunks that a decision changed, to what they were;
 - gate: no ingest goes past a batch that stands at a closed gate, and what that was stopped with is published by no
@@ -79,6 +79,11 @@ def _check_held(world: World, before: Head, after: Head, run: Run) -> None:
             raise Violation(f"held: what was held at {h.place} ({h.reason}) changed, and nobody decided that")
     if run.choice is not None and run.choice.undoes is not None:
         _check_taken_back(before, after, run.choice.undoes)
+    elif run.choice is not None:
+        mine = _rows_of(world, before, run.choice.waveform)
+        changed = {h.place for h in mine if h.place not in rows or rows[h.place].reason != h.reason}
+        if changed - run.choice.among:
+            raise Violation(f"held: a {run.choice.action} changed {changed - run.choice.among}, which nobody was shown")
     if run.choice is not None and run.choice.action == "restore":
         for place, was in before.was:
             if world.at(place).waveform == run.choice.waveform and rows[place].reason != was:

@@ -91,7 +91,7 @@ SCENARIOS = {
     "decisions beside ingests": Scenario(
         MORE_COPIES,
         Budget(runs=2, rewinds=0, resets=0, expiries=0, decisions=1, backfills=False),
-        ("accept-takes-conflicts", "a-pick-is-of-whatever-is-there"),
+        ("accept-takes-conflicts", "a-decision-is-of-whatever-is-there", "only-a-pick-is-of-what-was-shown"),
     ),
     "gates": Scenario(
         GATED,

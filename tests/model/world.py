@@ -134,7 +134,7 @@ Groups = tuple[Group, ...]
 
 
 class Choice(NamedTuple):
-    """What an operator decided about one waveform. `among`: the places that a pick was planned on; `meant`: the bytes
+    """What an operator decided about one waveform. `among`: the places that were shown of it; `meant`: the bytes
     that the operator saw as the picked ones, for the checks alone. `undoes`: the decision that this takes back."""
 
     action: str

@@ -1,8 +1,8 @@
 """A decision about what is held in three acts: previewed and kept, approved of by somebody, carried through.
 
-What is carried through is the very plan that was previewed, these waveforms and no others, under the names of whoever
-asked and whoever approved. It holds after an ingest in between, which decides on the newest head as every batch does; a
-rewind fences it.
+What is carried through is the very plan that was previewed, these chunks of these waveforms and no others, under the
+names of whoever asked and whoever approved. It holds after an ingest in between that leaves those as they were; where
+one was added to, decided on or published, where the stream's definition changed, or after a rewind, it is void.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate
 from wavestitch.batch.edges import Edges
-from wavestitch.batch.held_decision import HeldPreview, plan_held
+from wavestitch.batch.held_decision import HeldPreview, plan_held, refuse_others
 from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.steps import finished
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import KeepPlan
-from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.plain_text import name_of_person
 from wavestitch.contracts.plan import Plan
@@ -32,8 +33,19 @@ def preview_held(
 
 
 def begin_approved(edges: Edges, plan_id: str, *, by: str) -> Plan:
-    """The plan that was previewed, begun as a batch. `by`: who approved of it; done again it is the same batch."""
+    """The plan that was previewed, begun as a batch. `by`: who approved of it; done again it is the same batch. Raises
+    `Refused` or `Fenced` where it is void."""
     kept = edges.decision(plan_id)
+    plan = replace(kept, choice=_approved(kept, by)).sealed()
+    if finished(edges, plan.plan_id) is None:
+        _refuse_void(edges, kept)
+        if plan.choice is not None and asks_the_gate(plan):
+            refuse_past_closed_gate(edges, publishes=plan.choice.ids)
+    Walk(edges.stream, edges.log, edges.tables, begin=edges.begin)(KeepPlan(plan))
+    return plan
+
+
+def _refuse_void(edges: Edges, kept: Plan) -> None:
     head = edges.tables.head()
     now = NONE_YET if head is None else head.generation
     if now != kept.generation:
@@ -41,11 +53,15 @@ def begin_approved(edges: Edges, plan_id: str, *, by: str) -> Plan:
             f"stream {edges.name}: somebody rewound since this decision was previewed (generation {kept.generation} is "
             f"{now} now). Nothing was changed; preview it again"
         )
-    plan = replace(kept, choice=_approved(kept, by)).sealed()
-    if plan.choice is not None and asks_the_gate(plan):
-        refuse_past_closed_gate(edges, publishes=plan.choice.ids)
-    Walk(edges.stream, edges.log, edges.tables, begin=edges.begin)(KeepPlan(plan))
-    return plan
+    shown, said = kept.stream, edges.stream
+    others = sorted(f for f in type(said).model_fields if getattr(shown, f) != getattr(said, f))
+    if others:
+        raise Refused(
+            f"stream {edges.name}: its definition says otherwise of {', '.join(others)} than when this decision was "
+            "previewed, and a decision is made by the one that was shown. Nothing was changed; preview it again"
+        )
+    assert kept.choice is not None, "a kept decision decides something"
+    refuse_others(edges, kept.choice)
 
 
 def _approved(kept: Plan, by: str) -> HeldChoice:

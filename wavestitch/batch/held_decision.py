@@ -21,6 +21,7 @@ from wavestitch.contracts.assembly import ChunkFacts, assemble_waveform
 from wavestitch.contracts.batch_stages import KeepPlan, kinds_of, stages_of
 from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, check_pick, digest_of, pick_copy, topics_at
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, PlanKind
@@ -28,6 +29,7 @@ from wavestitch.contracts.position import Head
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.undone_decision import touched_by
 
 MOST = 1000
 """So many waveforms one decision takes at most, unless somebody says all."""
@@ -84,7 +86,7 @@ def plan_held(
         refuse_records(tables, edges.log, stream, wanted.ids)
         first = f": {passed[0][0]!r} {passed[0][1]}" if passed else ""
         raise Refused(f"stream {stream.name}: nothing that is held and meant can be changed by {action.value}{first}")
-    among = tuple(digest_of(_standing(w, stream)) for w in taken) if pick else ()
+    among = tuple(digest_of(_meant(w, action, stream)) for w in taken)
     choice = HeldChoice(action, tuple(w.waveform_id for w in taken), name_of_person(who), reason, pick, among)
     plan = _plan(edges, stream, head, choice)
     if asks_the_gate(plan):
@@ -108,6 +110,29 @@ def carry_out(edges: Edges, plan: Plan, *, watcher: Watcher | None = None) -> Pu
     walk(KeepPlan(plan))
     how = How("accept" if plan.accepts else "stop", choice.why, watcher=watcher or Silent())
     return carry_through(kinds_of(plan.kind), edges, Carried(plan.plan_id), how).of(Published)
+
+
+def refuse_others(edges: Edges, choice: HeldChoice) -> None:
+    """Raises `Refused` where what is held of these waveforms is not what was shown, or one of them was published."""
+    found = {w.waveform_id: w for w in select_held(edges.tables, edges.stream, Selection(ids=choice.ids))}
+    others = [
+        i
+        for i, shown in zip(choice.ids, choice.among, strict=True)
+        if i not in found or digest_of(_meant(found[i], choice.action, edges.stream)) != shown
+    ]
+    if others:
+        raise Refused(
+            f"stream {edges.name}: what is held of {len(others)} of these {len(choice.ids)} waveforms changed since this "
+            f"{choice.action} was shown, first of {in_shell(others[0])} (`wavestitch held {edges.name} show ID`). Nothing "
+            "was changed; look, and have it shown again"
+        )
+
+
+def _meant(one: HeldWaveform, action: HeldAction, stream: Stream) -> list[ChunkFacts]:
+    """The chunks that a decision is about: whoever lets them go or takes that back means all."""
+    if action in (HeldAction.DISCARD, HeldAction.RESTORE):
+        return [h.chunk for h in touched_by(action, one.held)]
+    return _standing(one, stream)
 
 
 def _standing(one: HeldWaveform, stream: Stream) -> list[ChunkFacts]:

@@ -32,8 +32,8 @@ class HeldAction(StrEnum):
 @dataclass(frozen=True, slots=True)
 class HeldChoice:
     """`ids`: the waveforms. `pick`: `first`, `last` or, as `[TOPICID:]PARTITION:OFFSET`, the place of the copy that is
-    right; empty for the other actions. `among`: what a pick chose among, or an undo changes,
-    as digests beside the ids. `who` and `why`: kept in the head's note."""
+    right; empty for the other actions. `among`: the chunks that were shown of each, or that an undo changes, as digests
+    beside the ids: of others it is not made. `who` and `why`: kept in the head's note."""
 
     action: HeldAction
     ids: tuple[str, ...]
@@ -73,7 +73,7 @@ def _is_at(c: ChunkFacts, place: tuple[str, int, int]) -> bool:
 
 
 def digest_of(chunks: Iterable[ChunkFacts]) -> str:
-    """Names the copies that a pick chooses among, or an undo changes, by coordinate and what lies there."""
+    """Names the chunks that a decision is about, or an undo changes, by coordinate and what lies there."""
     return hashlib.sha256("\n".join(sorted(repr(c.key) for c in chunks)).encode()).hexdigest()
 
 

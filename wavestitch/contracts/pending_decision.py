@@ -177,9 +177,9 @@ class PendingDecision:
             self._decide_again(choice, waveform_id, standing)
 
     def _decide_again(self, choice: HeldChoice, waveform_id: str, standing: Sequence[ChunkFacts]) -> None:
+        seen = self._refuse_others(choice, waveform_id, standing)
         kept, dropped = list(standing), list[ChunkFacts]()
         if choice.action is HeldAction.PICK:
-            seen = self._refuse_others(choice, waveform_id, standing)
             picked, others = pick_copy(seen, choice.pick)
             kept, dropped = [seen[c] for c in picked], [seen[c] for c in others]
         if not kept:
@@ -201,8 +201,8 @@ class PendingDecision:
     def _refuse_others(
         self, choice: HeldChoice, waveform_id: str, meant: Sequence[ChunkFacts]
     ) -> dict[ChunkFacts, ChunkFacts]:
-        """A pick is among the copies that were there then, and an undo of those that were changed: of others neither is
-        made. Returned with every topic named, as whoever decided saw them."""
+        """A decision is about the chunks that were shown, and an undo about those that were changed: of others neither
+        is made. Returned with every topic named, as whoever decided saw them."""
         seen = {c.in_topic(self._plan.topic_id): c for c in meant}
         among = dict(zip(choice.ids, choice.among, strict=False)).get(waveform_id)
         if among is not None and among != digest_of(seen):
