@@ -71,9 +71,9 @@ def run_landed_batch(deployment: FakeDeployment) -> dict[str, Any]:
     return dict(published["published"])
 
 
-def landed_edges(deployment: FakeDeployment) -> DeploymentEdges:
+def landed_edges(deployment: FakeDeployment, stream: str = STREAM) -> DeploymentEdges:
     """The product's own edges, but for the reader and Spark."""
-    return DeploymentEdges(deployment, STREAM, read=reader_of(deployment), submit=stitch_here)
+    return DeploymentEdges(deployment, stream, read=reader_of(deployment), submit=stitch_here)
 
 
 def reader_of(deployment: FakeDeployment) -> ReadUnits:

@@ -63,8 +63,8 @@ def _lost(table: Table, layout: TableLayout) -> Iterator[str]:
         else:
             yield (
                 f"column {column} of table {name} was dropped, and one that is added anew is another: restore the "
-                "catalog from before, or declare the stream under another name and rewind it to the earliest offsets "
-                "that the topic has"
+                "catalog from before, or declare the stream under another name, with a group of its own and `start: "
+                "earliest`: its first batch begins at the earliest offsets that the topic has"
             )
 
 

@@ -8,9 +8,11 @@ status. Changes nothing in the catalog.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from pydantic import ValidationError
 from pyiceberg.table import Table
+from pyiceberg.table.name_mapping import MappedField, parse_mapping_from_json
 
 _SAID_WITH_VALUE = ("commit.", "write.", "read.", "schema.", "history.", "gc.", "format-version", "py-io-impl")
 """Others may hold a login."""
@@ -38,3 +40,18 @@ def changed_properties(name: str, theirs: Mapping[str, str], own: Mapping[str, s
         "without it; not obeyed"
         for k in foreign
     ]
+
+
+def knows_all_names(theirs: str, own: str) -> bool:
+    """Whether a name mapping knows each column by each name that our own has for it; it may know more."""
+    try:
+        known = set(_names(parse_mapping_from_json(theirs).root))
+    except ValidationError:
+        return False
+    return known >= set(_names(parse_mapping_from_json(own).root))
+
+
+def _names(fields: Iterable[MappedField]) -> Iterator[tuple[int | None, str]]:
+    for field in fields:
+        yield from ((field.field_id, name) for name in field.names)
+        yield from _names(field.fields)

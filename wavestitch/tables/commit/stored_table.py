@@ -38,7 +38,7 @@ from wavestitch.tables.commit.one_commit import OneCommit
 from wavestitch.tables.commit.own_columns import refuse_lost, strange_columns
 from wavestitch.tables.commit.own_files import OwnFiles, own_files
 from wavestitch.tables.commit.own_place import OwnPlace
-from wavestitch.tables.commit.own_properties import changed_properties, with_own_properties
+from wavestitch.tables.commit.own_properties import changed_properties, knows_all_names, with_own_properties
 from wavestitch.tables.commit.samples_column import sample_type_of, widen_samples
 from wavestitch.tables.commit.table_layout import HELD_FILE_BYTES, RAW_COLUMNS, TableLayout
 
@@ -104,8 +104,10 @@ class StoredTable:
             return []
         moved = self.place.remark(found)
         theirs, columns = dict(found.metadata.properties), self.strange_columns(found)
-        if columns:  # which names files know them by follows from them
-            theirs[_MAPPING] = self._layout.properties[_MAPPING]
+        mapping = self._layout.properties[_MAPPING]
+        # Which names files know columns by follows from these, and keeps what a column was once called, or what is gone.
+        if columns or knows_all_names(theirs.get(_MAPPING, ""), mapping):
+            theirs[_MAPPING] = mapping
         changed = columns + changed_properties(self.name, theirs, self._layout.properties)
         return changed if moved is None else [moved, *changed]
 
