@@ -199,7 +199,8 @@ same by hand. Nothing is read from Kafka: retention does not matter.
 1. **Trigger** it with a *decision*, *why*, and which waveforms. `preview` shows those it would change, and writes it
    down.
 2. **Approve** or reject it under *Required Actions*. Unanswered for a day it is rejected.
-3. The tasks after it do exactly what was previewed. An ingest in between does not matter; a rewind voids the preview.
+3. The tasks after it do exactly what was previewed. An ingest in between does not matter, unless it adds to one of
+   these waveforms: that voids the preview; so does a decision about one, another definition of the stream, or a rewind.
 
 **Undo**: a *discard* by *restore*, and the other way round. What was published stays published.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.builders.webhook import Webhook, dripping_webhook, listening_webhook
@@ -14,6 +16,16 @@ from wavestitch.contracts.quantities import Seconds
 from wavestitch.settings import Notify
 
 SUBJECT, TEXT = "ecg: the gate is closed", "Batch 1 waits.\nAnswer under Required Actions."
+
+
+@pytest.fixture(autouse=True)
+def all_is_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever any library says, in a process that logs all."""
+    caplog.set_level(logging.DEBUG)
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("httpx", "httpcore", "urllib3", "asyncio", "wavestitch"):
+            monkeypatch.setattr(logging.getLogger(name), "level", logging.NOTSET)
+            monkeypatch.setattr(logging.getLogger(name), "propagate", True)
 
 
 @pytest.fixture
@@ -50,6 +62,13 @@ def test_the_token_and_an_address_by_reference_are_looked_up_when_they_are_used_
     assert (path, headers["Authorization"]) == ("/told/hunter1", "Bearer hunter2")
     assert "it answered 401" in caplog.text
     assert "hunter" not in caplog.text
+
+
+def test_what_others_of_the_process_call_stays_in_its_log(webhook: Webhook, caplog: pytest.LogCaptureFixture) -> None:
+    assert notify(Notify(webhook=webhook.address), subject=SUBJECT, text=TEXT)
+    assert not [r for r in caplog.records if r.name.partition(".")[0] in ("httpx", "httpcore")]
+    httpx.post(f"{webhook.address}/theirs", json={}, trust_env=False)
+    assert "/theirs" in caplog.text
 
 
 def test_what_does_not_take_it_is_an_answer_and_no_exception(

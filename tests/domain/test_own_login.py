@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import ast
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pyiceberg
 import pytest
 
+from tests.builders.stranger import stranger
 from tests.builders.table_rows import first_head, published_row, stage
 from tests.domain.rest_catalog import rest_catalog
 from wavestitch.contracts.errors import Altered, BadInput
@@ -41,37 +39,6 @@ IMPORTED_BY_NAME = {
     ("catalog/rest/auth.py", "create"): "by `auth`, which no server may say",
     ("transforms.py", "_try_import"): "by constants",
 }
-
-
-class Stranger(BaseHTTPRequestHandler):
-    """A server that remembers what it was sent."""
-
-    seen: list[str]
-
-    def do_GET(self) -> None:
-        self.seen.append(f"{self.command} {self.path} {dict(self.headers)}")
-        self.send_response(404)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    do_HEAD = do_POST = do_PUT = do_GET
-
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
-
-
-@contextmanager
-def stranger() -> Iterator[tuple[str, list[str]]]:
-    seen: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("H", (Stranger,), {"seen": seen}))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

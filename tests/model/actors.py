@@ -26,7 +26,7 @@ from tests.model.rules import (
     stopped_some,
     takes_back,
 )
-from tests.model.world import WAVES, Budget, Choice, Group, Groups, Head, Made, Run, State, World
+from tests.model.world import WAVES, Budget, Choice, Group, Groups, Head, Made, Place, Run, State, World
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,14 @@ class Actors:
         left = s.left._replace(decisions=s.left.decisions - 1)
         return s._replace(left=left).with_run(len(s.runs) - 1, s.runs[-1]._replace(choice=choice))
 
-    def _is_of_what_was_shown(self, action: str) -> bool:
-        match self.dropped:
-            case "a-decision-is-of-whatever-is-there":
-                return False
-            case "only-a-pick-is-of-what-was-shown":
-                return action == "pick"
-            case "accept-takes-conflicts":
-                return action != "accept"
-        return True
+    def _was_shown(self, head: Head, choice: Choice) -> bool:
+        """Whether all that it is about now was there when it was planned."""
+        match self.dropped, choice.action:
+            case ("a-decision-is-of-whatever-is-there", _) | ("accept-takes-conflicts", "accept"):
+                return True
+            case "only-a-pick-is-of-what-was-shown", action if action != "pick":
+                return True
+        return choice.among == self._shown(head, choice.waveform, choice.action)
 
     def _shown(self, head: Head, waveform: str, action: str) -> frozenset[Place]:
         mine = held_of(self.world, head, waveform)
@@ -133,9 +132,8 @@ class Actors:
         head = s.head if s.main is None else s.head._replace(held=s.main)
         choice = run.choice
         undoes = choice.undoes if choice is not None else None
-        if choice is not None and undoes is None and self._is_of_what_was_shown(choice.action):
-            if choice.among != self._shown(head, choice.waveform, choice.action):
-                return s.without(i)  # nobody was shown what came since: plan again
+        if choice is not None and undoes is None and not self._was_shown(head, choice):
+            return s.without(i)  # nobody was shown what came since: plan again
         looked = self.dropped == "an-undo-is-not-looked-at-again"
         if undoes is not None and not (looked or takes_back(self.world, head, undoes, dropped=self.dropped)):
             return s.without(i)

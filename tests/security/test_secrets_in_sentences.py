@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from tests.builders.stranger import stranger
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.settings import load_settings
@@ -66,6 +68,24 @@ def test_what_opening_a_catalog_ends_with_says_no_secret(case: str, tmp_path: Pa
     for form in ("S3CRET", "välue", "v%C3%A4lue", "theirs"):
         assert form not in error.message
         assert form not in shown.replace(f"{__file__}", "")
+
+
+@pytest.mark.parametrize("path", ["/{}/x", "/x?token={}", "/oauth?api-key={}"])
+def test_what_the_http_client_logs_of_a_catalog_that_answers_says_no_secret(
+    path: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a process that logs all."""
+    caplog.set_level(logging.DEBUG)
+    secret = quote(CANARY, safe="")
+    with stranger() as (server, seen):
+        where, properties = f"{server}{path.format(secret)}", dict[str, str]()
+        if path.startswith("/oauth"):
+            where, properties = server, {"oauth2-server-uri": where, "credential": f"i:{CANARY}"}
+        opened(tmp_path, where, properties)
+    assert any(secret in one for one in seen), "it was sent where it belongs"
+    assert "urllib3.connectionpool" in {r.name for r in caplog.records}
+    for form in ("S3CRET", "välue", "v%C3%A4lue", "theirs"):
+        assert form not in caplog.text.replace(f"{__file__}", "")
 
 
 @pytest.mark.parametrize(

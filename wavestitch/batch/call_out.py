@@ -6,6 +6,7 @@ address, which may be one.
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -14,6 +15,11 @@ from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
 from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.web_address import webhook_problem
 from wavestitch.settings import resolve_secret
+
+
+_THREAD = "wavestitch-call"
+_OF_THE_CALL = ("httpx", "httpcore", "h11", "h2", "hpack", "anyio")
+"""Loggers of what calls, with all below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ def call_out(callee: Callee, content: bytes, media: str) -> None:
     ended: list[int | WavestitchError] = []
     # In a thread: a server that sends a byte now and then would keep every single wait short, and all of them endless.
     calling = threading.Thread(
-        target=lambda: ended.append(_answer(callee, address, headers, content)), name=callee.what, daemon=True
+        target=lambda: ended.append(_answer(callee, address, headers, content)), name=_THREAD, daemon=True
     )
     calling.start()
     calling.join(callee.timeout)
@@ -61,6 +67,7 @@ def call_out(callee: Callee, content: bytes, media: str) -> None:
 def _answer(callee: Callee, address: str, headers: dict[str, str], content: bytes) -> int | WavestitchError:
     import httpx  # noqa: PLC0415 - slow to load, and DAG files are parsed again and again
 
+    _say_nothing_of_the_call()
     # Redirections are not followed, with or without the token; a proxy never gets what is for this machine.
     here = urlsplit(address).scheme == "http"
     try:
@@ -71,3 +78,19 @@ def _answer(callee: Callee, address: str, headers: dict[str, str], content: byte
             return response.status_code
     except Exception as error:  # not with its text: that has the address
         return Transient(f"{callee.calling}: no answer ({type(error).__name__}); is it reached from here?")
+
+
+class _NotOfTheCall(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return threading.current_thread().name != _THREAD
+
+
+_not_of_the_call = _NotOfTheCall()
+
+
+def _say_nothing_of_the_call() -> None:
+    """Whatever the process logs: httpx says each address whole (INFO), httpcore what is answered (DEBUG). What the rest
+    of the process calls by them stays said."""
+    for name in (*_OF_THE_CALL, *list(logging.root.manager.loggerDict)):
+        if name.partition(".")[0] in _OF_THE_CALL:
+            logging.getLogger(name).addFilter(_not_of_the_call)

@@ -122,9 +122,9 @@ def refuse_others(edges: Edges, choice: HeldChoice) -> None:
     ]
     if others:
         raise Refused(
-            f"stream {edges.name}: what is held of {len(others)} of these {len(choice.ids)} waveforms changed since this "
-            f"{choice.action} was shown, first of {in_shell(others[0])} (`wavestitch held {edges.name} show ID`). Nothing "
-            "was changed; look, and have it shown again"
+            f"stream {edges.name}: what is held of {len(others)} of these {len(choice.ids)} waveforms changed since "
+            f"this {choice.action} was shown, first of {in_shell(others[0])} (`wavestitch held {edges.name} show ID`). "
+            "Nothing was changed; look, and have it shown again"
         )
 
 

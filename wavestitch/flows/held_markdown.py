@@ -42,8 +42,9 @@ def describe_decision(found: HeldPreview) -> str:
     if found.more:
         said.append("**There are more** than one decision takes: choose *everything*, or decide again for the rest.")
     said.append(
-        f"Preview `{found.plan.plan_id}`. Approving does exactly this, about these waveforms; an ingest in between "
-        "does not matter, a rewind makes it void."
+        f"Preview `{found.plan.plan_id}`. Approving does exactly this, about these chunks of these waveforms. It is "
+        "void where more of one came meanwhile, somebody decided about one, the stream's definition changed, or "
+        "somebody rewound; another ingest does not matter."
     )
     return "\n\n".join(said)
 

@@ -2,11 +2,13 @@
 
 HTTP clients and drivers put addresses, headers and whole values into their errors, and errors go to terminals, logs and
 pages. So what was looked up for a catalog is remembered in this process, and taken out wherever a foreign error becomes
-one of ours; a foreign error that says one is not shown as its cause, either. Never decides what an error means.
+one of ours, and of what the HTTP client logs; a foreign error that says one is not shown as its cause, either. Never
+decides what an error means.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
@@ -19,6 +21,9 @@ _LEAST_UNKNOWN = 8
 """Of a value that nobody calls a secret, and nobody calls none."""
 _SAFE_IN_ADDRESSES = "!#$%&'()*+,/:;=?@[]~"
 """What an HTTP client leaves as it is in an address that it was given."""
+_CLIENT = "urllib3"
+_LOGGERS = ("connection", "connectionpool", "poolmanager", "response", "util.retry")
+"""They say every request's path and parameters (DEBUG), and of one that is tried again the whole address (WARNING)."""
 _unsaid: set[str] = set()
 
 
@@ -31,6 +36,8 @@ def leave_unsaid(uri: str, properties: Mapping[str, str], *, referred: Iterable[
     found.update(v for k, v in properties.items() if shown(k, v) == MASK and len(v) >= _LEAST_UNKNOWN)
     for value in found:
         _unsaid.update(form for form in _forms(value) if len(form) >= _LEAST)
+    for name in _LOGGERS:
+        logging.getLogger(f"{_CLIENT}.{name}").addFilter(_leave_out)
 
 
 def without_secrets(text: str) -> str:
@@ -38,6 +45,13 @@ def without_secrets(text: str) -> str:
     for secret in sorted(_unsaid, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
+
+
+def _leave_out(record: logging.LogRecord) -> bool:
+    said = record.getMessage()
+    if (rest := without_secrets(said)) != said:
+        record.msg, record.args = rest, ()
+    return True
 
 
 def cause_of(error: BaseException) -> BaseException | None:

@@ -105,7 +105,7 @@ class StoredTable:
         moved = self.place.remark(found)
         theirs, columns = dict(found.metadata.properties), self.strange_columns(found)
         mapping = self._layout.properties[_MAPPING]
-        # Which names files know columns by follows from these, and keeps what a column was once called, or what is gone.
+        # Which names files know columns by follows from these, and keeps names from before and columns that are gone.
         if columns or knows_all_names(theirs.get(_MAPPING, ""), mapping):
             theirs[_MAPPING] = mapping
         changed = columns + changed_properties(self.name, theirs, self._layout.properties)
