@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.histories.anomaly import Anomaly
+from tests.histories.approval_rules import ApprovalRules
 from tests.histories.case import Case, Rule
 from tests.histories.events import Event
 from tests.histories.gate_rules import GateRules
@@ -28,6 +29,7 @@ RULES: tuple[type[Rule], ...] = (
     MissingRules,
     GateRules,
     UndoRules,
+    ApprovalRules,
     RowRules,
 )
 

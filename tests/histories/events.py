@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.histories.approval_events import Approved, Declared, Shown
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 
 Coordinate = tuple[str, int, int]
@@ -381,5 +382,8 @@ Event = (
     | GateSays
     | JunkLimit
     | Asks
+    | Shown
+    | Approved
+    | Declared
     | Quiet
 )

@@ -171,6 +171,13 @@ class OnPurpose(Healing):
         self.all_there_is()
         self.launch_decision(HeldAction.RESTORE, wanted, far=True)
 
+    def approved_after_more_came(self) -> None:
+        """Somebody is shown what a decision about a parked waveform would do; before it is done, more of that comes, or
+        the definition changes."""
+        waveform_id = self.parked_wave()
+        if waveform_id is not None:
+            self.approved_later(waveform_id)
+
     # rows that somebody deletes
 
     def sound_ones(self, count: int, chunks: int) -> list[list[Letter]]:

@@ -39,6 +39,7 @@ ACTS = (
     *("held: redrive", "held: accept", "held: pick", "held: discard", "held: restore", "held again"),
     *("everything decided", "sent again though held"),
     *("undo", "undo of positions", "undo of a decision", "half decided", "back behind a cut"),
+    *("approved: before", "approved: while", "approved: definition", "approved: nothing"),
     *("diluted decision", "diluted backfill", "unsure gate", "small junk limit"),
     "proof asked for later",
     *("forked", "copy goes on"),

@@ -13,11 +13,11 @@ from functools import partial
 from tests.fakes.batch import FakeEdges
 from tests.fakes.fake_id_index import FakeIdIndex
 from tests.fakes.fake_maintenance import maintain
+from tests.histories.approving import Approving
 from tests.histories.deciding import KEY
 from tests.histories.events import Asks
 from tests.histories.forking import Fork
 from tests.histories.producing import SECRET
-from tests.histories.racing import Racing
 from wavestitch.contracts.chunk_proof import ChunkProof
 
 SHARE, OFTEN = 0.4, 0.12
@@ -28,7 +28,7 @@ _AGAIN = 40
 run could read the log within its deadline."""
 
 
-class Widening(Racing):
+class Widening(Approving):
     """`apart`: the randomness of what is added. `tight`: batches may take few bytes. `copy`: of the
     catalog, that somebody works on."""
 
@@ -51,6 +51,7 @@ class Widening(Racing):
 
     def something_more(self) -> None:
         """Perhaps; of what is rare there is a little of everything."""
+        super().something_more()
         if not self.wider or self.apart.random() > (0.4 if self.copy is not None else OFTEN):
             return
         self.random, drawn = self.apart, self.random

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.histories.anomaly import Kind
+from tests.histories.approval_events import Approved, Declared, Shown
 from tests.histories.by_hand import (
     CHUNKS,
     CUT,
@@ -140,6 +141,25 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "a redrive passed the gate": (
         Kind.INVENTED,
         [GateSays("w1"), *then(parked("failed_expectation"), *a_decision("redrive", LATER))],
+    ),
+    "what nobody was shown was approved of": (
+        Kind.STALE_WRITER,
+        then(
+            parked(),
+            Shown("s", ("w2",)),
+            Approved("run-2", "s"),
+            *a_decision("redrive", LATER),
+        ),
+    ),
+    "approved of by another definition": (
+        Kind.STALE_WRITER,
+        then(
+            parked(),
+            Shown("s", ("w1",)),
+            Declared(),
+            Approved("run-2", "s"),
+            *a_decision("redrive", LATER),
+        ),
     ),
     "held although all was let go": (Kind.HELD_FOR_EVER, [*sound()[:-1], Quiet(True)]),
     "what came in place of what was cut off": (Kind.LOST, before_quiet(*CUT)),

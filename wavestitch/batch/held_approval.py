@@ -53,6 +53,12 @@ def _refuse_void(edges: Edges, kept: Plan) -> None:
             f"stream {edges.name}: somebody rewound since this decision was previewed (generation {kept.generation} is "
             f"{now} now). Nothing was changed; preview it again"
         )
+    _refuse_other_definition(edges, kept)
+    assert kept.choice is not None, "a kept decision decides something"
+    refuse_others(edges, kept.choice)
+
+
+def _refuse_other_definition(edges: Edges, kept: Plan) -> None:
     shown, said = kept.stream, edges.stream
     others = sorted(f for f in type(said).model_fields if getattr(shown, f) != getattr(said, f))
     if others:
@@ -60,8 +66,6 @@ def _refuse_void(edges: Edges, kept: Plan) -> None:
             f"stream {edges.name}: its definition says otherwise of {', '.join(others)} than when this decision was "
             "previewed, and a decision is made by the one that was shown. Nothing was changed; preview it again"
         )
-    assert kept.choice is not None, "a kept decision decides something"
-    refuse_others(edges, kept.choice)
 
 
 def _approved(kept: Plan, by: str) -> HeldChoice:

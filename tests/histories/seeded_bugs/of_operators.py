@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import closed_gate, steps, undo
+from wavestitch.batch import closed_gate, held_approval, steps, undo
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.plan import PlanKind
 
@@ -110,6 +110,28 @@ def undo_of_a_decision_does_not_look_again_whether_it_still_is_its_opposite(patc
         return replace(shown, plan=replace(shown.plan, choice=replace(shown.plan.choice, among=())).sealed())
 
     patch.setattr(undo, "_plan_opposite", wrong)
+
+
+@shows(Kind.STALE_WRITER, act="approved_after_more_came")
+def what_is_approved_of_is_about_ids(patch: Patch) -> None:
+    """Whatever is held of them by then."""
+    _approved_names_no_chunks(patch)
+    patch.setattr(held_approval, "refuse_others", lambda *_: None)
+
+
+@shows(Kind.STALE_WRITER, act="approved_after_more_came")
+def what_came_is_asked_when_it_is_approved_of_and_not_when_it_is_committed(patch: Patch) -> None:
+    _approved_names_no_chunks(patch)
+
+
+def _approved_names_no_chunks(patch: Patch) -> None:
+    real = held_approval._approved
+    patch.setattr(held_approval, "_approved", lambda *about: replace(real(*about), among=()))
+
+
+@shows(Kind.STALE_WRITER, act="approved_after_more_came")
+def what_is_approved_of_is_done_by_a_definition_that_is_no_more(patch: Patch) -> None:
+    patch.setattr(held_approval, "_refuse_other_definition", lambda *_: None)
 
 
 @shows(Kind.STALE_WRITER, since=100)
