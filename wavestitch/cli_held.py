@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,12 +21,13 @@ from wavestitch import console, console_held
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
-from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_approval import begin_approved
+from wavestitch.batch.held_decision import HeldPreview, carry_out, plan_held
 from wavestitch.batch.held_records import find_records, refuse_without_bytes
 from wavestitch.batch.held_request import held_action, held_selection
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
+from wavestitch.batch.results import Finished, Published
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.stages import explain
 
 
@@ -50,12 +52,21 @@ def held(
     copy: Annotated[str, typer.Option(help="pick: first, last or PARTITION:OFFSET of the right copy")] = "",
     why: Annotated[str, typer.Option(help="Recorded with the decision")] = "",
     everything: Annotated[bool, typer.Option("--all", help="More than 1000 waveforms in one decision")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep what is shown, under an id, so that this is done")] = False,
+    preview_id: Annotated[str | None, typer.Option("--preview", help="Exactly what was kept under this id")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a preview")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
 ) -> None:
     """What is not published, and why; and what becomes of it: `held STREAM discard ID --why … --apply`."""
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
+    if preview_id is not None:
+        if action != "list" or ids or why or copy or keep:
+            raise BadInput("--preview says itself what, about which and why; leave all but --apply and --json out")
+        _approve(DeploymentEdges(deployment, stream), preview_id, apply=apply, js=as_json)
+        return
+    if keep and apply:
+        raise BadInput("--keep keeps what is shown, to be looked at: do it afterwards with --preview ID --apply")
     wanted = held_selection(
         deployment.history(stream),
         ids=ids or (),
@@ -74,7 +85,12 @@ def held(
         _record(deployment, stream, wanted.ids, into, as_json)
     else:
         meant = held_action(action)
-        _decide(deployment, stream, meant, wanted, pick=copy, why=why, whole=everything, apply=apply, js=as_json)
+        edges = DeploymentEdges(deployment, stream)
+        found = plan_held(edges, meant, wanted, who=getpass.getuser(), why=why, pick=copy, everything=everything)
+        if keep:
+            edges.keep_decision(found.plan)
+        done = _carry(partial(carry_out, edges, found.plan), js=as_json) if apply else None
+        _show_decision(found, done, kept=keep, js=as_json)
 
 
 def _list(deployment: Deployment, stream: str, wanted: Selection, most: int, as_json: bool) -> None:
@@ -142,30 +158,31 @@ def _row(held: Any) -> dict[str, Any]:
     return {**chunk, "piece": held.chunk.piece.hex(), "held_for": held.reason.value, "why": held.evidence}
 
 
-def _decide(
-    deployment: Deployment,
-    stream: str,
-    action: HeldAction,
-    wanted: Selection,
-    *,
-    pick: str,
-    why: str,
-    whole: bool,
-    apply: bool,
-    js: bool,
-) -> None:
-    edges = DeploymentEdges(deployment, stream)
-    found = plan_held(edges, action, wanted, who=getpass.getuser(), why=why, pick=pick, everything=whole)
-    done = None
+def _carry(carry: Callable[..., Published | Finished], *, js: bool) -> Published | Finished:
+    with nullcontext(Silent()) if js else console.ProgressBars() as watcher:
+        return carry(watcher=watcher)
+
+
+def _show_decision(found: HeldPreview, done: Published | Finished | None, *, kept: bool, js: bool) -> None:
+    if not js:
+        console_held.show_decision(found, done, kept=kept)
+        return
+    shown = {k: v for k, v in asdict(found).items() if k != "plan"} | {
+        "stages": [asdict(s) for s in explain(found.stages)]
+    }
+    ids = found.plan.choice.ids if found.plan.choice is not None else ()
+    result = None if done is None else asdict(done)
+    _print_json({"plan": found.plan.plan_id, "ids": ids, **shown, "kept": kept, "done": result})
+
+
+def _approve(edges: DeploymentEdges, preview_id: str, *, apply: bool, js: bool) -> None:
+    """What was kept, here or in Airflow: shown again, or done as it was shown, or not at all."""
+    plan, done = edges.decision(preview_id), None
     if apply:
-        with nullcontext(Silent()) if js else console.ProgressBars() as watcher:
-            done = carry_out(edges, found.plan, watcher=watcher)
+        plan = begin_approved(edges, preview_id, by=getpass.getuser())
+        done = _carry(partial(carry_out, edges, plan), js=js)
     if js:
-        shown = {k: v for k, v in asdict(found).items() if k != "plan"} | {
-            "stages": [asdict(s) for s in explain(found.stages)]
-        }
-        ids = found.plan.choice.ids if found.plan.choice is not None else ()
-        result = None if done is None else asdict(done)
-        _print_json({"plan": found.plan.plan_id, "ids": ids, **shown, "done": result})
+        choice = None if plan.choice is None else asdict(plan.choice)
+        _print_json({"preview": preview_id, "choice": choice, "done": None if done is None else asdict(done)})
     else:
-        console_held.show_decision(found, done)
+        console_held.show_kept(preview_id, plan, done)

@@ -12,6 +12,7 @@ from wavestitch.batch.results import Finished, Published
 from wavestitch.console import show_held, show_stages
 from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.harmless import in_shell
+from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.stages import explain
 from wavestitch.contracts.stream import Stream
 from wavestitch.terminal import out
@@ -59,7 +60,7 @@ def show_records(found: Sequence[HeldRecord]) -> None:
         out.print(f"  {'held without its bytes' if record.without_bytes else 'held with its bytes'}; {record.in_log}")
 
 
-def show_decision(found: HeldPreview, done: Published | Finished | None) -> None:
+def show_decision(found: HeldPreview, done: Published | Finished | None, *, kept: bool = False) -> None:
     choice = found.plan.choice
     assert choice is not None
     why = ", ".join(f"{n} {reason}" for reason, n in sorted(found.reasons.items()))
@@ -71,7 +72,29 @@ def show_decision(found: HeldPreview, done: Published | Finished | None) -> None
     if found.more:
         out.print("there are more than one decision takes; say --all, or decide again for the rest")
     show_stages(explain(found.stages))
-    if done is None:
+    if kept:
+        _say_how(found.plan.stream.name, found.plan.plan_id)
+    elif done is None:
         out.print("nothing was changed; do it with --apply")
-    elif isinstance(done, Published):
+    _say_done(done)
+
+
+def show_kept(preview_id: str, plan: Plan, done: Published | Finished | None) -> None:
+    choice = plan.choice
+    assert choice is not None
+    out.print(f"{len(choice.ids)} waveforms; {choice.note}", highlight=False)
+    for waveform_id in choice.ids[:_SHOWN]:
+        out.print(f"  {in_shell(waveform_id)}")
+    if done is None:
+        _say_how(plan.stream.name, preview_id)
+    _say_done(done)
+
+
+def _say_how(stream: str, preview_id: str) -> None:
+    command = f"wavestitch held {stream} --preview {preview_id} --apply"
+    out.print(f"nothing was changed. Do exactly this: {command}", soft_wrap=True, highlight=False)
+
+
+def _say_done(done: Published | Finished | None) -> None:
+    if isinstance(done, Published):
         out.print(f"done: head {done.sequence}, {done.waveforms.get('published', 0)} waveforms published")

@@ -167,6 +167,35 @@ class TestDeciding:
         assert says in shell.refused(*words, "--apply")
         assert shell.tables.head() == before
 
+    def test_what_was_kept_is_shown_again_and_done_as_it_was_shown_or_not_at_all(self, shell: Shell) -> None:
+        kept = shell.shown("discard", "half", "parked", "--why", "sent by mistake", "--keep")["plan"]
+        other = shell.shown("discard", "half", "--why", "sent by mistake", "--keep")["plan"]
+        before = shell.tables.head()
+        said = shell("--preview", kept)
+        assert "2 waveforms; discard by " in said
+        assert f"Do exactly this: wavestitch held ecg --preview {kept} --apply" in said
+        assert shell.tables.head() == before
+        done = shell.shown("--preview", other, "--apply")
+        assert (done["choice"]["ids"], done["done"]["plan_id"] != "") == (["half"], True)
+        assert "of 1 of these 2 waveforms changed since this discard was shown, first of half" in shell.refused(
+            "--preview", kept, "--apply"
+        )
+        assert shell.states() == {"conflicting": ["conflict"], "half": ["discarded"], "parked": ["parked"]}
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            (["discard", "half", "--why", "x", "--keep", "--apply"], "do it afterwards with --preview ID --apply"),
+            (
+                ["discard", "half", "--why", "x", "--preview", "0" * 32],
+                "--preview says itself what, about which and why",
+            ),
+            (["--preview", "0" * 32, "--apply"], f"stream ecg has no preview {'0' * 32}"),
+        ],
+    )
+    def test_what_cannot_be_kept_or_was_not_is_refused(self, shell: Shell, words: list[str], says: str) -> None:
+        assert says in shell.refused(*words)
+
     def test_an_error_is_json_where_json_is_wanted(self, shell: Shell) -> None:
         shell("discard", "half", "--json")
         assert '"error": "BadInput"' in shell.said
