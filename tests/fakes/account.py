@@ -51,6 +51,7 @@ UNNAMED: dict[str, tuple[Effect, ...]] = {
 """Methods of the edges whose effects nothing can come between."""
 LOOKS = frozenset(
     {
+        "folder.decision",  # what somebody was shown is kept, to be approved of: no operation yet
         "folder.closed_gates",
         "log.ends",
         "log.epoch_ends",
