@@ -92,18 +92,19 @@ def show_plan(plan: Mapping[str, Any]) -> None:
         f"{plan['records']} offsets, about {plan['estimated_bytes'] / MIB:.1f} MiB, {len(plan['units'])} units of work"
     )
     if plan["left"]:
-        out.print(_catching_up(plan["forecast"]))
+        out.print(_catching_up(plan["stream"], plan["forecast"]))
     for remark in plan["remarks"]:
         out.print(remark)
     show_stages(Told(**told) for told in plan["stages"])
 
 
-def _catching_up(forecast: Mapping[str, Any]) -> str:
+def _catching_up(stream: str, forecast: Mapping[str, Any]) -> str:
     """What it takes to reach the log's end."""
     took = "" if forecast["seconds"] is None else f", about {forecast['seconds'] / 60:.1f} minutes as past batches went"
     return (
         f"the log's end is {forecast['batches']} batches away: {forecast['offsets']} offsets, about "
-        f"{forecast['bytes'] / MIB:.1f} MiB{took}; `wavestitch run --catch-up` carries them through one after another"
+        f"{forecast['bytes'] / MIB:.1f} MiB{took}; `wavestitch run {stream} --catch-up` carries them through one after "
+        "another"
     )
 
 

@@ -322,7 +322,7 @@ def test_stages_of_a_plan_say_what_the_plan_says(world: World) -> None:
     assert told["read"].startswith("reads partition 0 [0, 2) in 1 units")
     assert told["publish"].endswith("positions move to 0:2")
     undone = {t.stage: t.undo for t in explain(stages.stages_of(plan))}
-    assert undone["publish"] == "undone by: a rewind to 0:0 (`wavestitch undo`)"
+    assert undone["publish"] == "undone by: a rewind to 0:0 (`wavestitch undo STREAM`)"
     still = {t.stage: t.does for t in explain(stages.stages_of(replace(plan, kind=PlanKind.BACKFILL)))}
     assert still["publish"].endswith("positions and what is held stay as they are")
 

@@ -123,7 +123,8 @@ class Deployment:
 
     def docs_folder(self, stream: str, plan_id: str) -> Path:
         if not _PLAN.fullmatch(plan_id):
-            raise BadInput(f"{ascii(plan_id)[:_SHOWN]} is not a plan id; `wavestitch batches` lists them")
+            lists = f"`wavestitch batches {plain_name(stream)}` lists them"
+            raise BadInput(f"{ascii(plan_id)[:_SHOWN]} is not a plan id; {lists}")
         return self.settings.docs / plain_name(stream) / plan_id
 
 

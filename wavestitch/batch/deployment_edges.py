@@ -315,8 +315,8 @@ def check_samples(stream: Stream, table: SampleType | None) -> None:
             + (f", which can only become {wider}" if wider else "")
             + f"; declare {table}{f' or {wider}' if wider else ''} here. For recordings of {stream.samples} declare "
             f"another stream, with a group of its own, on topic {stream.topic}, samples: {stream.samples}: its first "
-            f"batch begins at the earliest offset, and `wavestitch held {stream.name} discard` lets go of what is held "
-            "here as misfit"
+            f"batch begins at the earliest offset, and `wavestitch held {stream.name} discard --reason misfit --why …` "
+            "lets go of what is held here"
         )
 
 

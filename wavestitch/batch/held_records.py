@@ -76,7 +76,8 @@ def _refusal(record: HeldRecord, stream: Stream) -> Refused:
     where = (
         f"was held without its bytes, since limits.max_junk_bytes of stream {stream.name} was reached"
         if record.without_bytes
-        else f"is no chunk, so no decision takes it up (its bytes: `wavestitch held {stream.name} record --into FILE`)"
+        else "is no chunk, so no decision takes it up (its bytes: "
+        f"`wavestitch held {stream.name} record {chunk.partition}:{chunk.offset} --into FILE`)"
     )
     return Refused(
         f"the record at {chunk.place} ({record.held.reason.value}, {chunk.length} bytes, sha-256 {chunk.piece.hex()}) "

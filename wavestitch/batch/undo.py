@@ -76,7 +76,8 @@ def _stages_of_plan(edges: Edges, plan_id: str) -> tuple[Stage, ...]:
     except BadInput as gone:
         raise BadInput(
             f"{gone.message}. What it did is not known any more; `wavestitch rewind {edges.name} --to previous` (or to "
-            f"an offset or a time) moves the positions, `wavestitch held {edges.name} restore` takes a discard back"
+            "an offset or a time) moves the positions, "
+            f"`wavestitch held {edges.name} restore ID --why …` takes a discard back"
         ) from None
 
 

@@ -38,7 +38,7 @@ class WorkFolder:
 
     def __init__(self, landing: Path, stream: str, plan_id: str) -> None:
         if not _PLAN_ID.fullmatch(plan_id):
-            raise BadInput(f"{plan_id!r} is not a plan id (32 hex digits); `wavestitch batches` lists them")
+            raise BadInput(f"{plan_id!r} is not a plan id (32 hex digits); `wavestitch batches {stream}` lists them")
         self.path = landing / stream / plan_id
 
     def create(self, plan: Plan) -> None:

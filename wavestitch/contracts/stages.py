@@ -99,9 +99,9 @@ class Stage:
         match self.opposite():
             case RewindTo(offsets=offsets):
                 to = some_of([f"{p}:{o}" for p, o in sorted(offsets.items())])
-                return Undo(Undoing.OPPOSITE, f"a rewind to {to} (`wavestitch undo`)")
+                return Undo(Undoing.OPPOSITE, f"a rewind to {to} (`wavestitch undo STREAM`)")
             case DecideOn(action=action, ids=ids):
-                return Undo(Undoing.OPPOSITE, f"`held {action}` of {len(ids)} waveforms (`wavestitch undo`)")
+                return Undo(Undoing.OPPOSITE, f"`held {action}` of {len(ids)} waveforms (`wavestitch undo STREAM`)")
         return self.irrevocable
 
     @property

@@ -46,7 +46,7 @@ def prove_same(name: str, before: RowSum, after: RowSum) -> None:
         raise Altered(
             f"of table {name}, {before.rows} rows were read to be put together and {after.rows} were found in the "
             "files that were written: they are not the same. The table was not touched, the files go with the next "
-            "maintenance; look for a faulty disk, and run `wavestitch verify-table`",
+            f"maintenance; look for a faulty disk, and run `wavestitch verify-table {name.partition('.')[0]}`",
             table=name,
         )
 
