@@ -90,8 +90,8 @@ def show_kept(preview_id: str, plan: Plan, done: Published | Finished | None) ->
     _say_done(done)
 
 
-def _say_how(stream: str, preview_id: str) -> None:
-    command = f"wavestitch held {stream} --preview {preview_id} --apply"
+def _say_how(stream: str, plan_id: str) -> None:
+    command = f"wavestitch held {stream} --preview {plan_id} --apply"
     out.print(f"nothing was changed. Do exactly this: {command}", soft_wrap=True, highlight=False)
 
 

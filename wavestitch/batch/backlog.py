@@ -23,8 +23,8 @@ def refuse_overtaken(stream: Stream, starts: Mapping[int, int], ends: Mapping[in
         return
     p, position = min(gone.items())
     lost = ", ".join(str(OffsetRange(p, at, ends[p].log_start)) for p, at in gone.items())
-    others = ",".join(str(p) for p in sorted(ends) if p not in gone)
-    before = f", and `wavestitch run {stream.name} --partitions {others}` reads them before that" if others else ""
+    only = ",".join(str(p) for p in sorted(ends) if p not in gone)
+    before = f", and `wavestitch run {stream.name} --partitions {only}` reads them before that" if only else ""
     raise DataLost(
         f"retention has overtaken stream {stream.name}: partition {p} of {stream.topic} begins at {ends[p].log_start}, "
         f"the position is {position}; gone are {lost}. Accept that loss by name with `wavestitch rewind {stream.name} "

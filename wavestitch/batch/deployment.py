@@ -123,8 +123,8 @@ class Deployment:
 
     def docs_folder(self, stream: str, plan_id: str) -> Path:
         if not _PLAN.fullmatch(plan_id):
-            lists = f"`wavestitch batches {plain_name(stream)}` lists them"
-            raise BadInput(f"{ascii(plan_id)[:_SHOWN]} is not a plan id; {lists}")
+            name = plain_name(stream)
+            raise BadInput(f"{ascii(plan_id)[:_SHOWN]} is not a plan id; `wavestitch batches {name}` lists them")
         return self.settings.docs / plain_name(stream) / plan_id
 
 

@@ -43,10 +43,11 @@ def sum_of_rows(batches: Iterable[pa.RecordBatch]) -> RowSum:
 def prove_same(name: str, before: RowSum, after: RowSum) -> None:
     """Raises `Altered` where the rows that were written are not those that were read. The table is as it was."""
     if before != after:
+        stream = name.partition(".")[0]
         raise Altered(
             f"of table {name}, {before.rows} rows were read to be put together and {after.rows} were found in the "
             "files that were written: they are not the same. The table was not touched, the files go with the next "
-            f"maintenance; look for a faulty disk, and run `wavestitch verify-table {name.partition('.')[0]}`",
+            f"maintenance; look for a faulty disk, and run `wavestitch verify-table {stream}`",
             table=name,
         )
 
