@@ -16,7 +16,6 @@ from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.web_address import webhook_problem
 from wavestitch.settings import resolve_secret
 
-
 _THREAD = "wavestitch-call"
 _OF_THE_CALL = ("httpx", "httpcore", "h11", "h2", "hpack", "anyio")
 """Loggers of what calls, with all below them."""
