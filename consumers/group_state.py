@@ -13,14 +13,16 @@ from typing import Any
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 
-from wavestitch.contracts.errors import Refused, Transient
+from wavestitch.contracts.errors import Refused, Transient, WavestitchError
 from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.kafka_errors import is_refused_act, is_refused_login, kafka_error, translate
 
 _FIRST_PATIENCE = 1.0
 _POLL_SECONDS = 0.01
 _PAUSE_SECONDS = 0.1
 _HAS_MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS)
+_NO_GROUP = KafkaError(KafkaError.GROUP_ID_NOT_FOUND).name()
 _NOT_CLASSIC = "Dead"
 """What a broker says to the older question of a group that is there, and speaks the newer protocol."""
 _COORDINATOR_MOVES = (
@@ -50,35 +52,31 @@ def _settled(ask: Callable[[], Any], deadline: float) -> Any:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _listed(admin: Any, group: str, deadline: float) -> Any:
+def _listed(client: Any, group: str, seconds: float) -> Any:
     """The group as the older protocol knows it; None where no broker does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        found = admin.list_groups(group=group, timeout=deadline)
+        found = client.list_groups(group=group, timeout=seconds)
     return next((each for each in found if each.id == group), None)
 
 
-def live_members(admin: Any, group: str, *, deadline: float, wait: Callable[[Any], Any]) -> list[str]:
-    """Client id and host of every member, whichever rebalance protocol it speaks; empty for an unknown group.
-
-    `wait`: how the answer behind a future is waited for.
-    """
+def live_members(admin: Admin, group: str) -> list[str]:
+    """Client id and host of every member, whichever rebalance protocol it speaks; empty for an unknown group."""
+    doing = f"looking up the members of group {group}"
     # First the older question, which goes to every broker: the newer ones go to the group's coordinator alone, and when
     # that one moves librdkafka (2.16) asks the old one for minutes, and where its connections break ends the process.
-    known = _listed(admin, group, deadline)
+    known = admin.call(lambda client, seconds: _listed(client, group, seconds), doing)
     if known is None:
         return []
     if known.state != _NOT_CLASSIC:
         return [f"{member.client_id} at {member.client_host.lstrip('/')}" for member in known.members]
-
-    def ask() -> Any:
-        return wait(admin.describe_consumer_groups([group], request_timeout=deadline)[group])
-
     try:
-        found = _settled(ask, deadline)
-    except KafkaException as raised:
+        found = admin.ask(
+            lambda client, seconds: client.describe_consumer_groups([group], request_timeout=seconds), lambda _: doing
+        )[group]
+    except WavestitchError as error:
         # Brokers from 4.0 on answer so to newer versions of the request; older ones say that the group is dead.
-        if kafka_error(raised).code() == KafkaError.GROUP_ID_NOT_FOUND:
+        if error.facts.get("code") == _NO_GROUP:
             return []
         raise
     if found.state == ConsumerGroupState.DEAD:

@@ -21,6 +21,7 @@ from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Par
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_consumer
+from wavestitch.kafka.patient_asking import PATIENCE_SECONDS
 
 _NO_RECORD = -1
 """Kafka's answer where no record is as late as the time that was asked for."""
@@ -29,7 +30,7 @@ _NO_RECORD = -1
 class KafkaLog:
     """`Log` over one admin client. `deadline` (seconds) bounds every request."""
 
-    def __init__(self, settings: KafkaSettings, *, deadline: float = 10.0) -> None:
+    def __init__(self, settings: KafkaSettings, *, deadline: float = PATIENCE_SECONDS) -> None:
         self._deadline = deadline
         self._settings = settings
         self._admin = Admin(settings, deadline=deadline)
@@ -68,10 +69,7 @@ class KafkaLog:
         return probe_records(self._settings, topic, starts)
 
     def members(self, group: str) -> Sequence[str]:
-        try:
-            return live_members(self._admin.client, group, deadline=self._deadline, wait=self._admin.answer)
-        except KafkaException as raised:
-            raise self._admin.error(raised, f"looking up the members of group {group}") from raised
+        return live_members(self._admin, group)
 
     def group_offsets(self, group: str, topic: str, partitions: Sequence[int]) -> dict[int, GroupOffset | None]:
         consumer = self._open(group)
@@ -118,11 +116,11 @@ class KafkaLog:
             return {}  # the client calls an empty question an error
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(topic, p): spec for p, spec in specs.items()}
-        futures = self._admin.client.list_offsets(asked, isolation_level=level, request_timeout=self._deadline)
-        answers = {
-            at.partition: self._admin.result(future, f"asking for offsets of topic {topic} partition {at.partition}")
-            for at, future in futures.items()
-        }
+        found = self._admin.ask(
+            lambda client, seconds: client.list_offsets(asked, isolation_level=level, request_timeout=seconds),
+            lambda at: f"asking for offsets of topic {topic} partition {at.partition}",
+        )
+        answers = {at.partition: answer for at, answer in found.items()}
         # Where a partition has no leader, the client may answer without an error, with an offset that is none.
         missing = sorted(p for p in specs if p not in answers or answers[p].offset < least)
         if missing:

@@ -6,7 +6,8 @@ Names what it proves: I1 to I8, as far as the fault of the class touches them.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from confluent_kafka.admin import NewTopic
 
 from consumers.log_view import KafkaLog
 from tests.broker.reading_rig import Sender
+from tests.builders.recordings import cut, recordings
 from tests.builders.streams import make_stream
 from tests.deployment_rig import eventually
 from tests.faults.broker_faults import CLASSES
@@ -26,6 +28,7 @@ from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker
+from wavestitch.producers.sender import send_chunks
 
 ON_ONE_BROKER = [(c, s) for c in CLASSES if c.need is Need.BROKER for s in c.quick]
 ON_THREE = [(c, s) for c in CLASSES if c.need is Need.CLUSTER for s in c.quick]
@@ -77,6 +80,58 @@ def test_a_partition_without_a_leader_has_no_end_instead_of_an_early_one(cluster
     finally:
         cluster.heal()
     assert log.ends(topic, [0])[0].high_watermark == 0
+
+
+def test_every_question_outlasts_one_dead_broker_of_three_whether_it_dies_before_or_while_it_is_asked(
+    cluster: Cluster,
+) -> None:
+    """librdkafka sends some to the broker that it takes for the controller, and waits for that one alone."""
+    topic, group, victim = f"outlast-{uuid.uuid4().hex[:6]}", f"g-{uuid.uuid4().hex[:6]}", 2
+    settings, partitions = KafkaSettings(cluster.bootstrap), (0, 1, 2)
+    admin = cluster.admin
+    new = NewTopic(topic, num_partitions=3, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+    admin.create_topics([new])[topic].result(30)
+    eventually(lambda: cluster.leader(topic, 1) == victim)
+
+    def going_to_ask_it() -> KafkaLog:
+        log = KafkaLog(settings)
+        log.ends(topic, partitions)
+        client = log._admin._client.admin
+        eventually(lambda: bool(client.list_topics(timeout=10).controller_id == victim), seconds=60)
+        return log
+
+    before, meanwhile, whole = going_to_ask_it(), going_to_ask_it(), cut(recordings(2))
+    before.commit_group(group, topic, {0: Position(0)}, "")
+    try:
+        cluster.freeze(victim)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(meanwhile.topic, topic)
+            cluster.kill(victim)
+            assert asked.result(60).partitions == partitions
+        assert before.topic(topic).partitions == partitions
+        for log in (before, KafkaLog(settings)):
+            assert {p: at.high_watermark for p, at in log.ends(topic, partitions).items()} == dict.fromkeys(
+                partitions, 0
+            )
+            assert log.members(group) == []
+            log.commit_group(group, topic, {0: Position(1)}, "")
+            found = log.group_offsets(group, topic, [0])[0]
+            assert found is not None
+            assert found.offset == 1
+        sent = send_chunks(whole, topic=topic, settings=settings)
+        assert sent.records == len(whole)
+    finally:
+        cluster.heal()
+
+
+def test_where_no_broker_answers_the_sentence_names_each_of_them() -> None:
+    nobody = KafkaLog(KafkaSettings("127.0.0.1:1,127.0.0.1:2"), deadline=3)
+    questions: list[Callable[[], object]] = [lambda: nobody.topic("t"), lambda: nobody.ends("t", [0])]
+    for ask in (*questions, lambda: nobody.members("g")):
+        with pytest.raises(Transient, match=r"127.0.0.1:1/.*refused") as raised:
+            ask()
+        assert "127.0.0.1:2/" in raised.value.message
+        assert "identical" not in raised.value.message
 
 
 def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cluster: Cluster) -> None:

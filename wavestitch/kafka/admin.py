@@ -1,15 +1,14 @@
-"""What the cluster is asked, by readers and producers alike: one admin client, and facts about a topic.
+"""What the cluster is asked, by readers and producers alike: admin clients, and facts about a topic.
 
 Asks and never creates. Every answer comes within the deadline or is an error of ours; one that a broker does not let us
-in is told at once, although the client itself would go on trying.
+in is told at once, although the client itself would go on trying. One broker that has died keeps no answer away.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from concurrent.futures import Future
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import ConfigResource
@@ -17,26 +16,41 @@ from confluent_kafka.admin import ConfigResource
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.ports import TopicView
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.kafka.clients import open_admin
 from wavestitch.kafka.kafka_errors import READER_RIGHTS, is_refused_login, kafka_error, translate
+from wavestitch.kafka.patient_asking import (
+    NOBODY_SECONDS,
+    PATIENCE_SECONDS,
+    Client,
+    Failed,
+    Question,
+    ask_patiently,
+    call_patiently,
+)
 
+R = TypeVar("R")
 _NO_ID = Uuid(0, 0)
 """What the client makes of it that a broker gives none."""
-_LOOK_SECONDS = 0.25
-"""So often a request that has no answer yet is looked after."""
-_GRACE_SECONDS = 5.0
-"""The client gives up by itself at the deadline; if it does not, we do."""
+_NO_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART).name()
 
 
 class Admin:
-    """`deadline` (seconds) bounds every request. `rights`: what to ask for where the broker does not let us ask."""
+    """`deadline` (seconds) bounds every question; `nobody` those where no broker can be reached at all. `rights`: what
+    to ask for where the broker does not let us ask."""
 
-    def __init__(self, settings: KafkaSettings, *, deadline: float, rights: str = READER_RIGHTS) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        *,
+        deadline: float = PATIENCE_SECONDS,
+        nobody: float = NOBODY_SECONDS,
+        rights: str = READER_RIGHTS,
+    ) -> None:
         self.deadline = deadline
+        self._nobody = nobody
         self._settings = settings
         self._rights = rights
+        self._client = Client(settings)
         self._complaint: tuple[float, KafkaError] | None = None
-        self.client = open_admin(settings, on_error=self.remember)
 
     def topic(self, name: str) -> TopicView:
         """All that a plan rests on. Raises `Refused` where there is no such topic, or where it has no id."""
@@ -62,65 +76,64 @@ class Admin:
         """The topic's bound on a record batch, headers included."""
         return int(self._options(name)["max.message.bytes"].value)
 
-    def result(self, future: Future[Any], doing: str) -> Any:
-        """The answer, or an error of ours. `doing`: what was asked and where."""
+    def ask(self, question: Question, doing: Callable[[Any], str]) -> dict[Any, Any]:
+        """The answers by what they are about, or an error of ours. `doing`: what was asked and where, by answer."""
         try:
-            return self.answer(future)
-        except KafkaException as raised:
-            raise self.error(raised, doing) from raised
+            self._client, found = ask_patiently(self._client, question, seconds=self.deadline, nobody=self._nobody)
+        except Failed as failed:
+            self._client = Client(self._settings)
+            raise translate(failed.error, doing(failed.about), rights=self._rights) from failed
+        return found
 
-    def answer(self, future: Future[Any]) -> Any:
-        """The answer; the client's own complaint as soon as a broker does not let us in: it would go on trying."""
-        began = time.monotonic()
-        while True:
-            try:
-                return future.result(_LOOK_SECONDS)
-            except TimeoutError:
-                self.client.poll(0)
-                refusal = self.refused_since(began)
-                if refusal is not None:
-                    raise KafkaException(refusal) from None
-                if time.monotonic() - began > self.deadline + _GRACE_SECONDS:
-                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+    def call(self, call: Callable[[Any, float], R], doing: str) -> R:
+        """The same of what a client only does while its caller waits: it is given so many seconds."""
+        try:
+            self._client, found = call_patiently(self._client, call, seconds=self.deadline, nobody=self._nobody)
+        except Failed as failed:
+            self._client = Client(self._settings)
+            raise translate(failed.error, doing, rights=self._rights) from failed
+        return found
 
     def refused_since(self, began: float) -> KafkaError | None:
-        """The client's complaint that it is not let in, if it is of this time (`time.monotonic()`) or later."""
+        """A consumer's complaint that it is not let in, if it is of this time (`time.monotonic()`) or later."""
         if self._complaint is None or self._complaint[0] < began or not is_refused_login(self._complaint[1]):
             return None
         return self._complaint[1]
 
     def error(self, raised: KafkaException, doing: str) -> Exception:
-        """The error as one of ours, with what the client complained of while it waited."""
+        """A consumer's error as one of ours, with what it complained of while it waited."""
         error = kafka_error(raised)
-        if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
-            self.client.poll(0)
+        known = self._complaint
+        if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT) and known is not None:
             # What the client complained of while it waited explains more than the timeout that it led to.
-            if self._complaint is not None and time.monotonic() - self._complaint[0] <= self.deadline + 1:
-                error = self._complaint[1]
-            # librdkafka (2.16) may wait for minutes for a node that has gone; a new client asks the others.
-            self.client = open_admin(self._settings, on_error=self.remember)
+            error = known[1] if time.monotonic() - known[0] <= self.deadline + 1 else error
         return translate(error, doing, rights=self._rights)
 
     def remember(self, error: KafkaError) -> None:
-        """What the client says that is about no request."""
+        """What a consumer says that is about no request."""
         self._complaint = (time.monotonic(), error)
 
     def _described(self, name: str) -> Any:
         at = self._settings.bootstrap
-        futures = self.client.describe_topics(TopicCollection([name]), request_timeout=self.deadline)
+        asked = TopicCollection([name])
         try:
-            return self.answer(futures[name])
-        except KafkaException as raised:
-            if kafka_error(raised).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise Refused(
-                    f"topic {name} does not exist at {at}; create it, or correct the stream's `topic`", topic=name
-                ) from None
-            raise self.error(raised, f"looking up topic {name} at {at}") from raised
+            return self.ask(
+                lambda client, seconds: client.describe_topics(asked, request_timeout=seconds),
+                lambda _: f"looking up topic {name} at {at}",
+            )[name]
+        except Refused as refused:
+            if refused.facts.get("code") != _NO_TOPIC:
+                raise
+            raise Refused(
+                f"topic {name} does not exist at {at}; create it, or correct the stream's `topic`", topic=name
+            ) from refused
 
     def _options(self, name: str) -> Mapping[str, Any]:
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-        configs = self.client.describe_configs([resource], request_timeout=self.deadline)
-        found: Mapping[str, Any] = self.result(configs[resource], f"reading the configuration of topic {name}")
+        found: Mapping[str, Any] = self.ask(
+            lambda client, seconds: client.describe_configs([resource], request_timeout=seconds),
+            lambda _: f"reading the configuration of topic {name}",
+        )[resource]
         return found
 
 

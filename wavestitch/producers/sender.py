@@ -60,7 +60,7 @@ def send_chunks(
     """
     if not 1 <= deadline_seconds <= 86_400:
         raise BadInput(f"the deadline is {deadline_seconds:g} s; allowed are 1 s to one day")
-    admin = Admin(settings, deadline=deadline_seconds, rights=PRODUCER_RIGHTS)
+    admin = Admin(settings, deadline=deadline_seconds, nobody=deadline_seconds, rights=PRODUCER_RIGHTS)
     partitions = admin.partitions(topic)
     most = admin.max_message_bytes(topic) if max_message_bytes is None else max_message_bytes
     _check_sizes(chunks, topic=topic, most=most)

@@ -1,0 +1,197 @@
+"""A question to the cluster that outlasts one dead broker: while one client waits, another one asks the same.
+
+librdkafka (2.16) sends an administrator's request to the broker that it takes for the controller or the leader, and
+where that one has died it waits for it until the request times out, and for minutes after that. A new client asks the
+brokers that are there. So a question that has no answer after a moment is put by a new client as well; the first answer
+counts, and no broker that is only slow loses the time it has. What is asked changes nothing, so that it may be asked
+twice. Invariant: what is refused (a login, a right, a topic that is not there) is told at once; where nobody answers,
+the error names every cause that was heard of.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.clients import open_admin
+from wavestitch.kafka.kafka_errors import is_passing, is_refused_login, kafka_error
+
+R = TypeVar("R")
+PATIENCE_SECONDS = 30.0
+"""So long a question may take. Brokers know after 9 s (broker.session.timeout.ms) that one of them has died; a moment
+later its partitions have other leaders."""
+NOBODY_SECONDS = 10.0
+"""So long where no broker at all can be reached."""
+_FIRST_PATIENCE = 2.0
+_MOST_CLIENTS = 4
+_LEAST_SECONDS = 1.0
+_LOOK_SECONDS = 0.25
+"""So often a question that has no answer yet is looked after."""
+_GRACE_SECONDS = 5.0
+"""The client gives up by itself at the deadline; if it does not, we do."""
+_MOST_CAUSES = 6
+_HOW_OFTEN = re.compile(r" \(after [^()]*(\([^()]*\))?[^()]*\)$")
+
+Question = Callable[[Any, float], Mapping[Any, "Future[Any]"]]
+"""Asks an admin client, which is to answer in so many seconds; the answers by what they are about."""
+
+
+class Failed(Exception):
+    """No answer. `about`: what it would have been about; `error`: the client's, with all causes."""
+
+    def __init__(self, about: Any, error: KafkaError) -> None:
+        super().__init__(error.str())
+        self.about = about
+        self.error = error
+
+
+@dataclass
+class Client:
+    """One admin client, and what it complained of, apart from its answers."""
+
+    settings: KafkaSettings
+    complaints: list[tuple[float, KafkaError]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.admin = open_admin(self.settings, on_error=self.remember)
+
+    def remember(self, error: KafkaError) -> None:
+        self.complaints = [*self.complaints[-_MOST_CAUSES:], (time.monotonic(), error)]
+
+    def heard(self, since: float) -> list[KafkaError]:
+        self.admin.poll(0)
+        return [error for at, error in self.complaints if at >= since]
+
+
+@dataclass(frozen=True)
+class _Try:
+    client: Client
+    answers: Mapping[Any, Future[Any]]
+
+    def found(self) -> dict[Any, Any] | None:
+        """All answers; None while one is missing. Raises `Failed` as soon as one of them is an error."""
+        for about, future in self.answers.items():
+            raised = future.exception() if future.done() else None
+            if isinstance(raised, KafkaException):
+                raise Failed(about, kafka_error(raised))
+            if raised is not None:
+                raise raised
+        if not all(future.done() for future in self.answers.values()):
+            return None
+        return {about: future.result() for about, future in self.answers.items()}
+
+
+@dataclass
+class _Asking:
+    """One question, and all that is known of it so far."""
+
+    ask: Question
+    until: float
+    nobody: float
+    began: float = field(default_factory=time.monotonic)
+    tries: list[_Try] = field(default_factory=list)
+    causes: dict[str, KafkaError] = field(default_factory=dict)
+    failed: Failed | None = None
+
+    def put(self, client: Client) -> None:
+        left = max(_LEAST_SECONDS, self.until - time.monotonic())
+        self.tries.append(_Try(client, self.ask(client.admin, left)))
+
+    def answered(self) -> tuple[Client, dict[Any, Any]] | None:
+        """The first answer that is there, and whose it is; raises `Failed` where trying again cannot help."""
+        for one in list(self.tries):
+            self._listen(one.client, next(iter(one.answers)))
+            try:
+                found = one.found()
+            except Failed as failed:
+                self.note(one.client, failed)
+                self.tries.remove(one)
+                continue
+            if found is not None:
+                return one.client, found
+        return None
+
+    def note(self, client: Client, failed: Failed) -> None:
+        """Keep why a client has no answer; raises it where trying again cannot help."""
+        self._listen(client, failed.about)
+        if not is_passing(failed.error):
+            raise failed
+        self.failed = failed
+        self._keep(failed.error)
+
+    @property
+    def is_over(self) -> bool:
+        now = time.monotonic()
+        alone = any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in self.causes.values())
+        late = now >= self.until + (_GRACE_SECONDS if self.tries else 0.0)
+        return late or (alone and now - self.began >= self.nobody)
+
+    def failure(self) -> Failed:
+        """With what brokers were heard of; that the time is up explains less, and is said where nothing else is."""
+        told = {said: e for said, e in self.causes.items() if e.code() != KafkaError._TIMED_OUT} or self.causes
+        about = self.failed.about if self.failed is not None else next(iter(self.tries[0].answers))
+        if not told:
+            return Failed(about, KafkaError(KafkaError._TIMED_OUT))
+        return Failed(about, KafkaError(next(reversed(told.values())).code(), "; ".join(told)))
+
+    def _listen(self, client: Client, about: Any) -> None:
+        for error in client.heard(self.began):
+            if is_refused_login(error):
+                raise Failed(about, error)
+            self._keep(error)
+
+    def _keep(self, error: KafkaError) -> None:
+        said = _HOW_OFTEN.sub("", error.str())
+        if said in self.causes or len(self.causes) < _MOST_CAUSES:
+            self.causes[said] = error
+
+
+def ask_patiently(client: Client, ask: Question, *, seconds: float, nobody: float) -> tuple[Client, dict[Any, Any]]:
+    """The answers, and the client that has them: it knows brokers that live. Raises `Failed`.
+
+    `seconds`: how long at most; `nobody`: how long where no broker can be reached.
+    """
+    asking = _Asking(ask, time.monotonic() + seconds, nobody)
+    asking.put(client)
+    patience, next_at = _FIRST_PATIENCE, time.monotonic() + _FIRST_PATIENCE
+    while True:
+        waiting = [future for one in asking.tries for future in one.answers.values() if not future.done()]
+        if waiting:
+            wait(waiting, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
+        elif not asking.tries:
+            time.sleep(_LOOK_SECONDS)
+        found = asking.answered()
+        if found is not None:
+            return found
+        if asking.is_over:
+            raise asking.failure()
+        now = time.monotonic()
+        if now < asking.until and (not asking.tries or (now >= next_at and len(asking.tries) < _MOST_CLIENTS)):
+            asking.put(Client(client.settings))
+            patience *= 2
+            next_at = now + patience
+
+
+def call_patiently(
+    client: Client, call: Callable[[Any, float], R], *, seconds: float, nobody: float
+) -> tuple[Client, R]:
+    """The same of a question that keeps its caller waiting: one client after the other, each with more time."""
+    asking = _Asking(lambda *_: {}, time.monotonic() + seconds, nobody)
+    patience = _FIRST_PATIENCE
+    while True:
+        left = asking.until - time.monotonic()
+        try:
+            return client, call(client.admin, max(_LEAST_SECONDS, min(patience, left)))
+        except KafkaException as raised:
+            asking.note(client, Failed(None, kafka_error(raised)))
+        if asking.is_over:
+            raise asking.failure()
+        time.sleep(_LOOK_SECONDS)
+        client, patience = Client(client.settings), patience * 2
