@@ -5,6 +5,7 @@ Names what it proves: I1 to I8, as far as the fault of the class touches them.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,9 @@ from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.raw_log import ask_cluster
 from wavestitch.local.broker import Broker
+from wavestitch.local.loopback_port import LOOPBACK
 from wavestitch.producers.sender import send_chunks
 
 ON_ONE_BROKER = [(c, s) for c in CLASSES if c.need is Need.BROKER for s in c.quick]
@@ -104,6 +107,9 @@ def test_every_question_outlasts_one_dead_broker_of_three_whether_it_dies_before
     before.commit_group(group, topic, {0: Position(0)}, "")
     try:
         cluster.freeze(victim)
+        silent_first = ",".join(f"{LOOPBACK}:{cluster.ports[node].clients}" for node in (victim, 1, 3))
+        brokers, _ = ask_cluster(KafkaSettings(silent_first), [topic], until=time.monotonic() + 15)
+        assert brokers.keys() >= {1, 3}
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(meanwhile.topic, topic)
             cluster.kill(victim)

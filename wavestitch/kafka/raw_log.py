@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError
 
-from wavestitch.contracts.errors import Refused, Transient
+from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import AbortedTransaction, FetchRaw, RawFetch
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
@@ -231,22 +231,27 @@ class RawLog:
 def ask_cluster(
     settings: KafkaSettings, topics: Sequence[str], *, until: float
 ) -> tuple[dict[int, tuple[str, int]], Any]:
-    """All brokers as they advertise themselves, and what is known of the topics; from the first one that answers."""
-    heard: Disconnected | None = None
-    for address in settings.bootstrap.split(","):
+    """All brokers as they advertise themselves, and what is known of the topics; from the first one that answers in its
+    share of the time. Raises `Disconnected` with what each of them said."""
+    addresses = settings.bootstrap.split(",")
+    heard: list[str] = []
+    for n, address in enumerate(addresses):
         host, _, port = address.rpartition(":")
+        # A host that has gone refuses nothing: it may not have the time of those that are there.
+        now = time.monotonic()
+        share = now + (until - now) / (len(addresses) - n)
         try:
-            with Connection(settings, host.strip("[]"), int(port), deadline=until) as connection:
+            with Connection(settings, host.strip("[]"), int(port), deadline=share) as connection:
                 wanted = [metadata.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
                 answer = connection.ask(
                     metadata.MetadataRequest[_METADATA](topics=wanted, allow_auto_topic_creation=False),
-                    deadline=until,
+                    deadline=share,
                 )
         except Disconnected as error:
-            heard = error
+            heard.append(error.message)
             continue
         return {b.node_id: (b.host, b.port) for b in answer.brokers}, answer.topics
-    raise heard or Refused("Kafka's address is empty")
+    raise Disconnected("; ".join(heard))
 
 
 def check_listeners(settings: KafkaSettings, *, deadline: float = 10.0) -> None:
