@@ -21,7 +21,7 @@ from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Par
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_consumer
-from wavestitch.kafka.patient_asking import PATIENCE_SECONDS
+from wavestitch.kafka.patient_asking import NOBODY_SECONDS, PATIENCE_SECONDS
 
 _NO_RECORD = -1
 """Kafka's answer where no record is as late as the time that was asked for."""
@@ -93,7 +93,7 @@ class KafkaLog:
             consumer.close()
 
     def commit_group(self, group: str, topic: str, positions: Mapping[int, Position], metadata: str) -> None:
-        patience = str(round(self._deadline * 1000))
+        patience = str(round(min(self._deadline, NOBODY_SECONDS) * 1000))
         bounds = {"session.timeout.ms": patience, "socket.timeout.ms": patience}  # what closing would else wait for
         began = time.monotonic()
         try:

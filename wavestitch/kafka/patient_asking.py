@@ -24,7 +24,7 @@ from wavestitch.kafka.clients import open_admin
 from wavestitch.kafka.kafka_errors import is_passing, is_refused_login, kafka_error
 
 R = TypeVar("R")
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 20.0
 """So long a question may take. Brokers know after 9 s (broker.session.timeout.ms) that one of them has died; a moment
 later its partitions have other leaders."""
 NOBODY_SECONDS = 10.0
