@@ -1,0 +1,79 @@
+"""A question that one client gets no answer to is put by another one; the first answer counts, all causes are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.patient_asking import Client, Failed, ask_patiently
+
+NOWHERE = KafkaSettings("127.0.0.1:1")
+Answer = Callable[["Future[str]"], object]
+
+
+def ask(*answers: Answer, seconds: float = 20.0, nobody: float = 20.0) -> tuple[str, list[Future[str]]]:
+    """What comes of a question whose nth client is answered so; and the futures of all clients."""
+    put: list[Future[str]] = []
+
+    def question(_admin: Any, _seconds: float) -> dict[str, Future[str]]:
+        put.append(Future())
+        answers[min(len(put), len(answers)) - 1](put[-1])
+        return {"topic": put[-1]}
+
+    _, found = ask_patiently(Client(NOWHERE), question, seconds=seconds, nobody=nobody)
+    return found["topic"], put
+
+
+def never(_: Future[str]) -> None:
+    """A broker that has died without a word."""
+
+
+def says(text: str) -> Answer:
+    return lambda future: future.set_result(text)
+
+
+def fails(code: int, reason: str) -> Answer:
+    return lambda future: future.set_exception(KafkaException(KafkaError(code, reason)))
+
+
+def test_a_client_that_waits_for_a_dead_broker_keeps_no_answer_away() -> None:
+    found, put = ask(never, says("here"))
+    assert (found, len(put)) == ("here", 2)
+
+
+def test_a_broker_that_is_only_slow_keeps_its_time_while_others_are_asked() -> None:
+    first: list[Future[str]] = []
+
+    def then_the_first(_: Future[str]) -> None:
+        first[0].set_result("at last")
+
+    assert ask(first.append, then_the_first)[0] == "at last"
+
+
+def test_an_error_that_may_pass_is_asked_again_at_once() -> None:
+    assert ask(fails(KafkaError._TRANSPORT, "kafka-1 is gone"), says("here"))[0] == "here"
+
+
+def test_an_error_that_will_not_pass_is_told_at_once() -> None:
+    with pytest.raises(Failed) as raised:
+        ask(fails(KafkaError.UNKNOWN_TOPIC_OR_PART, "no such topic"))
+    assert (raised.value.about, raised.value.error.code()) == ("topic", KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+def test_where_no_client_has_an_answer_all_causes_are_named_once() -> None:
+    gone = [fails(KafkaError._TRANSPORT, f"kafka-{n} is gone (after {n}ms in state CONNECT)") for n in (1, 2, 1, 2)]
+    with pytest.raises(Failed) as raised:
+        ask(*gone, seconds=2.0)
+    said = raised.value.error.str()
+    assert said.count("kafka-1 is gone") == said.count("kafka-2 is gone") == 1
+    assert "after" not in said
+
+
+def test_where_no_broker_can_be_reached_nobody_waits_for_one_to_be_elected() -> None:
+    with pytest.raises(Failed, match="brokers are down"):
+        ask(never, seconds=600.0, nobody=1.0)
