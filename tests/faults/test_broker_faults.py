@@ -69,7 +69,7 @@ def test_nothing_is_lost_twice_altered_or_unexplained_whatever_befalls_nodes_or_
 def test_a_partition_without_a_leader_has_no_end_instead_of_an_early_one(cluster: Cluster) -> None:
     """I8: the client's answer for it is -1001, without an error; taken for an offset, all were cut off behind it."""
     topic, victim = f"alone-{uuid.uuid4().hex[:6]}", 2
-    log = KafkaLog(KafkaSettings(cluster.bootstrap))
+    log = KafkaLog(KafkaSettings(cluster.bootstrap), deadline=5)
     admin = cluster.admin
     admin.create_topics([NewTopic(topic, num_partitions=1, replica_assignment=[[victim]])])[topic].result(30)
     eventually(lambda: cluster.leader(topic, 0) == victim)
@@ -79,7 +79,7 @@ def test_a_partition_without_a_leader_has_no_end_instead_of_an_early_one(cluster
         for _ in range(2):  # by the client that knew the leader, and by one that never did
             with pytest.raises(Transient):
                 log.ends(topic, [0])
-            log = KafkaLog(KafkaSettings(cluster.bootstrap))
+            log = KafkaLog(KafkaSettings(cluster.bootstrap), deadline=5)
     finally:
         cluster.heal()
     assert log.ends(topic, [0])[0].high_watermark == 0
