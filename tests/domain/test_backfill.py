@@ -6,14 +6,14 @@ import pytest
 
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
-from tests.fakes.batch import Bench, Carrying, FakeEdges, run_batch
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.backfill import Backfilled, run_backfill, step_plan_backfill
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as carry_batch
-from wavestitch.contracts.errors import DataLost, Transient
+from wavestitch.contracts.errors import DataLost, Fenced, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.stream import Stream
@@ -179,7 +179,7 @@ def test_offsets_that_retention_took_unread_are_named_in_the_result() -> None:
     done = backfill(bench, ARCHIVE, days(1, 2))
     assert published(bench) == ["w2", "w3"]
     assert done.lost == (OffsetRange(0, 0, 2),)
-    assert "partition 0 [0, 2) are gone from the log and no ingest has read them" in done.said[0]
+    assert "partition 0 [0, 2) are gone from the log, and no ingest that the table knows of has" in done.said[0]
 
 
 def test_an_interval_that_is_empty_because_of_retention_is_no_success() -> None:
@@ -201,11 +201,51 @@ def test_what_a_backfill_of_another_interval_has_read_and_retention_took_is_no_s
     assert backfill(bench, stream, days(1, 2)).published == 1
     bench.log.retain_from(0, 3)
     assert backfill(bench, stream, days(7, 9)).lost == ()
-    with pytest.raises(DataLost, match=r"partition 0 \[0, 3\) of waves are gone from the log, no ingest has read them"):
+    with pytest.raises(DataLost, match=r"partition 0 \[0, 3\) of waves are gone from the log, no ingest that"):
         backfill(bench, stream, days(2, 3))
     send(bench, "again", day=2)
     done = backfill(bench, stream, days(2, 3))
     assert (done.published, done.lost, done.read_before) == (1, (OffsetRange(0, 0, 3),), ())
+
+
+def test_what_was_given_up_by_name_with_a_head_built_anew_is_not_told_as_held() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "w", day=1, chunks=2)
+    send_chunk(bench.log, "open", 0, at_ms=START_MS, start_ms=START_MS - 999 * DAY, count=2)
+    ingest(bench)
+    bench.tables.delete_held(lambda _: True, expire=True)
+    bench.tables.expire_head()
+    bench.log.retain_from(0, 3)
+    found = plan_rewind(ARCHIVE, Target("rebuilt"), log=bench.log, tables=bench.tables, who="ops", why="expired")
+    assert found.missing
+    apply_rewind(ARCHIVE, found, accept_skip=True, accept_missing=True, log=bench.log, tables=bench.tables)
+    with pytest.raises(DataLost, match=r"partition 0 \[0, 3\) of waves are gone"):
+        backfill(bench, ARCHIVE, days(1, 2))
+
+
+def test_a_history_beside_a_table_that_was_set_back_is_not_believed() -> None:
+    """Neither of a batch that is carried through again, nor of what it had read."""
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "first", day=0)
+    ingest(bench)
+    for n in range(4):
+        send(bench, f"w{n}", day=1)
+    ingest(bench)
+    plan, history = list(bench.plans.values())[-1], list(bench.tables.history)
+    bench.tables.restore(2)
+    bench.tables.history = history
+    assert published(bench) == ["first"]
+    found = plan_rewind(ARCHIVE, Target("head"), log=bench.log, tables=bench.tables, who="ops", why="set back")
+    apply_rewind(ARCHIVE, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    with pytest.raises(Fenced, match="plan again"):
+        carry_through(bench, plan, Carrying())
+    bench.log.retain_from(0, 5)
+    send(bench, "later", day=9)
+    found = plan_rewind(ARCHIVE, Target("earliest"), log=bench.log, tables=bench.tables, who="ops", why="retention")
+    apply_rewind(ARCHIVE, found, accept_skip=True, log=bench.log, tables=bench.tables)
+    ingest(bench)
+    with pytest.raises(DataLost, match=r"partition 0 \[1, 5\) of waves are gone"):
+        backfill(bench, ARCHIVE, days(1, 2))
 
 
 def test_what_an_ingest_has_read_and_retention_took_is_published_or_held() -> None:

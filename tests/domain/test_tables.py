@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pyiceberg.io.pyarrow import MetricModeTypes, compute_statistics_plan
 
 from tests.builders.table_rows import (
     NOON,
@@ -26,7 +27,7 @@ from wavestitch.maintain.what_goes import unreferenced
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.own_files import stored_files
 from wavestitch.tables.commit.stored_table import StoredTable
-from wavestitch.tables.commit.table_layout import waveforms_layout
+from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, waveforms_layout
 from wavestitch.tables.maintenance.table_state import named_files
 from wavestitch.tables.read_waveforms import read_waveforms
 from wavestitch.tables.stream_tables import StreamTables
@@ -46,6 +47,23 @@ def tables(settings: CatalogSettings) -> StreamTables:
 
 def file_count(folder: Path) -> int:
     return sum(1 for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize("layout", [waveforms_layout("int"), HELD_TABLE, BATCHES_TABLE], ids=lambda t: t.name)
+def test_no_bound_of_a_text_is_cut(layout):
+    """Cut ones need an upper bound that is counted up, and not each text has one: `x` 15 times, U+D7FF, and more."""
+    plan = compute_statistics_plan(layout.schema, layout.properties)
+    texts = [c for c in plan.values() if str(c.iceberg_type) == "string"]
+    assert texts
+    assert MetricModeTypes.TRUNCATE not in {c.mode.type for c in texts}
+
+
+@pytest.mark.parametrize("column", ["waveform_id", "source", "channel", "units"])
+@pytest.mark.parametrize("text", ["x" * 15 + "\ud7ff" + "y", "\U0010ffff" * 40, "\x00" * 20, ""])
+def test_a_text_of_a_producer_is_committed_and_found_whatever_it_is(tables, column, text):
+    rows = [published_row("good"), {**published_row("odd"), column: text}]
+    tables.commit(None, first_head(), [stage(tables.data_folder(), "f", rows)])
+    assert sorted(read_waveforms(tables)[column].to_pylist()) == sorted(row[column] for row in rows)
 
 
 class TestHead:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wavestitch.contracts.batch_row import BatchRow, describe_head
+from wavestitch.contracts.batch_row import BatchRow, describe_head, rows_behind
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.position import Head
@@ -42,13 +42,16 @@ def history_of(edges: Edges) -> History:
 
 
 def find_committed(history: History, plan_id: str) -> Committed | None:
-    """The head and history row of a plan that was committed before."""
+    """The head and history row of a plan that was committed before, and that the table still knows of."""
+    # The rows first: a row is written after its head, so the head of one that is seen is seen, too, or has expired.
+    rows = history.tables.batches(plan_id=plan_id)
     heads = history.tables.heads()
     head = next((h for h in heads if h.plan_id == plan_id), None)
-    row = next(iter(history.tables.batches(plan_id=plan_id)), None)
     if head is not None:
-        return Committed(head, row or _row_of(history, head))
-    return Committed(heads[0], row) if row is not None and heads else None
+        return Committed(head, next(iter(rows), None) or _row_of(history, head))
+    of_heads = [describe_head(h, stream=history.stream) for h in heads] if rows else []
+    behind = [r for r in rows_behind(heads[0], [*of_heads, *rows]) if r.plan_id == plan_id] if heads else []
+    return Committed(heads[0], behind[-1]) if behind else None
 
 
 def missing_rows(history: History, *, since: int = 0) -> list[BatchRow]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -66,6 +66,21 @@ class BatchRow:
 def batch_row_from_json(text: str) -> BatchRow:
     """A row of the history, of this version or an older one."""
     return BATCH_ROWS.read(text)
+
+
+def rows_behind(head: Head, rows: Iterable[BatchRow]) -> list[BatchRow]:
+    """The rows of what this head follows, oldest first; not those of a table that was set back since.
+
+    Nobody takes a row out of the history where the table beside it is set back. But numbers and generations of heads
+    only grow, so a row beyond the head, or at or beyond another one of a later generation, is behind no head any more.
+    """
+    behind: list[BatchRow] = []
+    generation = 0
+    for row in sorted(rows, key=lambda r: (r.sequence, -r.generation)):
+        if row.sequence <= head.sequence and generation <= row.generation <= head.generation:
+            behind.append(row)
+        generation = max(generation, row.generation)
+    return behind
 
 
 BATCH_ROWS = Versioned(

@@ -3,7 +3,8 @@
 Kept with each batch in the history, in blocks; a cache, and no authority. What is not in it has to be read, and where
 two batches say different things of an offset, the one that makes it read counts. A block with what was refused and may
 be taken under another definition is always read again. So it costs reading to lose it, and never a waveform. Where
-the log has the offsets no more, only what a batch that holds has read is published or held (I8). Pure.
+the log has the offsets no more, only what a batch that holds has read is published or held (I8), and nothing that the
+head names as skipped: of that an operator has said that it may be gone. Pure.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_row import BatchRow, rows_behind
 from wavestitch.contracts.offset_range import OffsetRange, joined, without
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
@@ -54,7 +55,7 @@ def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int
     read: dict[int, list[OffsetRange]] = {}
     wanted: dict[int, list[OffsetRange]] = {}
     held: dict[int, list[OffsetRange]] = {}
-    for row in rows:
+    for row in rows_behind(head, rows):
         if row.topic_id != head.topic_id:
             continue
         for name, blocks in row.starts.items():
@@ -70,4 +71,5 @@ def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int
                         wanted.setdefault(p, []).append(here)
                     if row.kind in _HOLDING:
                         held.setdefault(p, []).append(here)
+    held = {p: without(ranges, head.skipped) for p, ranges in held.items()}
     return {p: Known(*(tuple(joined(found.get(p, ()))) for found in (read, wanted, held))) for p in read}

@@ -136,6 +136,9 @@ _PROPERTIES = {
     # Expiring snapshots must leave the head; tools that follow the table's own settings keep this many.
     "history.expire.min-snapshots-to-keep": "100",
     "write.parquet.compression-codec": "zstd",
+    # Bounds are whole. Cut ones rule no file out where texts share a long beginning; and where an upper one is cut, a
+    # character is counted up: pyiceberg makes of the last one before the surrogates what no text holds, and fails.
+    "write.metadata.metrics.default": "full",
 }
 
 
@@ -204,8 +207,6 @@ def waveforms_layout(samples: SampleType) -> TableLayout:
         columns,
         {
             **_metrics("none", "samples", "meta"),
-            # Ids often share a long beginning; cut bounds would never rule a file out.
-            **_metrics("full", "waveform_id", "source"),
             # A reader decodes groups side by side, so large ones are read slower. Spark counts compressed bytes; these
             # are about as much payload as the stitching puts into one.
             "write.parquet.row-group-size-bytes": str(32 << 20),
@@ -223,7 +224,6 @@ HELD_TABLE = _layout(
     HELD,
     {
         **_metrics("none", *RAW_COLUMNS, "meta"),
-        **_metrics("full", "topic_id", "waveform_id"),
         # Compaction by other tools keeps to this, too: a file of payloads is read whole.
         "write.target-file-size-bytes": str(HELD_FILE_BYTES),
     },
