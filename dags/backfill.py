@@ -1,7 +1,7 @@
 """One DAG a stream to read past intervals: `backfill_NAME`, by Airflow's backfill dialogue or with an interval.
 
 Says what runs when; what runs is `wavestitch.batch.backfill`. It moves no position, and runs beside the ingest. Tasks
-of one run follow each other, a batch to its end before the next: the disk holds the landing of one, unless one fails.
+of one run follow each other, a batch to its end before the next reads: the disk holds the landing of one.
 """
 # mypy: disable-error-code="untyped-decorator"
 
@@ -17,7 +17,7 @@ from airflow.sdk import DAG, TriggerRule, get_current_context, result, task, tas
 
 from wavestitch.batch.request import plan_request
 from wavestitch.contracts.batch_stages import BATCH
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.stream import Stream, backfill_dag_id
 from wavestitch.flows.alarms import late_after
@@ -37,6 +37,7 @@ from wavestitch.flows.batch_tasks import (
 from wavestitch.flows.broken_dag import make_broken_dag
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
+from wavestitch.flows.turns import await_landing, await_turn
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, load_stream, stream_names
 
@@ -90,8 +91,17 @@ def plan(stream: str) -> list[str]:
 
 @task(execution_timeout=timedelta(hours=3))
 def read(stream: str, plan_id: str) -> dict[str, Any]:
-    """**Reads the batch's offsets** from Kafka into the landing, up to exactly their ends."""
-    return carried_out("read", stream, plan_id)
+    """**Reads the batch's offsets** from Kafka into the landing, up to exactly their ends. Waits for its turn: while a
+    batch before it is under way it is *up for reschedule*; where that one has stopped it fails, and says which.
+    """
+    ti = get_current_context()["ti"]
+    await_landing(ti)
+    try:
+        return carried_out("read", stream, plan_id)
+    except Transient as error:
+        if "before" in error.facts:
+            await_turn(ti, error)
+        raise
 
 
 @task(execution_timeout=timedelta(minutes=15))

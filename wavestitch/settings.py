@@ -172,7 +172,7 @@ class MaintainLimits(_Section):
     """How long maintenance keeps what nobody needs any more (docs/operations.md)."""
 
     finished_batches: Span = Seconds(30 * 86400)
-    """The folder of a committed batch; its landed payload goes as soon as its offsets stand."""
+    """The folder of a committed batch; its landed payload goes as soon as it is committed."""
     given_up_batches: Span = Seconds(7 * 86400)
     """The folder of a batch that was abandoned or fenced, since anything in it last changed."""
     data_docs: Span = Seconds(90 * 86400)

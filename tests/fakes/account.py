@@ -33,6 +33,7 @@ EFFECTS = {
     "log.commit_group": Effect.GROUP,
     "folder.begin": Effect.FOLDER,
     "folder.parts": Effect.FOLDER,
+    "folder.index": Effect.FOLDER,
     "folder.preview": Effect.FOLDER,
     "folder.close_gate": Effect.FOLDER,
     "folder.reader_stopped": Effect.FOLDER,

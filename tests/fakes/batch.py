@@ -44,6 +44,7 @@ from wavestitch.contracts.errors import BadInput, Fenced, Transient
 from wavestitch.contracts.held import PublishedChunk
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.parts_index import PartsIndex, merged
 from wavestitch.contracts.plan import Plan, Scope
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.raw_headers import kept_bytes
@@ -74,6 +75,7 @@ class Bench(Edge):
     abandoned: set[str] = field(default_factory=set)
     stops: list[ReaderStop] = field(default_factory=list)
     parts: dict[str, dict[Parts, None]] = field(default_factory=dict)
+    indexes: dict[str, dict[PartsIndex, None]] = field(default_factory=dict)
     previews: dict[str, RewindPreview] = field(default_factory=dict)
     decisions: dict[str, Plan] = field(default_factory=dict)
     proof: ChunkProof = NO_PROOF
@@ -212,14 +214,21 @@ class FakeEdges:
     def reader_stops(self) -> list[ReaderStop]:
         return list(self.bench.stops)
 
-    def keep_parts(self, parts: Parts) -> None:
+    def keep_parts(self, parts: Parts, index: PartsIndex) -> None:
         with self.bench.act("folder.parts", error=Transient):
             self.bench.parts.setdefault(parts.plan_id, {})[parts] = None
+        with self.bench.act("folder.index", error=Transient):
+            self.bench.indexes.setdefault(parts.plan_id, {})[index] = None
 
     def parts(self, plan_id: str) -> Parts:
         if plan_id not in self.bench.parts:
             raise BadInput(f"no parts of plan {plan_id}")
         return Parts(plan_id, tuple(part for parts in self.bench.parts[plan_id] for part in parts.parts))
+
+    def parts_index(self, plan_id: str) -> PartsIndex:
+        if plan_id not in self.bench.indexes:
+            raise BadInput(f"no index of plan {plan_id}")
+        return merged(self.bench.indexes[plan_id])
 
     def free(self, plan_id: str) -> int:
         """Nothing: a zombie of the batch may still be at work on its landing, as the history may want to show."""

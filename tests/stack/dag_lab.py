@@ -31,13 +31,15 @@ expectations:
 
 @dataclass
 class Run:
-    """How a run of the DAG ended: its state, and per task instance its state and the number of tries."""
+    """How a run of the DAG ended: its state, and per task instance its state and the number of tries; `tries`: those of
+    all that a task was mapped to, in their order."""
 
     run_id: str
     state: str
     tasks: dict[str, tuple[str, int]]
     names: list[str]
     xcoms: dict[str, Any] = field(default_factory=dict)
+    tries: dict[str, list[int]] = field(default_factory=dict)
 
     def states(self) -> dict[str, str]:
         return {task: state for task, (state, _) in self.tasks.items()}
@@ -124,11 +126,41 @@ def run_here(dag: Any, conf: dict[str, Any] | None = None) -> Run:
     return outcome_of(dag.test(run_conf=conf, logical_date=None))
 
 
+def clear_here(dag: Any, run: Run) -> Run:
+    """What failed of this run cleared, as somebody does it on Airflow's page, and carried out in this process."""
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415
+    from airflow.models.taskinstance import clear_task_instances  # noqa: PLC0415
+    from airflow.sdk.definitions.dag import _run_task  # noqa: PLC0415
+    from airflow.serialization.serialized_objects import DagSerialization  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    def kept(session: Any) -> Any:
+        return session.query(DagRun).filter(DagRun.run_id == run.run_id, DagRun.dag_id == dag.dag_id).one()
+
+    dag.deadline = None  # as above
+    with create_session() as session:
+        failed = kept(session).get_task_instances(state=["failed", "upstream_failed"], session=session)
+        clear_task_instances(failed, session, dag_run_state="running")
+    with create_session() as session:
+        dag_run = kept(session)
+        dag_run.dag = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag))
+        while dag_run.state == "running":
+            session.expire_all()
+            due, _ = dag_run.update_state(session=session)
+            for ti in due:
+                ti.try_number += ti.state != "up_for_reschedule"
+                ti.state = "scheduled"
+            session.commit()
+            for ti in due:
+                _run_task(ti=ti, task=dag.get_task(ti.task_id))
+        return outcome_of(dag_run)
+
+
 def outcome_of(dag_run: Any) -> Run:
     from airflow.models.xcom import XComModel  # noqa: PLC0415
     from airflow.utils.session import create_session  # noqa: PLC0415
 
-    tis = dag_run.get_task_instances()
+    tis = sorted(dag_run.get_task_instances(), key=lambda ti: ti.map_index)
     with create_session() as session:
         rows = session.query(XComModel).filter(XComModel.run_id == dag_run.run_id, XComModel.dag_id == dag_run.dag_id)
         xcoms = {f"{x.task_id}.{x.key}": x.value for x in rows}
@@ -138,6 +170,7 @@ def outcome_of(dag_run: Any) -> Run:
         {ti.task_id: (str(ti.state), ti.try_number) for ti in tis},
         sorted(ti.rendered_map_index for ti in tis if ti.task_id == "read" and ti.rendered_map_index),
         xcoms,
+        {task: [ti.try_number for ti in tis if ti.task_id == task] for task in {ti.task_id for ti in tis}},
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,12 @@ from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges
 from tests.fakes.fake_log import FakeLog
 from tests.stack.airflow_home import make_database, write_settings
-from tests.stack.dag_lab import Run, run_here
+from tests.stack.dag_lab import Run, clear_here, run_here
+from wavestitch.batch.edges import Progress
+from wavestitch.batch.run import RunOptions, Silent, run_batch
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.receipt import Receipt
 
 DAY_MS = 86_400_000
 FIRST_MS = 1_577_836_800_000  # 2020-01-01
@@ -23,11 +30,34 @@ SECOND_DAY = {"interval": "2020-01-02T00:00:00Z/2020-01-03T00:00:00Z"}
 STREAM = make_stream("shore", limits={"max_clock_skew": "36500 d", "max_batch_records": 3})
 
 
+@dataclass(frozen=True)
+class Landing(FakeEdges):
+    """Edges over which the first batch does not go well, and that tell what lies in the landing."""
+
+    shore: Shore
+
+    def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
+        if self.shore.hiccups and plan.ranges[0].start == 0:
+            self.shore.hiccups -= 1
+            raise Transient("the broker does not answer just now")
+        self.shore.landed.append(plan.plan_id)
+        self.shore.most_landed = max(self.shore.most_landed, len(set(self.shore.landed)))
+        return super().read(plan, units, progress=progress)
+
+    def free(self, plan_id: str) -> int:
+        self.shore.landed = [i for i in self.shore.landed if i != plan_id]
+        return 0
+
+
 class Shore:
-    """A stream in memory, and its DAG."""
+    """A stream in memory, and its DAG. `how`: what its gate says; `hiccups`: of the first batch's read, yet to come;
+    `landed`: the plans whose payload lies in the landing, and `most_landed`, how many that were at once."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.bench = Bench(FakeLog("waves", 1))
+        self.how, self.hiccups = Carrying(), 0
+        self.landed: list[str] = []
+        self.most_landed = 0
         (folder / "streams").mkdir()
         # Airflow looks the DAG up where it comes from.
         (folder / "streams" / "shore.yaml").write_text("topic: waves\ngroup: g\n")
@@ -35,7 +65,10 @@ class Shore:
         make_database()
         self.flow = importlib.import_module("dags.backfill")
         for module in (self.flow, importlib.import_module("wavestitch.flows.batch_tasks")):
-            monkeypatch.setattr(module, "edges_of", lambda _: FakeEdges(self.bench, STREAM, NOW_MS, Carrying()))
+            monkeypatch.setattr(module, "edges_of", self.edges)
+
+    def edges(self, _: str) -> Landing:
+        return Landing(self.bench, STREAM, NOW_MS, self.how, self)
 
     def send(self, waveform_id: str, *, day: int, chunks: int) -> None:
         start_ms = FIRST_MS + day * DAY_MS
@@ -46,8 +79,14 @@ class Shore:
         from airflow import settings  # noqa: PLC0415
 
         settings.Session.remove()
-        dag = self.flow.make_backfill_dag(STREAM, retry_delay=timedelta(0))
-        return run_here(dag, conf)
+        return run_here(self.dag(), conf)
+
+    def again(self, run: Run) -> Run:
+        """That run, what failed of it cleared."""
+        return clear_here(self.dag(), run)
+
+    def dag(self) -> Any:
+        return self.flow.make_backfill_dag(STREAM, retry_delay=timedelta(0))
 
     def published(self) -> list[str]:
         return sorted(row.waveform_id for _, row in self.bench.tables.rows)
@@ -87,3 +126,25 @@ def test_a_run_by_hand_says_which_interval_it_means(shore: Shore, capfd: pytest.
     assert shore.run({}).states()["plan"] == "failed"
     out = capfd.readouterr()
     assert "say which interval is meant" in out.out + out.err
+
+
+def test_behind_a_batch_that_waits_or_stopped_nothing_is_read_and_after_it_was_accepted_the_rest_goes_on(
+    shore: Shore, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sent = [f"w{n}" for n in range(6)]
+    for one in sent:
+        shore.send(one, day=1, chunks=1)
+    shore.how, shore.hiccups = Carrying(spoiled=sent[:3]), 1
+    stood = shore.run(SECOND_DAY)
+    first, second = stood.xcoms["plan.return_value"]
+    assert (stood.state, shore.published()) == ("failed", [])
+    assert (shore.landed, shore.most_landed) == ([first], 1)
+    assert stood.tries["batch.read"] == [2, 1]
+    said = capfd.readouterr()
+    stopped = f"batch {second[:16]} of stream shore comes after batch {first[:16]} of the same backfill"
+    assert stopped in said.out + said.err
+    assert "Its task validate is failed" in said.out + said.err
+    run_batch(shore.edges(""), RunOptions(plan_id=first, gate="accept", why="looked at"), watcher=Silent())
+    went_on = shore.again(stood)
+    assert (went_on.state, shore.published(), shore.most_landed) == ("success", sent, 1), went_on
+    assert went_on.xcoms["report.return_value"]["published"] == len(sent)

@@ -33,6 +33,7 @@ from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.errors import Altered, BadInput, NewerFormat, Refused, Transient
+from wavestitch.contracts.parts_index import PARTS_INDEX, PartsIndex, merged
 from wavestitch.contracts.plain_text import harmless
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log
@@ -53,6 +54,7 @@ Submit = Callable[[Path, Path], None]
 """Runs the stitching app on a job file (first path) so that it leaves its result (second path)."""
 
 PARTS_STEM = "parts"
+INDEX_STEM = "index"
 _DISK_FACTOR = 2.5  # landing, staged files, and room for what the estimate missed
 
 
@@ -204,19 +206,28 @@ class DeploymentEdges:
     def reader_stops(self) -> list[ReaderStop]:
         return reader_stops(self.deployment.settings.landing, self.name)
 
-    def keep_parts(self, parts: Parts) -> None:
-        self._folder(parts.plan_id).write_digested(PARTS_STEM, PARTS.text(parts))
+    def keep_parts(self, parts: Parts, index: PartsIndex) -> None:
+        folder = self._folder(parts.plan_id)
+        folder.write_digested(PARTS_STEM, PARTS.text(parts))
+        folder.write_digested(INDEX_STEM, PARTS_INDEX.text(index))
 
     def parts(self, plan_id: str) -> Parts:
+        found = [PARTS.read(text) for text in self._kept_of_cuts(plan_id, PARTS_STEM)]
+        return Parts(plan_id, tuple(part for parts in found for part in parts.parts))
+
+    def parts_index(self, plan_id: str) -> PartsIndex:
+        return merged(PARTS_INDEX.read(text) for text in self._kept_of_cuts(plan_id, INDEX_STEM))
+
+    def _kept_of_cuts(self, plan_id: str, stem: str) -> list[str]:
+        """What each execution of the batch kept under this stem."""
         folder = self._folder(plan_id)
-        names = sorted(path.name for path in folder.path.glob(f"{PARTS_STEM}-*.json"))
+        names = sorted(path.name for path in folder.path.glob(f"{stem}-*.json"))
         if not names:
             raise BadInput(
                 f"{folder.path} does not say what its batch read of waveforms across its cuts: it was not carried "
                 "through, or maintenance took its folder; backfill the interval again"
             )
-        found = [PARTS.read(folder.read_digested(name, kind=PARTS_STEM)) for name in names]
-        return Parts(plan_id, tuple(part for parts in found for part in parts.parts))
+        return [folder.read_digested(name, kind=stem) for name in names]
 
     def free(self, plan_id: str) -> int:
         return self._folder(plan_id).drop_payload()

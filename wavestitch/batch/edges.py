@@ -15,6 +15,7 @@ from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.decision import Stitched
+from wavestitch.contracts.parts_index import PartsIndex
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log, Tables
 from wavestitch.contracts.quantities import EpochMs
@@ -105,11 +106,15 @@ class Edges(Protocol):
     def reader_stops(self) -> Sequence[ReaderStop]:
         """What readers of this stream had seen that stopped at their budget."""
 
-    def keep_parts(self, parts: Parts) -> None:
-        """Keep what a batch of a backfill has read of waveforms that it does not publish."""
+    def keep_parts(self, parts: Parts, index: PartsIndex) -> None:
+        """Keep what a batch of a backfill has read of waveforms that it does not publish, and which batches up to it
+        have kept such."""
 
     def parts(self, plan_id: str) -> Parts:
         """All that was kept of it, by whichever execution. Raises `BadInput` where nothing was."""
+
+    def parts_index(self, plan_id: str) -> PartsIndex:
+        """The same, of which batches kept something."""
 
     def free(self, plan_id: str) -> int:
         """Let the landed payload go; returns bytes."""

@@ -22,6 +22,7 @@ from wavestitch.contracts.errors import Terminal
 from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.parts_index import PartsIndex
 from wavestitch.contracts.plan import Plan, Scope
 from wavestitch.contracts.ports import HeldRow, HeldStaging, Remains, StagedFile
 from wavestitch.contracts.position import Head
@@ -110,7 +111,7 @@ class PublishesNothing:
     def close_gate(self, plan: Plan, *, report: str | None, verdict: str) -> None:
         """No ingest stops for it."""
 
-    def keep_parts(self, parts: Parts) -> None:
+    def keep_parts(self, parts: Parts, index: PartsIndex) -> None:
         """No batch comes after it."""
 
     def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:

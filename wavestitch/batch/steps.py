@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
 from wavestitch.batch.begin_planning import begin_planning
-from wavestitch.batch.chain import keep_parts, kept_elsewhere, known_elsewhere
+from wavestitch.batch.chain import keep_parts, known_elsewhere, stand_behind
 from wavestitch.batch.closed_gate import (
     asks_the_gate,
     refuse_park,
@@ -145,6 +145,7 @@ def step_read(
     edges: Edges, plan: Plan, units: Sequence[int] | None = None, *, progress: Progress = lambda r, b: None
 ) -> Read:
     """Read units of work (all of them unless given) into the landing."""
+    stand_behind(edges, plan)
     receipts = edges.read(plan, range(len(plan.units)) if units is None else units, progress=progress)
     return Read(
         receipts=tuple(edges.keep_receipt(r) for r in receipts),
@@ -161,7 +162,7 @@ def step_reassemble(edges: Edges, plan: Plan, read: Read | Finished, *, say: Say
     receipts = needed(read, plan.plan_id).receipts
     start = edges.seconds()
     landed = edges.landed(plan, receipts)
-    elsewhere = kept_elsewhere(edges, plan, landed)
+    elsewhere = known_elsewhere(edges, plan, landed)
     whole = decide_whole(plan, landed, tables=edges.tables, elsewhere=elsewhere)
     say(f"{len(landed.chunks)} records in {len(landed.files)} files; {len(whole)} waveforms are whole")
     report = edges.stitch(plan, landed, whole, say=say)
@@ -269,7 +270,7 @@ def step_publish(
 
 @disk_errors("committing offsets")
 def step_commit_offsets(edges: Edges, plan_id: str) -> OffsetsCommitted:
-    """Project the head into the group; the batch's landing goes once that stands, if the batch is committed."""
-    said = commit_offsets(edges.stream, log=edges.log, tables=edges.tables)
+    """Project the head into the group. The landing of a committed batch goes first: also where the group cannot be
+    written, since the next batch of a backfill lands its own then."""
     freed = edges.free(plan_id) if finished(edges, plan_id) is not None else 0
-    return OffsetsCommitted(said, freed)
+    return OffsetsCommitted(commit_offsets(edges.stream, log=edges.log, tables=edges.tables), freed)

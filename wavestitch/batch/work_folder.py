@@ -124,12 +124,13 @@ class WorkFolder:
         self.write_digested(f"decision-{row.decision}", row.to_json())
 
     def drop_payload(self) -> int:
-        """Remove the landed payload once the offsets stand; returns bytes freed. Plan, receipts and results stay."""
+        """Remove the landed payload of a committed batch; returns bytes freed. Plan, receipts and results stay."""
         freed = 0
         for pattern in PAYLOAD:
             for path in self.path.glob(pattern):
-                freed += path.stat().st_size
-                path.unlink()
+                with suppress(FileNotFoundError):  # somebody else removes it, too
+                    freed += path.stat().st_size
+                    path.unlink()
         return freed
 
 

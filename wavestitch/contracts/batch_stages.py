@@ -167,7 +167,7 @@ class Publish(OfPlan):
 
 class CommitOffsets(OfPlan):
     name = "commit offsets"
-    does = "writes the newest head's positions into the consumer group, then lets the batch's landed payload go"
+    does = "lets the batch's landed payload go, then writes the newest head's positions into the consumer group"
     effects = frozenset({Effect.GROUP, Effect.PAYLOAD_GONE})
     undo = _FOLLOWS
 
