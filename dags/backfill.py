@@ -30,7 +30,7 @@ from wavestitch.flows.batch_tasks import (
     edges_of,
     log_line,
     of_a_batch,
-    publish,
+    publish_of,
     reassemble,
     validate,
 )
@@ -148,7 +148,7 @@ def carry_batches(stream: str, group_id: str, plan_ids: Any, *, spark_pool: str)
     def batch(plan_id: str) -> None:
         reassembled = reassemble_alone(stream, plan_id, [read(stream, plan_id)])
         validated = validate(stream, plan_id, reassembled)
-        publish(stream, plan_id, reassembled, validated) >> commit_offsets(stream, plan_id)
+        publish_of(stream)(stream, plan_id, reassembled, validated) >> commit_offsets(stream, plan_id)
 
     return batch.expand(plan_id=plan_ids)
 

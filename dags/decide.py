@@ -27,7 +27,7 @@ from wavestitch.flows.batch_tasks import (
     carried_out,
     edges_of,
     of_a_batch,
-    publish,
+    publish_of,
     reassemble,
 )
 from wavestitch.flows.each_stream import dags_of_streams
@@ -184,7 +184,7 @@ def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         previewed >> approve >> plan_id
         reassembled = reassemble.override(pool=spark_pool)(stream.name, plan_id, [])
         validated = validate(stream.name, plan_id, reassembled)
-        result(publish.override())(stream.name, plan_id, reassembled, validated)
+        result(publish_of(stream.name))(stream.name, plan_id, reassembled, validated)
     return dag
 
 

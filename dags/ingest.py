@@ -31,7 +31,7 @@ from wavestitch.flows.batch_tasks import (
     edges_of,
     log_line,
     of_a_batch,
-    publish,
+    publish_of,
     read,
     reassemble,
 )
@@ -152,7 +152,7 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         looked = validate_or_ask(stream.name, plan_id, reassembled)
         validated = answered(stream.name, plan_id, reassembled, looked)
         looked >> ask_about(stream) >> validated
-        published = result(publish.override())(stream.name, plan_id, reassembled, validated)
+        published = result(publish_of(stream.name))(stream.name, plan_id, reassembled, validated)
         # The next run of this DAG at once, without waiting for its schedule: a lag is worked off batch by batch.
         catch_up = TriggerDagRunOperator(
             task_id="catch_up", trigger_dag_id=dag.dag_id, doc_md=CATCH_UP_DOC, execution_timeout=timedelta(minutes=5)

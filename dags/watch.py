@@ -1,6 +1,7 @@
-"""The DAG `watch`: every five minutes one look at all streams, and whoever must know is told, once. One task for all.
+"""The DAG `watch`: every five minutes one look at all streams. Whoever must know is told, once, and streams that are to
+be started by their lag are.
 
-Decides nothing: `wavestitch.batch.watch` does. Moves nothing.
+Decides nothing: `wavestitch.batch.watch` and `wavestitch.batch.lag_trigger` do. Moves nothing itself.
 """
 # mypy: disable-error-code="untyped-decorator"
 
@@ -10,9 +11,11 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, CronTriggerTimetable, task
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, CronTriggerTimetable, get_current_context, task
 
 from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.stream import ingest_dag_id
 from wavestitch.flows.alarms import late_after, tell_failure
 
 DOC = """# Watch
@@ -21,16 +24,26 @@ Looks at each stream: how much is unread, how old that is, how long retention le
 told (green, amber, red; something lost; a stream that cannot be looked at twice in a row) is told by the ways of
 `[notify]` in `wavestitch.toml`, once, until it changes again. The log of the task `look` says where each stream stands.
 
-It moves nothing. `wavestitch watch` does the same by hand, `wavestitch status` shows it without telling anybody.
+Then it starts the ingest of each stream that says `trigger: lag`, where something is unread, no run of it is queued or
+under way, and its plan would not be refused. The log of the task `behind` says of each why, or why not.
+
+It moves nothing itself. `wavestitch watch` looks and tells by hand, `wavestitch status` shows it without telling
+anybody.
 """
+START_DOC = "**Starts the ingest** of each stream that `behind` found; skipped where there is none."
+UNDER_WAY = ["queued", "running"]
 
 log = logging.getLogger(__name__)
 
 
 @task(execution_timeout=timedelta(minutes=20))
 def look() -> list[dict[str, Any]]:
-    """**Looks at all streams** side by side, and tells what is new. A stream that cannot be looked at fails nothing."""
+    """**Looks at all streams** side by side, and tells what is new. A stream that cannot be looked at fails nothing.
+
+    Its XComs: `return_value`, what was seen; `by_lag`, the streams that are to be started by their lag.
+    """
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415 - loads the clients of Kafka and Iceberg
+    from wavestitch.batch.lag_trigger import start_by_lag  # noqa: PLC0415
     from wavestitch.batch.watch import watch_streams, watched_line, watched_to_json  # noqa: PLC0415
     from wavestitch.settings import stream_names  # noqa: PLC0415
 
@@ -38,7 +51,28 @@ def look() -> list[dict[str, Any]]:
     found = watch_streams(deployment, stream_names(deployment.settings))
     for seen in found:
         log.log(logging.WARNING if seen.worrying else logging.INFO, "%s", harmless(watched_line(seen)))
+    starts = {seen.stream: start_by_lag(deployment, seen) for seen in found}
+    for name, start in starts.items():
+        log.info("%s: %s: %s", harmless(name), "to be started" if start.now else "not started", harmless(start.why))
+    get_current_context()["ti"].xcom_push(key="by_lag", value=[name for name, start in starts.items() if start.now])
     return [watched_to_json(seen) for seen in found]
+
+
+@task(execution_timeout=timedelta(minutes=5))
+def behind() -> list[str]:
+    """**Finds the ingests to be started**: those of streams that are to be, and of which no run is queued or under way.
+
+    A run that is under way looks at the end of the log itself, and what it leaves the next look finds.
+    """
+    ti = get_current_context()["ti"]
+    found = []
+    for name in ti.xcom_pull(task_ids="look", key="by_lag") or []:
+        dag_id = ingest_dag_id(name)
+        if ti.get_dr_count(dag_id=dag_id, states=UNDER_WAY):
+            log.info("%s: not started: a run of it is queued or under way", dag_id)
+        else:
+            found.append(dag_id)
+    return found
 
 
 with DAG(
@@ -54,4 +88,8 @@ with DAG(
     deadline=late_after(timedelta(minutes=15)),
     default_args={"owner": "wavestitch", "retries": 0, "on_failure_callback": tell_failure},
 ) as dag:
-    look()
+    found = behind()
+    look() >> found
+    TriggerDagRunOperator.partial(task_id="start", doc_md=START_DOC, execution_timeout=timedelta(minutes=5)).expand(
+        trigger_dag_id=found
+    )

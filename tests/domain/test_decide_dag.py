@@ -11,7 +11,7 @@ from tests.builders.published_bytes import published_bytes
 from tests.domain.held_rig import ONE, TWO, held_rig
 from tests.hostile.landed_deployment import stitch_here
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
-from tests.stack.dag_lab import Run, run_here
+from tests.stack.dag_lab import Run, asset_events, run_here
 from wavestitch.batch.deployment import Deployment
 
 prepare_airflow()
@@ -50,6 +50,19 @@ def test_what_is_held_is_redriven_bit_for_bit_without_a_log_and_what_cannot_be_f
     assert head is not None
     assert head.note == "redrive by dag_test, approved by bob: it is right"
     assert rig.tables.batches()[0].note == head.note
+    (event,) = asset_events("waveforms_ecg")
+    assert event["snapshot_id"] == str(head.snapshot_id)
+    assert (event["batch"], event["published"], event["days_left_out"]) == (head.plan_id, 1, 0)
+    found = rig.tables.waveforms()
+    assert found is not None
+    start = found.scan(selected_fields=("start_time",)).to_arrow().column(0)[0].as_py()
+    assert event["days"] == [start.date().isoformat()]
+
+    nothing = decide(action="discard", ids=["conflicting"])
+    assert nothing.states()["publish"] == "success"
+    assert asset_events("waveforms_ecg") == [event], "what published nothing is no news of what is published"
+    assert decide(action="restore", ids=["conflicting"]).states()["publish"] == "success"
+    head = rig.tables.head()
 
     refused = decide(action="pick", ids=["conflicting"])
     assert refused.states()["preview"] == "failed", "a pick names the copy"

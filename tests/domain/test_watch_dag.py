@@ -9,8 +9,9 @@ import pytest
 from tests.builders.webhook import listening_webhook
 from tests.domain.maintenance_rig import STREAM, Rig
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
-from tests.stack.dag_lab import run_here
+from tests.stack.dag_lab import queued_runs, run_here
 from wavestitch.batch.deployment import Deployment
+from wavestitch.contracts.position import Position
 
 prepare_airflow()
 
@@ -38,3 +39,27 @@ def test_each_stream_is_looked_at_and_what_is_wrong_with_one_is_told_once_and_so
     assert blind["subject"] == "bad: cannot be looked at, so nobody sees how close retention is"
     assert failure["subject"] == "maintain: bad failed"
     assert "bad.yaml is not YAML" in failure["text"]
+
+
+def test_a_stream_that_is_started_by_its_lag_is_where_something_is_unread_and_no_run_of_it_waits_or_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path)
+    rig.publish("w0", positions={0: Position(0)})
+    make_database()
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+    monkeypatch.setattr(Deployment, "log", rig.log)
+    dag_id = f"ingest_{STREAM}"
+    before = queued_runs(dag_id)
+
+    def look() -> tuple[list[str], int]:
+        run = run_here(load_dags().dags["watch"])
+        assert run.state == "success", run
+        return run.xcoms["behind.return_value"], queued_runs(dag_id) - before
+
+    rig.log.append(0, timestamp_ms=1, key=None, headers=(), value=b"unread")
+    assert look() == ([], 0), "it does not say so"
+    definition = tmp_path / "streams" / f"{STREAM}.yaml"
+    definition.write_text(f"{definition.read_text()}trigger: lag\n")
+    assert look() == ([dag_id], 1)
+    assert look() == ([], 1), "the first one waits"

@@ -77,11 +77,7 @@ class Lab:
 
     def queued(self) -> int:
         """Runs that were triggered and wait for a scheduler."""
-        from airflow.models.dagrun import DagRun  # noqa: PLC0415
-        from airflow.utils.session import create_session  # noqa: PLC0415
-
-        with create_session() as session:
-            return session.query(DagRun).filter(DagRun.dag_id == "ingest_ecg", DagRun.state == "queued").count()
+        return queued_runs("ingest_ecg")
 
     def positions(self) -> dict[int, int]:
         head = self.deployment.tables("ecg").head()
@@ -172,6 +168,25 @@ def outcome_of(dag_run: Any) -> Run:
         xcoms,
         {task: [ti.try_number for ti in tis if ti.task_id == task] for task in {ti.task_id for ti in tis}},
     )
+
+
+def queued_runs(dag_id: str) -> int:
+    """Runs that were triggered and wait for a scheduler."""
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    with create_session() as session:
+        return session.query(DagRun).filter(DagRun.dag_id == dag_id, DagRun.state == "queued").count()
+
+
+def asset_events(name: str) -> list[dict[str, Any]]:
+    """What was said with each update of an asset, oldest first."""
+    from airflow.models.asset import AssetEvent, AssetModel  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    with create_session() as session:
+        asked = session.query(AssetEvent).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+        return [dict(e.extra) for e in asked.filter(AssetModel.name == name).order_by(AssetEvent.id)]
 
 
 def answers(lab: Lab) -> bool:

@@ -42,6 +42,9 @@ FIRST = "first"
 """A stream that is there from the start: by its DAGs their files are known, and can be read anew."""
 STITCHER = "spark3-submit"
 """A name that Airflow lets a Spark connection have for its binary."""
+WATCH = ROOT / "dags" / "watch.py"
+EVERY_FIVE_MINUTES = 'schedule=CronTriggerTimetable("*/5 * * * *", timezone="UTC")'
+"""Here it is looked when a test says so."""
 OTHER_DAGS = {
     "trivial.py": """
 import os
@@ -58,6 +61,19 @@ with DAG("trivial", schedule=None, params={"name": Param("nobody", type="string"
         return len(greeting["hello"])
 
     measure(greet())
+""",
+    "consumer.py": """
+from airflow.sdk import DAG, Asset, get_current_context, task
+
+NEWS = Asset("waveforms_brook")
+
+with DAG("consumer", schedule=NEWS):
+
+    @task
+    def read():
+        return [event.extra for event in get_current_context()["triggering_asset_events"][NEWS]]
+
+    read()
 """,
     "broken.py": "import airflow.sdk  # a DAG file\nraise RuntimeError('on purpose')\n",
 }
@@ -229,8 +245,9 @@ def start_live(
     for name in ("streams", "dags", "airflow/bin"):
         (folder / name).mkdir(parents=True)
     # Maintenance, which is due as soon as a stream is there, would have the slot that tests wait for.
-    for path in set((ROOT / "dags").glob("*.py")) - {ROOT / "dags" / "maintain.py", ROOT / "dags" / "watch.py"}:
+    for path in set((ROOT / "dags").glob("*.py")) - {ROOT / "dags" / "maintain.py", WATCH}:
         (folder / "dags" / path.name).symlink_to(path)
+    (folder / "dags" / WATCH.name).write_text(WATCH.read_text().replace(EVERY_FIVE_MINUTES, "schedule=None"))
     for name, text in OTHER_DAGS.items():
         (folder / "dags" / name).write_text(text)
     write_stitcher(folder / "airflow" / "bin" / STITCHER)

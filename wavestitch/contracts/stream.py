@@ -172,6 +172,8 @@ class Stream(_Strict):
     """Margin on both sides when a backfill looks for its interval by record time."""
     schedule: str | None = None
     """Cron, in UTC; the data interval of a scheduled run is the time between two ticks. None: only when triggered."""
+    trigger: Literal["none", "lag"] = "none"
+    """Without a schedule: whether the DAG `watch` starts an ingest where something is unread and none is under way."""
     backfill_intervals: str | None = None
     """Cron, in UTC: a backfill's intervals lie between two ticks. None: those of the schedule, or days."""
     description: str = ""
@@ -225,6 +227,12 @@ class Stream(_Strict):
                 "the settings' key_folder"
             )
         return value
+
+    @model_validator(mode="after")
+    def _started_in_one_way(self) -> Stream:
+        if self.trigger == "lag" and self.schedule is not None:
+            raise ValueError("trigger: lag is for a stream without a schedule; leave one of the two out")
+        return self
 
     @model_validator(mode="after")
     def _a_key_where_one_is_used(self) -> Stream:
@@ -284,6 +292,11 @@ def verify_dag_id(name: str) -> str:
 def ingest_dag_id(name: str) -> str:
     """The DAG that ingests the stream of a file `NAME.yaml`, also where that is no stream's name."""
     return f"ingest_{name_in_airflow(name)}"
+
+
+def asset_name(name: str) -> str:
+    """The Airflow asset that stands for a declared stream's published waveforms."""
+    return f"waveforms_{name}"
 
 
 def name_in_airflow(name: str) -> str:

@@ -20,6 +20,7 @@ from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.errors import StateUnknown, Terminal, Transient
 from wavestitch.contracts.harmless import harmless
 from wavestitch.flows.alarms import tell_failure
+from wavestitch.flows.assets import asset_outlet, update_asset
 from wavestitch.flows.gate_form import gate_of_run
 
 if TYPE_CHECKING:
@@ -100,7 +101,13 @@ def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: d
     done = carried_out("publish", stream, plan_id, made, result_from_json(validated, Validated))
     for remark in done.get("remarks", ()):
         log.warning("%s", remark)
+    update_asset(get_current_context(), edges_of(stream), plan_id)
     return done
+
+
+def publish_of(stream: str) -> Any:
+    """The task `publish` of one stream's DAG, which updates the stream's asset."""
+    return publish.override(outlets=[asset_outlet(stream)])
 
 
 def carried_out(stage: str, stream: str, plan_id: str, *so_far: Result, **how: Any) -> dict[str, Any]:

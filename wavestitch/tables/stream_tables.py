@@ -40,6 +40,7 @@ from wavestitch.tables.held.held_rows import held_groups
 from wavestitch.tables.held.held_staging import settle, stage_rows
 from wavestitch.tables.history.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.history.heads import find_remains, newest_head, walk_heads
+from wavestitch.tables.lookup.days_added import days_added
 from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.published_lookup import count_by_plan, find_published
@@ -170,6 +171,11 @@ class StreamTables:
         with suppress(BadInput, Transient):
             return [found.task for found in self._id_index.tasks_of(table, ids)]
         return None
+
+    def days_added(self, snapshot_id: int) -> list[str]:
+        """The days that the published table's snapshot has added files of."""
+        table = self._waveforms.load()
+        return [] if table is None else days_added(table, snapshot_id)
 
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         table = self._waveforms.ensure()
