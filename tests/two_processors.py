@@ -30,6 +30,7 @@ _TOGETHER = {
     # A whole Airflow: two at a time take longer to come up than they are given. The first ones share theirs.
     "tests/stack/test_airflow_assets.py": "airflow",
     "tests/stack/test_airflow_backfill.py": "airflow",
+    "tests/stack/test_airflow_decide.py": "airflow",
     "tests/stack/test_airflow_gate.py": "airflow",
     "tests/stack/test_airflow_rewind.py": "airflow",
     "tests/stack/test_airflow_rights.py": "airflow",
