@@ -110,6 +110,10 @@ class FakeTables(TableAccidents):
             plans = {h.sequence: h.plan_id for h in self.snapshots}
             return dict(Counter(plans[sequence] for sequence, _ in self.rows))
 
+    def days_added(self, snapshot_id: int) -> list[str]:
+        """None: what is published here lies in no files by day."""
+        return []
+
     @may_land_late
     def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
         lost = CommitConflict("a lost race")

@@ -125,9 +125,11 @@ class Deciding(Accidents):
             self.raise_limit(raises[0])
             return None
         for way in ways:
-            if isinstance(way, Take) and (self.healing or not self.busy):
+            if isinstance(way, Take) and (self.healing or not self.busy) and way not in self.tried:
                 taken = self.take(way)
                 if not taken.done or taken.error is not None:
+                    if self.healing:
+                        self.tried.append(way)  # who was refused there goes on with what is named after it
                     return taken  # what is named after it comes after it
         target = way_out(advice)
         if target is None:

@@ -36,7 +36,8 @@ def leave_unsaid(uri: str, properties: Mapping[str, str], *, referred: Iterable[
     found.update(v for k, v in properties.items() if shown(k, v) == MASK and len(v) >= _LEAST_UNKNOWN)
     for value in found:
         _unsaid.update(form for form in _forms(value) if len(form) >= _LEAST)
-    for name in _LOGGERS:
+    # Loggers are the whole process's: they stay as they are where there is nothing to hide.
+    for name in _LOGGERS if _unsaid else ():
         logging.getLogger(f"{_CLIENT}.{name}").addFilter(_leave_out)
 
 
