@@ -248,6 +248,47 @@ def test_a_history_beside_a_table_that_was_set_back_is_not_believed() -> None:
         backfill(bench, ARCHIVE, days(1, 2))
 
 
+@pytest.mark.parametrize("gone", [0, 5])
+def test_what_was_written_anew_and_skipped_is_read_by_a_backfill_or_named(gone: int) -> None:
+    """What batches had read there before was another log: it says nothing of what lies there now."""
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(6):
+        send(bench, f"old{n}", day=5)
+    ingest(bench)
+    bench.log.truncate(0, 1)
+    for n in range(8):
+        send(bench, f"new{n}", day=1)
+    bench.log.retain_from(0, gone)
+    with pytest.raises(DataLost, match="written anew"):
+        ingest(bench)
+    to = Target(offsets={0: 5}) if gone else Target("latest")
+    found = plan_rewind(ARCHIVE, to, log=bench.log, tables=bench.tables, who="ops", why="cut")
+    apply_rewind(ARCHIVE, found, accept_skip=True, log=bench.log, tables=bench.tables)
+    ingest(bench)
+    done = backfill(bench, ARCHIVE, days(1, 2))
+    assert done.lost == ((OffsetRange(0, 0, 5),) if gone else ())
+    assert [w for w in published(bench) if w.startswith("new")] == [f"new{n}" for n in range(4 if gone else 0, 8)]
+
+
+def test_a_batch_of_a_table_that_was_set_back_is_not_believed_after_old_heads_have_expired() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "first", day=0)
+    ingest(bench)
+    send(bench, "w", day=1)
+    ingest(bench)
+    plan, history = list(bench.plans.values())[-1], list(bench.tables.history)
+    bench.tables.restore(2)
+    bench.tables.history = history
+    found = plan_rewind(ARCHIVE, Target("head"), log=bench.log, tables=bench.tables, who="ops", why="set back")
+    apply_rewind(ARCHIVE, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    for n in range(2):
+        send(bench, f"more{n}", day=9)
+        ingest(bench)
+    bench.tables.expire_snapshots(1)
+    with pytest.raises(Fenced, match="plan again"):
+        carry_through(bench, plan, Carrying())
+
+
 def test_what_an_ingest_has_read_and_retention_took_is_published_or_held() -> None:
     bench = Bench(FakeLog("waves", 1))
     send(bench, "w", day=2)

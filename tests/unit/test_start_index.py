@@ -91,6 +91,19 @@ def test_of_an_older_generation_or_another_topic_only_what_is_surely_the_same_co
     assert known_starts([replace(row(starts), starts={})], head(at=10), scope) == {}
 
 
+def test_of_what_was_skipped_only_batches_since_then_count() -> None:
+    skipped = replace(head(at=10, generation=2), skipped=(OffsetRange(0, 2, 6),))
+    old, new = row({"0": [[0, 10, 500, 500]]}), row({"0": [[4, 5, 500, 500]]}, generation=2)
+    log = OffsetRange(0, 0, 10)
+    assert known_starts([old], skipped, Scope(0, 1))[0].unread(log) == [OffsetRange(0, 2, 6)]
+    assert known_starts([old], skipped, Scope(0, 1))[0].lost(log) == [OffsetRange(0, 2, 6)]
+    later = replace(new, sequence=2)
+    assert known_starts([old, later], skipped, Scope(0, 1))[0].unread(log) == [
+        OffsetRange(0, 2, 4),
+        OffsetRange(0, 5, 6),
+    ]
+
+
 def test_of_what_is_gone_only_what_an_ingest_has_read_or_what_lies_elsewhere_is_not_lost() -> None:
     rows = [
         replace(row({"0": [[0, 4, 3, 3], [4, 8, 500, 500]]}), kind="backfill"),

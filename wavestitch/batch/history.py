@@ -50,7 +50,9 @@ def find_committed(history: History, plan_id: str) -> Committed | None:
     if head is not None:
         return Committed(head, next(iter(rows), None) or _row_of(history, head))
     of_heads = [describe_head(h, stream=history.stream) for h in heads] if rows else []
-    behind = [r for r in rows_behind(heads[0], [*of_heads, *rows]) if r.plan_id == plan_id] if heads else []
+    # And those that came after it: the head that set it aside may have expired, too.
+    later = history.tables.batches(since=min(r.sequence for r in rows)) if rows else []
+    behind = [r for r in rows_behind(heads[0], [*of_heads, *rows, *later]) if r.plan_id == plan_id] if heads else []
     return Committed(heads[0], behind[-1]) if behind else None
 
 

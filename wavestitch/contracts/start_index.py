@@ -4,7 +4,8 @@ Kept with each batch in the history, in blocks; a cache, and no authority. What 
 two batches say different things of an offset, the one that makes it read counts. A block with what was refused and may
 be taken under another definition is always read again. So it costs reading to lose it, and never a waveform. Where
 the log has the offsets no more, only what a batch that holds has read is published or held (I8), and nothing that the
-head names as skipped: of that an operator has said that it may be gone. Pure.
+head names as skipped: of that an operator has said that it may be gone. It may have been written anew, too: what was
+read there before the skip says nothing. Pure.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int
                 end = block.end if row.generation == head.generation else min(block.end, stands)
                 if block.start < end:
                     here = OffsetRange(p, block.start, end)
-                    read.setdefault(p, []).append(here)
+                    # A skip opens a generation: what an older one read there may be another log.
+                    known = [here] if row.generation == head.generation else without([here], head.skipped)
+                    read.setdefault(p, []).extend(known)
                     if block.may_start_in(scope):
                         wanted.setdefault(p, []).append(here)
                     if row.kind in _HOLDING:
