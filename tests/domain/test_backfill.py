@@ -223,6 +223,34 @@ def test_what_was_given_up_by_name_with_a_head_built_anew_is_not_told_as_held() 
         backfill(bench, ARCHIVE, days(1, 2))
 
 
+@pytest.mark.parametrize("batches_since", [0, 1])
+@pytest.mark.parametrize("deleted", ["held", "published"])
+def test_what_was_accepted_as_missing_is_not_told_as_held_though_the_positions_were_proven(
+    deleted: str, batches_since: int
+) -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "w", day=1, chunks=2)
+    send_chunk(bench.log, "open", 0, at_ms=START_MS, start_ms=START_MS - 999 * DAY, count=2)
+    ingest(bench)
+    send(bench, "x", day=8)
+    ingest(bench)
+    ingest(bench)
+    if deleted == "held":
+        bench.tables.delete_held(lambda _: True, expire=True)
+    else:
+        bench.tables.delete_published({"w"})
+    bench.tables.expire_head()
+    found = plan_rewind(ARCHIVE, Target("rebuilt"), log=bench.log, tables=bench.tables, who="ops", why="expired")
+    assert (bool(found.missing), found.skipped) == (True, ())
+    apply_rewind(ARCHIVE, found, accept_skip=False, accept_missing=True, log=bench.log, tables=bench.tables)
+    bench.log.retain_from(0, 3)
+    for n in range(batches_since):
+        send(bench, f"later{n}", day=9)
+        ingest(bench)
+    with pytest.raises(DataLost, match=r"partition 0 \[0, 3\) of waves are gone"):
+        backfill(bench, ARCHIVE, days(1, 2))
+
+
 def test_a_history_beside_a_table_that_was_set_back_is_not_believed() -> None:
     """Neither of a batch that is carried through again, nor of what it had read."""
     bench = Bench(FakeLog("waves", 1))

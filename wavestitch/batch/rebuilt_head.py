@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from wavestitch.batch.found_held import FoundHeld, Missing
 from wavestitch.batch.rewind_target import Sight
-from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_row import ACCEPTED_MISSING, BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Remains
@@ -84,7 +84,7 @@ def rebuild_head(
 
 def with_missing(note: str, missing: Sequence[Missing], left_out: Sequence[str] = ()) -> str:
     """The note of a head under which somebody accepts what is missing, and goes on without what cannot be proven."""
-    note += f"; accepted as missing: {', '.join(m.what for m in missing)}" if missing else ""
+    note += f"; {ACCEPTED_MISSING}{', '.join(m.what for m in missing)}" if missing else ""
     return note + (f"; not taken: {', '.join(left_out)}" if left_out else "")
 
 

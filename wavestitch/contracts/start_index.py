@@ -5,7 +5,8 @@ two batches say different things of an offset, the one that makes it read counts
 be taken under another definition is always read again. So it costs reading to lose it, and never a waveform. Where
 the log has the offsets no more, only what a batch that holds has read is published or held (I8), and nothing that the
 head names as skipped: of that an operator has said that it may be gone. It may have been written anew, too: what was
-read there before the skip says nothing. Pure.
+read there before the skip says nothing. Nor does what was read before a head under which somebody accepted that the
+tables lack some of it count as published or held: nobody knows which. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from wavestitch.contracts.batch_row import BatchRow, rows_behind
+from wavestitch.contracts.batch_row import ACCEPTED_MISSING, BatchRow, describe_head, rows_behind
 from wavestitch.contracts.offset_range import OffsetRange, joined, without
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
@@ -56,7 +57,9 @@ def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int
     read: dict[int, list[OffsetRange]] = {}
     wanted: dict[int, list[OffsetRange]] = {}
     held: dict[int, list[OffsetRange]] = {}
-    for row in rows_behind(head, rows):
+    behind = rows_behind(head, [describe_head(head, stream=""), *rows])
+    accepted = max((row.generation for row in behind if ACCEPTED_MISSING in row.note), default=0)
+    for row in behind:
         if row.topic_id != head.topic_id:
             continue
         for name, blocks in row.starts.items():
@@ -72,7 +75,7 @@ def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int
                     read.setdefault(p, []).extend(known)
                     if block.may_start_in(scope):
                         wanted.setdefault(p, []).append(here)
-                    if row.kind in _HOLDING:
+                    if row.kind in _HOLDING and row.generation >= accepted:
                         held.setdefault(p, []).append(here)
     held = {p: without(ranges, head.skipped) for p, ranges in held.items()}
     return {p: Known(*(tuple(joined(found.get(p, ()))) for found in (read, wanted, held))) for p in read}
