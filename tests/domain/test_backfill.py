@@ -13,7 +13,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as carry_batch
-from wavestitch.contracts.errors import DataLost, Fenced, Transient
+from wavestitch.contracts.errors import DataLost, Fenced, Refused, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.stream import Stream
@@ -249,6 +249,31 @@ def test_what_was_accepted_as_missing_is_not_told_as_held_though_the_positions_w
         ingest(bench)
     with pytest.raises(DataLost, match=r"partition 0 \[0, 3\) of waves are gone"):
         backfill(bench, ARCHIVE, days(1, 2))
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_history_beside_a_table_that_was_dropped_is_not_believed(held: bool) -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(4):
+        send(bench, f"w{n}", day=1)
+    if held:
+        send_chunk(bench.log, "open", 0, at_ms=START_MS, start_ms=START_MS - 995 * DAY, count=2)
+    ingest(bench)
+    plan = list(bench.plans.values())[-1]
+    bench.tables.snapshots, bench.tables.rows, bench.tables.uuid = [], [], "6d0f4f0e-0000-4000-8000-00000000aaaa"
+    bench.log.retain_from(0, 4)
+    send(bench, "later", day=9)
+    with pytest.raises(Refused):
+        ingest(bench)
+    found = plan_rewind(ARCHIVE, Target("start-over"), log=bench.log, tables=bench.tables, who="ops", why="dropped")
+    apply_rewind(ARCHIVE, found, accept_skip=True, accept_missing=True, log=bench.log, tables=bench.tables)
+    for again in range(2):
+        with pytest.raises(DataLost, match=r"partition 0 \[0, 4\) of waves are gone"):
+            backfill(bench, ARCHIVE, days(1, 2))
+        with pytest.raises((Fenced, DataLost)):
+            carry_through(bench, plan, Carrying())
+        ingest(bench)
+        send(bench, f"more{again}", day=9)
 
 
 def test_a_history_beside_a_table_that_was_set_back_is_not_believed() -> None:

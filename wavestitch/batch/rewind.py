@@ -8,7 +8,7 @@ are never moved, nor is what the group says of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wavestitch.batch.cut_log import find_cuts, said_of_cuts
 from wavestitch.batch.found_held import FoundHeld, Missing, find_held
@@ -23,6 +23,7 @@ from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours
 from wavestitch.contracts.protocol import moved_position, still_skipped
+from wavestitch.contracts.quantities import following
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
@@ -83,7 +84,8 @@ def plan_rewind(
     if held is not None and head is not None:
         raise BadInput("--held is for a head that is made anew; this one names what is held by itself")
     settles = _settled(sight, target)
-    left = find_held(tables, tables.batches(), last=None, wanted=held) if head is None else None
+    history = tables.batches() if head is None else []
+    left = find_held(tables, history, last=None, wanted=held) if head is None else None
     if head is None and not settles and (left is None or left.mark is None):
         raise Refused(f"stream {stream.name} has no head yet: nothing was read, so there is nothing to rewind")
     if head is not None and topic.topic_id != head.topic_id and not target.afresh:
@@ -99,6 +101,9 @@ def plan_rewind(
     missing = left.missing if left is not None else ()
     left_out = left.left_out if left is not None else ()
     after = _head_after(sight, target, moves, skipped, with_missing(note, missing, left_out), left)
+    if history:
+        # Beyond all that a table had that was there before: its batches are behind no head of this one.
+        after = replace(after, generation=max(after.generation, following(max(b.generation for b in history))))
     if not settles and not target.afresh:
         _refuse_nothing(sight, target, moves, after)
     remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed, wanted)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.position import Head
+from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.versioned import Versioned
@@ -77,11 +77,13 @@ def rows_behind(head: Head, rows: Iterable[BatchRow]) -> list[BatchRow]:
 
     Nobody takes a row out of the history where the table beside it is set back. But numbers and generations of heads
     only grow, so a row beyond the head, or at or beyond another one of a later generation, is behind no head any more.
+    Nor is one before a first head: it is of a table that was there before.
     """
     behind: list[BatchRow] = []
     generation = 0
     for row in sorted(rows, key=lambda r: (r.sequence, -r.generation)):
         if row.sequence <= head.sequence and generation <= row.generation <= head.generation:
+            behind = [] if row.kind == HeadKind.FIRST else behind
             behind.append(row)
         generation = max(generation, row.generation)
     return behind
