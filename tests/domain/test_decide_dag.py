@@ -41,6 +41,7 @@ def test_what_is_held_is_redriven_bit_for_bit_without_a_log_and_what_cannot_be_f
     spark = "wavestitch.flows.spark_connection.submit_through_connection"
     monkeypatch.setattr(spark, lambda _settings, job, outcome: stitch_here(job, outcome))
     make_database()
+    told = len(asset_events("waveforms_ecg"))  # of other tests of this process
 
     done = decide(action="redrive", reasons=["parked"])
     assert done.states() == dict.fromkeys(("preview", "approve", *STAGES), "success")
@@ -50,7 +51,7 @@ def test_what_is_held_is_redriven_bit_for_bit_without_a_log_and_what_cannot_be_f
     assert head is not None
     assert head.note == "redrive by dag_test, approved by bob: it is right"
     assert rig.tables.batches()[0].note == head.note
-    (event,) = asset_events("waveforms_ecg")
+    (event,) = asset_events("waveforms_ecg")[told:]
     assert event["snapshot_id"] == str(head.snapshot_id)
     assert (event["batch"], event["published"], event["days_left_out"]) == (head.plan_id, 1, 0)
     found = rig.tables.waveforms()
@@ -60,7 +61,7 @@ def test_what_is_held_is_redriven_bit_for_bit_without_a_log_and_what_cannot_be_f
 
     nothing = decide(action="discard", ids=["conflicting"])
     assert nothing.states()["publish"] == "success"
-    assert asset_events("waveforms_ecg") == [event], "what published nothing is no news of what is published"
+    assert asset_events("waveforms_ecg")[told:] == [event], "what published nothing is no news of what is published"
     assert decide(action="restore", ids=["conflicting"]).states()["publish"] == "success"
     head = rig.tables.head()
 

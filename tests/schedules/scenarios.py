@@ -12,8 +12,11 @@ from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
 from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
+from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan import PlanKind
 
 
 def begun(*, held: str = "held") -> ProtocolMachine:
@@ -50,6 +53,15 @@ def with_a_decision() -> ProtocolMachine:
     wanted = Selection(ids=tuple(machine.held_ids()[:1]))
     found = plan_held(machine.edges(), HeldAction.DISCARD, wanted, who="test", why="to see")
     machine.edges().begin(found.plan)
+    return machine
+
+
+def with_named_offsets() -> ProtocolMachine:
+    """Offsets were named to be published; no position stands in the way of publishing them twice."""
+    machine = begun()
+    step_plan(
+        machine.edges(), PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 0, machine.bench.log.partitions[0].end),))
+    )
     return machine
 
 
@@ -112,6 +124,9 @@ SCENARIOS = {
         Scenario("two ingests", begun, (("ingest 1", ingest), ("ingest 2", ingest))),
         Scenario("a plan carried by two", with_a_plan, (("carried 1", carry_on), ("carried 2", carry_on))),
         Scenario("a decision carried by two", with_a_decision, (("carried 1", carry_on), ("carried 2", carry_on))),
+        Scenario(
+            "named offsets carried by two", with_named_offsets, (("carried 1", carry_on), ("carried 2", carry_on))
+        ),
         Scenario("two at a closed gate", at_a_gate, (("park 1", park), ("ingest 2", ingest))),
         Scenario("an ingest and a rewind", begun, (("ingest 1", ingest), ("rewind 2", rewind))),
         Scenario("an ingest and an approval", with_a_preview, (("ingest 1", ingest), ("approval 2", approve))),

@@ -99,7 +99,7 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], str, Bounds]] = {
         (a_rewind_keeps_the_generation, "an ingest and a rewind", ONE_SWITCH),
         (a_preview_holds_in_every_generation, "a rewind and an approval", ONE_SWITCH),
         (a_preview_is_worked_out_anew, "an ingest and an approval", ONE_SWITCH),
-        (whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at, "a decision carried by two", ONE_SWITCH),
+        (whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at, "named offsets carried by two", ONE_SWITCH),
         (the_gate_is_looked_at_when_planning_only, "two at a closed gate", ONE_SWITCH),
         (held_rows_count_without_a_commit, "two ingests", ONE_FAULT),
         (the_group_is_written_before_the_head_is_committed, "two ingests", ONE_FAULT),

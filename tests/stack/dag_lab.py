@@ -179,6 +179,16 @@ def queued_runs(dag_id: str) -> int:
         return session.query(DagRun).filter(DagRun.dag_id == dag_id, DagRun.state == "queued").count()
 
 
+def end_runs(dag_id: str) -> None:
+    """Whatever other tests of this process have left of it, queued or under way."""
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    with create_session() as session:
+        left = session.query(DagRun).filter(DagRun.dag_id == dag_id, DagRun.state.in_(["queued", "running"]))
+        left.update({"state": "failed"}, synchronize_session=False)
+
+
 def asset_events(name: str) -> list[dict[str, Any]]:
     """What was said with each update of an asset, oldest first."""
     from airflow.models.asset import AssetEvent, AssetModel  # noqa: PLC0415

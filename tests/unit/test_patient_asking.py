@@ -74,6 +74,19 @@ def test_where_no_client_has_an_answer_all_causes_are_named_once() -> None:
     assert "after" not in said
 
 
+def test_where_every_client_fails_at_once_few_of_them_are_made() -> None:
+    put: list[Future[str]] = []
+
+    def question(_admin: Any, _seconds: float) -> dict[str, Future[str]]:
+        put.append(Future())
+        put[-1].set_exception(KafkaException(KafkaError(KafkaError._TRANSPORT, "gone")))
+        return {"topic": put[-1]}
+
+    with pytest.raises(Failed):
+        ask_patiently(Client(NOWHERE), question, seconds=3.0, nobody=20.0)
+    assert 2 < len(put) < 10
+
+
 def test_where_no_broker_can_be_reached_nobody_waits_for_one_to_be_elected() -> None:
     with pytest.raises(Failed, match="brokers are down"):
         ask(never, seconds=600.0, nobody=1.0)

@@ -31,6 +31,8 @@ NOBODY_SECONDS = 10.0
 """So long where no broker at all can be reached."""
 _FIRST_PATIENCE = 2.0
 _MOST_CLIENTS = 4
+_LONGEST_PAUSE = 4.0
+"""Where every client fails at once the next ones come ever more slowly: each is threads and memory for a while."""
 _LEAST_SECONDS = 1.0
 _LOOK_SECONDS = 0.25
 """So often a question that has no answer yet is looked after."""
@@ -161,6 +163,7 @@ def ask_patiently(client: Client, ask: Question, *, seconds: float, nobody: floa
     asking = _Asking(ask, time.monotonic() + seconds, nobody)
     asking.put(client)
     patience, next_at = _FIRST_PATIENCE, time.monotonic() + _FIRST_PATIENCE
+    pause, again_at = _LOOK_SECONDS, 0.0  # for one that failed there is another one at once, the first time
     while True:
         waiting = [future for one in asking.tries for future in one.answers.values() if not future.done()]
         if waiting:
@@ -173,7 +176,12 @@ def ask_patiently(client: Client, ask: Question, *, seconds: float, nobody: floa
         if asking.is_over:
             raise asking.failure()
         now = time.monotonic()
-        if now < asking.until and (not asking.tries or (now >= next_at and len(asking.tries) < _MOST_CLIENTS)):
+        if now >= asking.until:
+            continue
+        if not asking.tries and now >= again_at:
+            asking.put(Client(client.settings))
+            pause, again_at = min(2 * pause, _LONGEST_PAUSE), now + pause
+        elif asking.tries and now >= next_at and len(asking.tries) < _MOST_CLIENTS:
             asking.put(Client(client.settings))
             patience *= 2
             next_at = now + patience
