@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.domain.held_world import ONE, OTHER, TWO, World, parked
@@ -93,6 +95,18 @@ def test_a_rewind_since_voids_it_and_nothing_changes(world: World) -> None:
     with pytest.raises(Fenced, match="somebody rewound since this decision was previewed"):
         begin_approved(edges(world), plan_id, by="bob")
     assert world.held() == {"w": {"parked"}}
+
+
+def test_what_an_earlier_version_kept_without_saying_what_was_held_is_shown_again(world: World) -> None:
+    wanted = Selection(reasons=frozenset({Reason.PARKED}))
+    found = preview_held(edges(world), HeldAction.REDRIVE, wanted, who="ann", why="looked at it").plan
+    assert found.choice is not None
+    old = replace(found, choice=replace(found.choice, among=())).sealed()
+    edges(world).keep_decision(old)
+    with pytest.raises(Refused, match=r"kept by another version of wavestitch.* have it shown again"):
+        begin_approved(edges(world), old.plan_id, by="bob")
+    assert world.held() == {"w": {"parked"}}
+    approve(world, preview(world))
 
 
 def test_an_id_that_nobody_previewed_begins_nothing(world: World) -> None:

@@ -114,6 +114,11 @@ def carry_out(edges: Edges, plan: Plan, *, watcher: Watcher | None = None) -> Pu
 
 def refuse_others(edges: Edges, choice: HeldChoice) -> None:
     """Raises `Refused` where what is held of these waveforms is not what was shown, or one of them was published."""
+    if len(choice.among) != len(choice.ids):
+        raise Refused(
+            f"stream {edges.name}: this {choice.action} was kept by another version of wavestitch, which did not say "
+            "what was held of each waveform. Nothing was changed; have it shown again"
+        )
     found = {w.waveform_id: w for w in select_held(edges.tables, edges.stream, Selection(ids=choice.ids))}
     others = [
         i
