@@ -86,7 +86,8 @@ class AccidentMachine(UndoingMachine):
         """Whether it may write what it decided on before this moment: that cannot be fenced, by anyone."""
         done = run.steps.trace[:-1]
         looked = [n for n, name in enumerate(done) if name == "log.group_offsets"]
-        return bool(looked) and "log.commit_group" not in done[looked[-1] :]
+        # Behind a commit of its own it looks again.
+        return bool(looked) and not {"log.commit_group", "tables.commit"} & set(done[looked[-1] :])
 
     def topic_recreated(self, partitions: int) -> None:
         for run in list(self.runs):

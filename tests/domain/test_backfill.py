@@ -9,11 +9,14 @@ from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.backfill import Backfilled, run_backfill, step_plan_backfill
+from wavestitch.batch.held_decision import carry_out, plan_held
+from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as carry_batch
 from wavestitch.contracts.errors import DataLost, Fenced, Refused, Transient
+from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.stream import Stream
@@ -22,6 +25,7 @@ START_MS = 1_767_614_400_000
 DAY = 86_400_000
 SKEW = {"max_clock_skew": "36500 d"}
 ARCHIVE = make_stream(limits=SKEW, reading={"min_slice": 1})
+LATEST = make_stream(limits=SKEW, reading={"min_slice": 1}, start="latest")
 LIMITED = make_stream(limits={**SKEW, "max_batch_records": 5})
 
 
@@ -356,6 +360,99 @@ def test_a_batch_of_a_table_that_was_set_back_is_not_believed_after_old_heads_ha
     bench.tables.expire_snapshots(1)
     with pytest.raises(Fenced, match="plan again"):
         carry_through(bench, plan, Carrying())
+
+
+def set_back_under(days_lost: int) -> tuple[Bench, int]:
+    """Backfills of the first days are told as published, then the whole catalog is put back from before them; with
+    the sequence that the group shows."""
+    bench = Bench(FakeLog("waves", 1))
+    for day in range(5):
+        send(bench, f"w{day}", day=day)
+    ingest(bench, LATEST)
+    send(bench, "live", day=9)
+    send_chunk(bench.log, "half", 0, at_ms=START_MS, start_ms=START_MS - 991 * DAY, count=2)
+    ingest(bench, LATEST)
+    before = bench.tables.head()
+    for day in range(days_lost):
+        backfill(bench, LATEST, days(day, day + 1))
+    bench.tables.restore(before.sequence)
+    assert published(bench) == ["live"]
+    return bench, before.sequence + days_lost
+
+
+def refused_as_set_back(shown: int) -> pytest.RaisesExc[Refused]:
+    return pytest.raises(Refused, match=rf"shows head {shown} of .* the catalog was set back .* what was published")
+
+
+@pytest.mark.parametrize("days_lost", [1, 2])
+def test_a_backfill_takes_no_number_that_a_catalog_lost_when_it_was_set_back(days_lost: int) -> None:
+    """It would be taken for the lost head, and nobody would hear of what that had published."""
+    bench, shown = set_back_under(days_lost)
+    before = bench.tables.head()
+    for scope in (days(3, 4), days(4, 5)):
+        with refused_as_set_back(shown):
+            step_plan_backfill(edges(bench, LATEST), scope, apply=False)
+        with refused_as_set_back(shown):
+            backfill(bench, LATEST, scope)
+    assert bench.tables.head() == before
+    with refused_as_set_back(shown):
+        ingest(bench, LATEST)
+    found = plan_rewind(LATEST, Target("head"), log=bench.log, tables=bench.tables, who="ops", why="set back")
+    apply_rewind(LATEST, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    for day in range(5):
+        backfill(bench, LATEST, days(day, day + 1))
+    assert published(bench) == ["live", *(f"w{day}" for day in range(5))]
+
+
+def test_a_catalog_that_is_set_back_between_the_plan_of_a_backfill_and_its_commit_is_refused_there() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for day in range(2):
+        send(bench, f"w{day}", day=day)
+    ingest(bench, LATEST)
+    before = bench.tables.head()
+    planned = step_plan_backfill(edges(bench, LATEST), days(1, 2)).plans
+    backfill(bench, LATEST, days(0, 1))
+    bench.tables.restore(before.sequence)
+    with refused_as_set_back(before.sequence + 1):
+        carry_batch(edges(bench, LATEST), RunOptions(plan_id=planned[0]), watcher=Silent())
+    assert bench.tables.head() == before
+
+
+@pytest.mark.xfail(strict=True, raises=pytest.fail.Exception, reason="a decision about what is held asks no broker")
+def test_a_decision_about_what_is_held_takes_no_number_that_a_catalog_lost_when_it_was_set_back() -> None:
+    bench, shown = set_back_under(1)
+    here = edges(bench, LATEST)
+    carry_out(here, plan_held(here, HeldAction.DISCARD, Selection(ids=("half",)), who="ops", why="to see").plan)
+    send(bench, "later", day=9)
+    with refused_as_set_back(shown):
+        ingest(bench, LATEST)
+
+
+@pytest.mark.parametrize("shown", ["nothing", "an older head", "somebody's reset"])
+def test_a_group_that_is_behind_or_was_reset_is_no_reason_to_refuse_a_backfill(shown: str) -> None:
+    """A crash came before the offsets, they expired, or somebody has reset them, which the next ingest takes over."""
+    bench = Bench(FakeLog("waves", 1))
+    for day in range(2):
+        send(bench, f"w{day}", day=day)
+    ingest(bench)
+    old = dict(bench.log.group)
+    send(bench, "live", day=9)
+    ingest(bench)
+    bench.log.group = old if shown == "an older head" else {}
+    if shown == "somebody's reset":
+        bench.log.reset_group(0, 1)
+    group, head = dict(bench.log.group), bench.tables.head()
+    planned = step_plan_backfill(edges(bench, ARCHIVE), days(0, 1))
+    assert bench.log.group == group, "planning a backfill shows nothing in the group"
+    assert bench.tables.head() == head
+    for plan_id in planned.plans:
+        carry_batch(edges(bench, ARCHIVE), RunOptions(plan_id=plan_id), watcher=Silent())
+    assert published(bench) == ["live", "w0", "w1"]
+    assert positions(bench) == {0: 3}
+    if shown == "somebody's reset":
+        assert bench.log.group == group
+    else:
+        assert bench.log.group[0].offset == 3
 
 
 def test_what_an_ingest_has_read_and_retention_took_is_published_or_held() -> None:

@@ -24,14 +24,20 @@ def commit_offsets(stream: Stream, *, log: Log, tables: Tables) -> str:
     A foreign tag is left alone: somebody reset the group, and the next plan takes that over. Raises `Refused` where the
     group has a tag of another table, or of a head that this table does not have.
     """
-    head, group, table = _look(stream, log=log, tables=tables)
+    head, group, table = look_at_group(stream, log=log, tables=tables)
     if not may_project(head, group, table=table):
         return f"group {stream.group} was reset by somebody else; left alone for the next plan to take over"
     return project(stream, head, table=table, log=log)
 
 
-def _look(stream: Stream, *, log: Log, tables: Tables) -> tuple[Head, dict[int, GroupOffset | None], str | None]:
-    """Head and group, free of disagreement. A batch that commits between our looks shows a newer head: look again."""
+def look_at_group(
+    stream: Stream, *, log: Log, tables: Tables
+) -> tuple[Head, dict[int, GroupOffset | None], str | None]:
+    """Head and group, free of disagreement. A batch that commits between our looks shows a newer head: look again.
+
+    Asked right before a commit that moves no position, too: its head may have the very number and positions of one that
+    a catalog that was set back has lost, and would be taken for that from then on.
+    """
     for _ in range(_TRIES):
         head = tables.head()
         if head is None:

@@ -32,7 +32,7 @@ def reconcile_head(stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Wa
     for _ in range(_ADOPT_TRIES):
         head, table = tables.head(), tables.table_uuid()
         try:
-            if head is not None and (kind is not PlanKind.INGEST or head.topic_id != topic.topic_id):
+            if head is not None and head.topic_id != topic.topic_id:
                 return head, {}
             known = () if head is None else head.positions
             group = log.group_offsets(stream.group, topic.name, sorted({*known, *topic.partitions}))
@@ -41,6 +41,8 @@ def reconcile_head(stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Wa
                 if tables.head() != head:
                     continue  # a batch was committed and shown in the group between our two looks
                 raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
+            if head is not None and kind is not PlanKind.INGEST:
+                return head, {}  # it moves no position: a reset is the next ingest's to take over
             if head is None:
                 refuse_left_over(stream.name, tables)
                 head, why = _first_head(stream, topic, log, group)

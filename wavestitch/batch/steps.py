@@ -25,7 +25,7 @@ from wavestitch.batch.closed_gate import (
     stands_at_its_gate,
     ways_out,
 )
-from wavestitch.batch.commit_offsets import commit_offsets
+from wavestitch.batch.commit_offsets import commit_offsets, look_at_group
 from wavestitch.batch.edges import Edges, Progress, Say
 from wavestitch.batch.history import find_committed, history_of
 from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch, recent_batches
@@ -235,6 +235,11 @@ def step_publish(
         elif asks_the_gate(plan) and not checked.park:
             refuse_past_closed_gate(edges, own=plan.plan_id, answered=checked.answered, publishes=would)
 
+    def ask_group() -> None:
+        ask()
+        if not plan.moves_positions and plan.choice is None:  # a decision about what is held needs no broker
+            look_at_group(plan.stream, log=edges.log, tables=edges.tables)
+
     ask()
     evidence = Evidence(
         chunks=landed.chunks,
@@ -260,7 +265,7 @@ def step_publish(
         history=history_of(edges),
         staging=stitching.staging(landed),
         audit=audit,
-        ask=ask,
+        ask=ask_group,
         keep=lambda decision: keep_parts(edges, plan, decision),
         say=say,
     )
