@@ -151,7 +151,8 @@ class ProtocolMachine(AccidentMachine):
         if under_way() in self.undoing and head.kind in ("rewind", "held"):
             self.wrong = self.taken_back(head, before) or self.wrong
         if head.kind in ("ingest", "adopted", "first") and not self.settles_or_carries():
-            doubt = self.contradiction(before[-1] if before else None)
+            # As it looked last: what a copy shows in the group after that is not seen (guarantees, Limits).
+            doubt = self.doubts.get(under_way(), self.contradiction(before[-1] if before else None))
             if doubt:
                 self.wrong = f"doubt: head {head.sequence} ({head.kind}) is committed; {doubt}"
 

@@ -128,8 +128,8 @@ class Deciding(Accidents):
             if isinstance(way, Take) and (self.healing or not self.busy) and way not in self.tried:
                 taken = self.take(way)
                 if not taken.done or taken.error is not None:
-                    if self.healing:
-                        self.tried.append(way)  # who was refused there goes on with what is named after it
+                    if self.healing and not way.request.until:
+                        self.tried.append(way)  # other partitions may be read before the rewind, and need not
                     return taken  # what is named after it comes after it
         target = way_out(advice)
         if target is None:
