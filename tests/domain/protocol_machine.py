@@ -42,7 +42,8 @@ TAG = re.compile(r"wavestitch/2 (\S+) g(\d+) s(\d+)")
 
 class ProtocolMachine(AccidentMachine):
     """`gates_seen`: by run, the batches that stood at a closed gate when it read last. `doubts`: by run, how group and
-    catalog contradicted each other when it looked last. `wrong`: what was seen that no later look can tell."""
+    catalog contradicted each other when it looked last. `on_a_way`: in the end, whether a way out that a refusal named
+    is being taken. `wrong`: what was seen that no later look can tell."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,6 +51,7 @@ class ProtocolMachine(AccidentMachine):
         self.catalog_changed()
         self.gates_seen: dict[str, set[str]] = {}
         self.doubts: dict[str, str] = {}
+        self.on_a_way = False
         self.wrong = ""
 
     @initialize(
@@ -151,14 +153,16 @@ class ProtocolMachine(AccidentMachine):
         if under_way() in self.undoing and head.kind in ("rewind", "held"):
             self.wrong = self.taken_back(head, before) or self.wrong
         if head.kind in ("ingest", "adopted", "first") and not self.settles_or_carries():
-            # As it looked last: what a copy shows in the group after that is not seen (guarantees, Limits).
-            doubt = self.doubts.get(under_way(), self.contradiction(before[-1] if before else None))
+            doubt = self.contradiction(before[-1] if before else None)
             if doubt:
                 self.wrong = f"doubt: head {head.sequence} ({head.kind}) is committed; {doubt}"
 
     def settles_or_carries(self) -> bool:
         """A rewind is how a contradiction is settled, and a plan that is carried again was made before it."""
-        return under_way() in self.rewinding or any(r.carries for r in self.runs if r.steps.name == under_way())
+        run = under_way()
+        if not run:
+            return self.on_a_way
+        return run in self.rewinding or any(r.carries for r in self.runs if r.steps.name == run)
 
     def went_past(self, plan_id: str, before: Head) -> None:
         """Whoever read while a batch stood at a closed gate commits no ingest past it."""
@@ -260,6 +264,7 @@ class ProtocolMachine(AccidentMachine):
         """Where a plan is refused, do what the refusal says; a way out may itself be refused, and name another."""
         wanted = self.ingest_alone
         for n in range(12):
+            self.on_a_way = wanted != self.ingest_alone
             try:
                 wanted()
             except (DataLost, GateClosed, Refused) as error:
