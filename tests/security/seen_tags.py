@@ -12,7 +12,9 @@ class _Seen(HTMLParser):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
+        # A script that lies elsewhere is where the page leads, too; one that stands in it is a tag.
+        if tag != "script" or "src" not in dict(attrs):
+            self.tags.add(tag)
         self.links += [v or "" for n, v in attrs if n in ("href", "src", "action", "style") or n.startswith("on")]
 
 

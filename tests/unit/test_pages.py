@@ -28,6 +28,8 @@ ROW = make_row(
     seconds={"read": 1.26},
     note=HOSTILE,
 )
+FRAME = ["static/theme.js", "static/airflow_links.js", "#main", "./"]
+"""Where every page of ours leads; from one that lies in a folder, up from there."""
 HEAD = make_head(sequence=3, positions={0: Position(7)}, plan_id=PLAN)
 
 
@@ -52,7 +54,7 @@ def test_the_overview_shows_where_a_stream_stands() -> None:
     html = overview_page([(facts(batches=(ROW,), documented=frozenset({PLAN})), None)])
     for said in ("generation 1", "Backlog 1000", "2 open, 1 quarantined", "2026-01-01 00:00:00", "balances"):
         assert said in html
-    assert tags_and_links(html)[1] == ["held/ecg", f"docs/ecg/{PLAN}/index.html"]
+    assert tags_and_links(html)[1] == [*FRAME, "held/ecg", f"docs/ecg/{PLAN}/index.html"]
 
 
 def test_the_overview_shows_how_long_retention_leaves_what_is_unread() -> None:
@@ -76,12 +78,13 @@ def test_nothing_that_others_wrote_becomes_part_of_a_page() -> None:
     pages = [
         overview_page([(facts(name=HOSTILE, problem=HOSTILE, topic=HOSTILE, batches=(ROW,)), None)]),
         batch_page(HOSTILE, HOSTILE, ROW, documented=True),
-        note_page(HOSTILE, HOSTILE),
+        note_page(HOSTILE, HOSTILE, root="../"),
     ]
+    frame = (*FRAME, *(f"../{link}" for link in FRAME), "../")
     for html in pages:
         tags, links = tags_and_links(html)
         assert not tags & {"script", "img"}
-        assert all(link.startswith(("docs/", "../docs/", "held/")) for link in links)
+        assert all(link in frame or link.startswith(("docs/", "../docs/", "held/")) for link in links)
 
 
 def test_a_batch_without_a_row_is_said_to_be_without_one() -> None:

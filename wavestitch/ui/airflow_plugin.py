@@ -7,10 +7,16 @@ Where the package is installed, Airflow finds it by itself (the entry point `air
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
 from wavestitch.flows.backfill_intervals import BackfillIntervals
 from wavestitch.ui.lazy_app import LazyApp, make_pages
+
+# Airflow's page takes an address as it is, from the root of the server; what lies before Airflow there is `base_url`'s.
+_BELOW = urlsplit(str(conf.get("api", "base_url", fallback=""))).path.rstrip("/")
 
 
 class WavestitchPlugin(AirflowPlugin):
@@ -20,14 +26,14 @@ class WavestitchPlugin(AirflowPlugin):
     external_views = [  # noqa: RUF012
         {
             "name": "Wavestitch",
-            "href": "/wavestitch/",
+            "href": f"{_BELOW}/wavestitch/",
             "destination": "nav",
             "url_route": "wavestitch",
             "nav_top_level": True,
         },
         {
             "name": "Batch",
-            "href": "/wavestitch/run/{DAG_ID}?run_id={RUN_ID}",
+            "href": _BELOW + "/wavestitch/run/{DAG_ID}?run_id={RUN_ID}",
             "destination": "dag_run",
             "url_route": "wavestitch_batch",
         },

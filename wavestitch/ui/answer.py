@@ -1,17 +1,73 @@
-"""A page as it is answered: nothing in it runs, is fetched from elsewhere, is kept, or is shown inside other sites."""
+"""A page as it is answered: nothing from elsewhere runs or is fetched, nothing is kept, or is shown inside other sites.
+
+Each page is answered as JSON, too, to whoever asks for that: the same facts, by the same rights.
+"""
 
 from __future__ import annotations
 
-from fastapi.responses import HTMLResponse
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import Any
 
+from fastapi import HTTPException, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+
+from wavestitch.ui.pages import note_page
+
+_CLOSED = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; form-action 'none'; base-uri 'none'"
+_SCRIPTED = f"{_CLOSED}; script-src 'self'; connect-src 'self'"
+"""For our own pages, whose scripts are files of the package: none that stands in a page is ever run."""
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; "
-    "form-action 'none'; base-uri 'none'",
+    "Content-Security-Policy": _CLOSED,
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Referrer-Policy": "same-origin",
+    "Vary": "Accept",
 }
 
 
-def html_answer(text: str) -> HTMLResponse:
-    return HTMLResponse(text, headers=HEADERS)
+def html_answer(text: str, *, status: int = 200) -> HTMLResponse:
+    """A page whose whole text others may have had a part in (Data Docs): without scripts."""
+    return HTMLResponse(text, status_code=status, headers=HEADERS)
+
+
+def page_answer(
+    request: Request, *, html: Callable[[], str], facts: Callable[[], Mapping[str, Any]], status: int = 200
+) -> Response:
+    """One of our own pages, or its facts where JSON is asked for (`?format=json`, or `Accept`)."""
+    if wants_json(request):
+        return JSONResponse(facts(), status_code=status, headers=HEADERS)
+    return HTMLResponse(html(), status_code=status, headers={**HEADERS, "Content-Security-Policy": _SCRIPTED})
+
+
+def note_answer(request: Request, title: str, sentence: str, *, status: int = 200) -> Response:
+    """A page that has one sentence to say."""
+    return page_answer(
+        request,
+        html=lambda: note_page(title, sentence, root=_way_up(request)),
+        facts=lambda: {"title": title, "note": sentence},
+        status=status,
+    )
+
+
+def wants_json(request: Request) -> bool:
+    """A browser names HTML before all else; a program that names JSON alone wants that."""
+    said = request.query_params.get("format", "")
+    if said:
+        return said == "json"
+    accepts = request.headers.get("accept", "")
+    return "application/json" in accepts and "text/html" not in accepts
+
+
+def _way_up(request: Request) -> str:
+    """From this page to the first one: never an absolute path, since what is before it is the proxy's to say."""
+    route = request.scope.get("route")
+    return "../" * (getattr(route, "path", "/").count("/") - 1)
+
+
+def script(name: str) -> Response:
+    """One of the package's own scripts, and no other file: it is looked up by its whole name."""
+    for found in files("wavestitch.ui").joinpath("scripts").iterdir():
+        if found.name == name and name.endswith(".js"):
+            return Response(found.read_text(encoding="utf-8"), media_type="text/javascript", headers=HEADERS)
+    raise HTTPException(404, "there is no such script")

@@ -14,7 +14,7 @@ from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_authenticated
 from airflow.models.xcom import XComModel
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import select
 
 from wavestitch.batch.deployment import Deployment, leave_no_core_file
@@ -23,11 +23,12 @@ from wavestitch.batch.stream_facts import StreamFacts, table_facts, with_ends
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.settings import load_settings, stream_names
-from wavestitch.ui.answer import HEADERS, html_answer
+from wavestitch.ui.answer import html_answer, note_answer, page_answer, script
 from wavestitch.ui.docs_files import find_page
+from wavestitch.ui.facts import batch_facts, overview_facts
 from wavestitch.ui.held_routes import held_of_stream, held_waveform
 from wavestitch.ui.looks import Looks
-from wavestitch.ui.pages import batch_page, note_page, overview_page
+from wavestitch.ui.pages import batch_page, overview_page
 from wavestitch.ui.rights import readable_streams, requires_stream
 
 _DAG_PREFIX = "ingest_"
@@ -49,6 +50,7 @@ def make_app(looks: Looks | None = None) -> FastAPI:
     # A plugin's app has no login of its own: without this everybody could read it.
     router = APIRouter(dependencies=[Depends(requires_authenticated())])
     router.get("/", response_class=HTMLResponse)(overview)
+    router.get("/static/{name}", response_class=Response)(script)
     router.get(
         "/docs/{stream}/{plan_id}/{name:path}", response_class=HTMLResponse, dependencies=[Depends(requires_stream)]
     )(data_docs)
@@ -71,8 +73,9 @@ def streams_of(user: GetUserDep) -> list[str]:
     return readable_streams(stream_names(load_settings()), user)
 
 
-async def overview(request: Request, names: Annotated[list[str], Depends(streams_of)]) -> HTMLResponse:
-    return html_answer(overview_page(await request.app.state.looks.at(names)))
+async def overview(request: Request, names: Annotated[list[str], Depends(streams_of)]) -> Response:
+    found = await request.app.state.looks.at(names)
+    return page_answer(request, html=lambda: overview_page(found), facts=lambda: overview_facts(found))
 
 
 def data_docs(stream: str, plan_id: str, name: str) -> HTMLResponse:
@@ -92,24 +95,28 @@ def plan_of_run(dag_id: str, run_id: Annotated[str, Query()], session: SessionDe
     return Planned(stream, plan_id, why or "The run has not made a plan.")
 
 
-async def batch_of_run(request: Request, planned: Annotated[Planned, Depends(plan_of_run)]) -> HTMLResponse:
+async def batch_of_run(request: Request, planned: Annotated[Planned, Depends(plan_of_run)]) -> Response:
     if not planned.plan_id:
-        return html_answer(note_page("No batch", planned.otherwise))
+        return note_answer(request, "No batch", planned.otherwise)
     title = f"Batch {planned.plan_id[:16]}"
     try:
         found = await request.app.state.looks.ask((planned.stream, planned.plan_id), lambda: _find_batch(planned))
     except WavestitchError as error:
-        return html_answer(note_page(title, error.message))
+        return note_answer(request, title, error.message)
     if found is None:
-        return html_answer(note_page(title, "The tables have not answered yet; load the page again in a moment."))
+        return note_answer(request, title, "The tables have not answered yet; load the page again in a moment.")
     row, documented = found
-    return html_answer(batch_page(planned.stream, planned.plan_id, row, documented=documented))
+    return page_answer(
+        request,
+        html=lambda: batch_page(planned.stream, planned.plan_id, row, documented=documented),
+        facts=lambda: batch_facts(planned.stream, planned.plan_id, row),
+    )
 
 
-async def _unreadable(_request: Request, _error: Exception) -> HTMLResponse:
+async def _unreadable(request: Request, _error: Exception) -> Response:
     """Not the sentence itself: it names files, and whoever asks may have no right at all."""
-    page = note_page("Wavestitch", "The settings cannot be used; `wavestitch check` says why.")
-    return HTMLResponse(page, status_code=503, headers=HEADERS)
+    said = "The settings cannot be used; `wavestitch check` says why."
+    return note_answer(request, "Wavestitch", said, status=503)
 
 
 def _deployment() -> Deployment:

@@ -58,6 +58,8 @@ def held_list_page(stream: str, filters: Filters, found: HeldList) -> str:
     ]
     return render_page(
         "held",
+        root="../",
+        here="streams",
         title=f"Held of {stream}",
         stream=stream,
         found=found,
@@ -77,6 +79,8 @@ def held_one_page(stream: str, found: HeldOne) -> str:
     rows = sorted(zip(one.held, one.states, strict=True), key=lambda row: (row[0].chunk.seq or 0, row[0].chunk.place))
     return render_page(
         "held_one",
+        root="../../",
+        here="streams",
         title=f"Held: {one.waveform_id}",
         stream=stream,
         found=found,

@@ -15,7 +15,7 @@ Cells = Sequence[Sequence[str | Markup]]
 
 def overview_page(streams: Sequence[tuple[StreamFacts, float | None]]) -> str:
     """All streams that somebody may read: where they stand, their last batches, and how old that is, in s."""
-    return render_page("overview", title="Wavestitch", streams=streams, partitions=_partitions)
+    return render_page("overview", title="Wavestitch", root="", here="streams", streams=streams, partitions=_partitions)
 
 
 def batch_page(stream: str, plan_id: str, row: BatchRow | None, *, documented: bool) -> str:
@@ -23,6 +23,8 @@ def batch_page(stream: str, plan_id: str, row: BatchRow | None, *, documented: b
     counted = next(iter(row.partitions.values()), {}) if row else {}
     return render_page(
         "batch",
+        root="../",
+        here="",
         title=f"Batch {plan_id[:16]}",
         stream=stream,
         plan_id=plan_id,
@@ -35,8 +37,9 @@ def batch_page(stream: str, plan_id: str, row: BatchRow | None, *, documented: b
     )
 
 
-def note_page(title: str, sentence: str) -> str:
-    return render_page("note", title=title, sentence=sentence)
+def note_page(title: str, sentence: str, *, root: str) -> str:
+    """`root`: the way from it to the first page."""
+    return render_page("note", root=root, here="", title=title, sentence=sentence)
 
 
 def _numbered(found: Mapping[str, int]) -> Cells:
