@@ -37,7 +37,7 @@ from wavestitch.contracts.holes import HoleFinder
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs, Generation, epoch_ms
+from wavestitch.contracts.quantities import EpochMs, Generation, Partition, epoch_ms
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
 from wavestitch.contracts.stop_rule import StopRule
@@ -97,7 +97,9 @@ def land(folder: Path, records: int, *, chunk: int, chunks: int, costs: Costs) -
     at_once = max(1, (1 << 16) // chunks)
     slice_ = OffsetRange(0, 0, records)
     with LandingWriter(folder, slice_) as writer:
-        sink = RecordSink(writer, NO_PROOF, lambda _: None, careful=False, on_stored_run=lambda *_: True)
+        sink = RecordSink(
+            writer, NO_PROOF, lambda _: None, careful=False, partition=Partition(0), on_stored_run=lambda *_: True
+        )
         rule, holes, events = StopRule(slice_, idle_seconds=60, now=0.0), HoleFinder(0), _ClientEvents(0)
         for first in range(0, records // chunks, at_once):
             some = messages(first, min(at_once, records // chunks - first), chunk=chunk, chunks=chunks)

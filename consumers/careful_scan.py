@@ -24,7 +24,7 @@ from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BY
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
+from wavestitch.contracts.quantities import LeaderEpoch, Offset
 from wavestitch.contracts.raw_headers import HEADER_OVERHEAD
 from wavestitch.contracts.record_batches import told_apart
 from wavestitch.contracts.stop_rule import Why
@@ -61,7 +61,7 @@ def scan_carefully(
         epoch = start_epoch
         while offset < slice_.end:
             try:
-                got = raw.fetch(Partition(slice_.partition), Offset(offset), most_bytes=_FETCH_BYTES, last_epoch=epoch)
+                got = raw.fetch(slice_.partition, offset, most_bytes=_FETCH_BYTES, last_epoch=epoch)
             except OutOfRange as gone:
                 error = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)
                 raise ScanFailed(Why.LOG_ERROR, gone.offset, error) from gone
@@ -86,7 +86,7 @@ def scan_carefully(
                             size += take(message, message.offset_)
                             records += 1
                     except MemoryError:
-                        raise _too_large(source, slice_, batch, offset + records) from None
+                        raise _too_large(source, slice_, batch, Offset(offset + records)) from None
                     if on_batch is not None and records:
                         on_batch(records, size)
                     on_work(reader.work)
@@ -94,7 +94,7 @@ def scan_carefully(
     return holes.close(slice_.end)
 
 
-def _too_large(source: Source, slice_: OffsetRange, batch: RawBatch, offset: int) -> Terminal:
+def _too_large(source: Source, slice_: OffsetRange, batch: RawBatch, offset: Offset) -> Terminal:
     p = slice_.partition
     return Terminal(
         f"topic {source.topic} partition {p}: at about offset {offset} (its record batch covers [{batch.base_offset}, "
@@ -108,7 +108,7 @@ def _too_large(source: Source, slice_: OffsetRange, batch: RawBatch, offset: int
 
 
 def records_of(
-    batch: RawBatch, slice_: OffsetRange, start: int, reader: Inflated | None = None
+    batch: RawBatch, slice_: OffsetRange, start: Offset, reader: Inflated | None = None
 ) -> Iterator[RawMessage]:
     """The records of a batch that lie in the slice, from `start` on. The same ones whatever slice they are read in.
 
@@ -116,11 +116,11 @@ def records_of(
     """
     reader = inflated(batch.codec, batch.body) if reader is None else reader
     reached = batch.base_offset
-    first: int | None = None
+    first: Offset | None = None
     try:
         for _ in range(batch.records):
             message = _record(batch, reader, reached, first)
-            reached = message.offset_ + 1
+            reached = Offset(message.offset_ + 1)
             if message.unreadable is not None and first is None:
                 first = message.offset_
             if message.offset_ >= slice_.end:
@@ -128,19 +128,19 @@ def records_of(
             if message.offset_ >= start:
                 yield message
     except Uninflatable as error:
-        for offset in range(reached, min(batch.end, slice_.end)):
+        for offset in map(Offset, range(reached, min(batch.end, slice_.end))):
             if offset >= start:
                 yield _unreadable(batch, offset=offset, stamp=batch.max_timestamp, why=error.message, first=first)
             first = offset if first is None else first
 
 
-def _record(batch: RawBatch, reader: Inflated, reached: int, first: int | None) -> RawMessage:
+def _record(batch: RawBatch, reader: Inflated, reached: Offset, first: Offset | None) -> RawMessage:
     """The next record. `reached`: where it can lie at the earliest. `first`: the batch's first unreadable one."""
     length = reader.varint()
     begin = reader.passed
     reader.skip(1)  # attributes, of which there are none
     since, delta = reader.varint(), reader.varint()
-    offset = batch.base_offset + delta
+    offset = Offset(batch.base_offset + delta)
     if not reached <= offset < batch.end:
         raise Uninflatable(f"a record says that it lies {delta} behind its batch's first")
     stamp = batch.max_timestamp if batch.is_append_time else _wrapped(batch.first_timestamp + since)
@@ -189,7 +189,7 @@ def _bytes(reader: Inflated, room: int) -> bytes | None:
     return reader.take(size) if size >= 0 else None
 
 
-def _unreadable(batch: RawBatch, *, offset: int, stamp: int, why: str, first: int | None) -> RawMessage:
+def _unreadable(batch: RawBatch, *, offset: Offset, stamp: int, why: str, first: Offset | None) -> RawMessage:
     kept = None
     if first is not None:
         what = f"the payload of offset {first}, where that is kept, is the raw record batch"

@@ -15,6 +15,7 @@ from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, Topi
 
 from wavestitch.contracts.errors import Refused, Transient, WavestitchError
 from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.contracts.quantities import Partition
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.kafka_errors import is_refused_act, is_refused_login, kafka_error, translate
 
@@ -88,11 +89,11 @@ def committed_offsets(
     consumer: Any,
     group: str,
     topic: str,
-    partitions: Sequence[int],
+    partitions: Sequence[Partition],
     *,
     deadline: float,
     refused: Callable[[], KafkaError | None],
-) -> dict[int, GroupOffset | None]:
+) -> dict[Partition, GroupOffset | None]:
     """Per partition what is committed; None where nothing is. `consumer` has the group's id and never joins it.
 
     Not the admin client's question: librdkafka's answer to that can end the whole process while the group's coordinator
@@ -102,7 +103,7 @@ def committed_offsets(
     if not partitions:
         return {}
     answer = _answer(consumer, [TopicPartition(topic, p) for p in partitions], deadline, refused)
-    offsets: dict[int, GroupOffset | None] = {}
+    offsets: dict[Partition, GroupOffset | None] = {}
     for at in answer:
         if at.error is not None:
             raise translate(at.error, f"fetching the offset of group {group} on topic {topic} partition {at.partition}")
@@ -157,7 +158,7 @@ def commit_group(
     open_consumer: Callable[[Callable[..., None]], Any],
     group: str,
     topic: str,
-    positions: Mapping[int, Position],
+    positions: Mapping[Partition, Position],
     metadata: str,
     *,
     deadline: float,
@@ -205,7 +206,7 @@ def commit_group(
         consumer.close()
 
 
-def _refusal(error: KafkaError, group: str, topic: str, partitions: Sequence[int]) -> Exception:
+def _refusal(error: KafkaError, group: str, topic: str, partitions: Sequence[Partition]) -> Exception:
     where = f"topic {topic} partition{'s' * (len(partitions) > 1)} {', '.join(map(str, partitions))}"
     if error.code() in _HAS_MEMBERS:
         return Refused(

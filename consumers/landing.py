@@ -23,7 +23,7 @@ from wavestitch.contracts.chunk_header import Chunk, Rejection
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.rows import LANDING
 from wavestitch.write_once import DigestingFile
@@ -57,7 +57,7 @@ class LandingWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._discard()
 
-    def add_chunk(self, offset: int, timestamp_ms: int, chunk: Chunk, value: bytes) -> None:
+    def add_chunk(self, offset: Offset, timestamp_ms: int, chunk: Chunk, value: bytes) -> None:
         """A valid chunk and its payload. `timestamp_ms`: 0 where the record has none."""
         self._records += 1
         self._payload_bytes += chunk.length
@@ -79,7 +79,7 @@ class LandingWriter:
 
     def add_rejection(
         self,
-        offset: int,
+        offset: Offset,
         timestamp_ms: int,
         rejection: Rejection,
         *,

@@ -17,7 +17,7 @@ from consumers.group_state import commit_group, committed_offsets, live_members
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
-from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Partition
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_consumer
@@ -38,7 +38,7 @@ class KafkaLog:
     def topic(self, name: str) -> TopicView:
         return self._admin.topic(name)
 
-    def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
+    def ends(self, topic: str, partitions: Sequence[Partition]) -> dict[Partition, PartitionEnds]:
         # The stable end is asked before the high watermark: the other way round, it could come out beyond it.
         starts = self._offsets(topic, dict.fromkeys(partitions, OffsetSpec.earliest()))
         stable = self._offsets(topic, dict.fromkeys(partitions, OffsetSpec.latest()))
@@ -48,13 +48,15 @@ class KafkaLog:
             for p in partitions
         }
 
-    def epoch_ends(self, topic: str, epochs: Mapping[int, LeaderEpoch]) -> dict[int, int | None]:
+    def epoch_ends(self, topic: str, epochs: Mapping[Partition, LeaderEpoch]) -> dict[Partition, Offset | None]:
         from wavestitch.kafka.raw_log import RawLog  # noqa: PLC0415 - kafka-python takes half a second to import
 
         with RawLog(self._settings, topic, deadline=self._deadline) as raw:
-            return {p: raw.epoch_end(Partition(p), epoch) for p, epoch in sorted(epochs.items())}
+            return {p: raw.epoch_end(p, epoch) for p, epoch in sorted(epochs.items())}
 
-    def offsets_at(self, topic: str, times: Mapping[int, EpochMs], *, committed: bool = True) -> dict[int, int]:
+    def offsets_at(
+        self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True
+    ) -> dict[Partition, Offset]:
         # The ends come first: a record that arrives between the two questions lies at or behind them, never before.
         ends = self.ends(topic, list(times))
         # No record is from before 1970, and to a broker negative times are words: the end, the beginning, the newest.
@@ -63,7 +65,7 @@ class KafkaLog:
         last = {p: at.stable_end if committed else at.high_watermark for p, at in ends.items()}
         return {p: f.offset if f.offset >= 0 else last[p] for p, f in found.items()}
 
-    def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
+    def probe(self, topic: str, starts: Mapping[Partition, Offset]) -> Probe:
         from consumers.record_probe import probe_records  # noqa: PLC0415 - kafka-python takes half a second to import
 
         return probe_records(self._settings, topic, starts)
@@ -71,7 +73,9 @@ class KafkaLog:
     def members(self, group: str) -> Sequence[str]:
         return live_members(self._admin, group)
 
-    def group_offsets(self, group: str, topic: str, partitions: Sequence[int]) -> dict[int, GroupOffset | None]:
+    def group_offsets(
+        self, group: str, topic: str, partitions: Sequence[Partition]
+    ) -> dict[Partition, GroupOffset | None]:
         consumer = self._open(group)
         try:
             began = time.monotonic()
@@ -92,7 +96,7 @@ class KafkaLog:
         finally:
             consumer.close()
 
-    def commit_group(self, group: str, topic: str, positions: Mapping[int, Position], metadata: str) -> None:
+    def commit_group(self, group: str, topic: str, positions: Mapping[Partition, Position], metadata: str) -> None:
         patience = str(round(min(self._deadline, NOBODY_SECONDS) * 1000))
         bounds = {"session.timeout.ms": patience, "socket.timeout.ms": patience}  # what closing would else wait for
         began = time.monotonic()
@@ -110,8 +114,8 @@ class KafkaLog:
             raise self._admin.error(raised, f"committing the offsets of group {group} on topic {topic}") from raised
 
     def _offsets(
-        self, topic: str, specs: Mapping[int, OffsetSpec], *, committed: bool = True, least: int = 0
-    ) -> dict[int, Any]:
+        self, topic: str, specs: Mapping[Partition, OffsetSpec], *, committed: bool = True, least: int = 0
+    ) -> dict[Partition, Any]:
         if not specs:
             return {}  # the client calls an empty question an error
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED

@@ -16,6 +16,7 @@ import pyarrow as pa
 from consumers.arrow_columns import ends_to_offsets, to_column, validity_of
 from wavestitch.contracts.chunk_columns import ChunkColumns
 from wavestitch.contracts.chunk_header import Chunk, Rejection, crc32, record_digest
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.raw_headers import encode_raw_headers
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING, texts_once
@@ -54,7 +55,7 @@ class PendingRows:
 
     __slots__ = ("_aside", "_ends", "_nulls", "_partition", "_payload", "_rows", "_used")
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._payload = bytearray(BATCH_BYTES)
         self._rows: list[tuple[Any, ...]] = []
@@ -73,7 +74,7 @@ class PendingRows:
     def is_full(self) -> bool:
         return self._used + self._aside >= BATCH_BYTES or len(self._rows) >= BATCH_ROWS
 
-    def add_chunk(self, offset: int, timestamp_ms: int, chunk: Chunk, value: bytes) -> bool:
+    def add_chunk(self, offset: Offset, timestamp_ms: int, chunk: Chunk, value: bytes) -> bool:
         """Whether it is full now."""
         self._rows.append((offset, timestamp_ms, *chunk, None, None, None, None))
         self._aside += len(chunk.meta) + len(chunk.waveform_id)
@@ -101,7 +102,7 @@ class PendingRows:
 
     def add_rejection(
         self,
-        offset: int,
+        offset: Offset,
         timestamp_ms: int,
         rejection: Rejection,
         *,

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
-from wavestitch.contracts.quantities import LeaderEpoch
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.stop_rule import State, StopRule, Why
 from wavestitch.kafka.client_settings import Isolation, KafkaSettings
 from wavestitch.kafka.clients import open_consumer
@@ -33,9 +33,9 @@ _BATCH_BYTES = 8 << 20
 _PATIENCE = 0.1
 _error_of, _offset_of = methodcaller("error"), methodcaller("offset")
 
-Take = Callable[[Any, int], int]
+Take = Callable[[Any, Offset], int]
 """Called with every record of the range and its offset; returns the bytes of its value."""
-TakeRun = Callable[[list[Any], int], int]
+TakeRun = Callable[[list[Any], Offset], int]
 """The same of records side by side, and the offset of the first."""
 OnBatch = Callable[[int, int], None]
 """Called now and then with the records and bytes that were taken since the last call."""
@@ -126,7 +126,7 @@ def _hand_out(
 ) -> tuple[int, int]:
     """Give the records of the range to `take`, or all to `take_run`; returns how many, and their bytes."""
     if take_run is not None and messages and (start := _start_of_run(messages)) is not None:
-        end = start + len(messages)
+        end = Offset(start + len(messages))
         if rule.admit_run(start, end):
             holes.add_run(start, end)
             return len(messages), take_run(messages, start)
@@ -144,19 +144,19 @@ def _hand_out(
     return records, size
 
 
-def _start_of_run(messages: list[Any]) -> int | None:
+def _start_of_run(messages: list[Any]) -> Offset | None:
     """The first offset, where all are records and lie side by side."""
     if any(map(_error_of, messages)):
         return None
     offsets = list(map(_offset_of, messages))
-    start: int = offsets[0]
+    start: Offset = offsets[0]
     return start if offsets == list(range(start, start + len(offsets))) else None
 
 
 class _ClientEvents:
     """What the client says beside records. `end_seen`: the offset up to which it has handed out everything, or -1."""
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.end_seen = -1
         self.complaint: KafkaError | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wavestitch.contracts.quantities import Offset
+
 MOST_RECORD_BYTES = 64 << 20
 """Value, key and headers of one record, together: what a reader will hold in memory of it."""
 MOST_ASIDE_BYTES = 8 << 20
@@ -19,7 +21,7 @@ class RawMessage:
     """A record, with the answers that a client's message gives. `unreadable`: why it is none, else None; its value is
     then the raw batch, where that is small enough to keep."""
 
-    offset_: int
+    offset_: Offset
     timestamp_: tuple[int, int]
     epoch: int
     key_: bytes | None

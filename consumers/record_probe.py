@@ -26,14 +26,14 @@ _PARTITIONS = 16
 _SECONDS = 3.0
 _FETCH_BYTES = 64 << 10
 """A batch of the broker's that is larger comes all the same, alone."""
-_FAR = 1 << 62
+_FAR = Offset(1 << 62)
 _CONTROL = 0x20
 
 
-def probe_records(settings: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Probe:
+def probe_records(settings: KafkaSettings, topic: str, starts: Mapping[Partition, Offset]) -> Probe:
     """Up to five records of each of up to sixteen partitions; fewer where they take too long or may not be read."""
     sizes: list[int] = []
-    times: dict[int, EpochMs] = {}
+    times: dict[Partition, EpochMs] = {}
     until = time.monotonic() + _SECONDS
     with RawLog(settings, topic, deadline=_SECONDS) as raw, suppress(WavestitchError, OutOfRange):
         for p in sorted(starts)[:: max(1, -(-len(starts) // _PARTITIONS))]:
@@ -47,7 +47,7 @@ def probe_records(settings: KafkaSettings, topic: str, starts: Mapping[int, int]
 
 
 def _look(raw: RawLog, slice_: OffsetRange) -> list[RawMessage]:
-    found = raw.fetch(Partition(slice_.partition), Offset(slice_.start), most_bytes=_FETCH_BYTES)
+    found = raw.fetch(slice_.partition, slice_.start, most_bytes=_FETCH_BYTES)
     records = (
         record
         for batch in found.batches

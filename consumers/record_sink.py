@@ -19,6 +19,7 @@ from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.contracts.reasons import Reason
 
@@ -86,8 +87,8 @@ class RecordSink:
         on_stored: Callable[[int], None],
         *,
         careful: bool,
+        partition: Partition,
         ids: IdBinding = ANYWHERE,
-        partition: int = 0,
         on_stored_run: StoredRun | None = None,
     ) -> None:
         self._writer = writer
@@ -114,7 +115,7 @@ class RecordSink:
         columns = self._on_stored_run is not None and self._proof.header is None and not self._careful
         self._pause = max(0, self._pause - 1)
         if not columns or self._pause or size > _SMALL_BYTES * len(messages):
-            return sum(self.land(message, start + n) for n, message in enumerate(messages))
+            return sum(self.land(message, Offset(start + n)) for n, message in enumerate(messages))
         times = [stamp if kind and stamp > 0 else 0 for kind, stamp in map(_stamp_of, messages)]  # as `_time_of`
         keys, values = list(map(_key_of, messages)), list(map(_value_of, messages))
         alone = self._land_by_halves(_Run(start, messages, keys, [_asked(m) for m in messages], values, times))
@@ -131,7 +132,7 @@ class RecordSink:
         if rows > _FEW:
             return self._land_by_halves(run.part(0, rows // 2)) + self._land_by_halves(run.part(rows // 2, rows))
         for n, message in enumerate(run.messages):
-            self.land(message, run.start + n, run.headers[n])
+            self.land(message, Offset(run.start + n), run.headers[n])
         return rows
 
     def _landed_together(self, run: _Run) -> bool:
@@ -158,7 +159,7 @@ class RecordSink:
         self._writer.add_run(run.start, run.times_ms, found, [value or b"" for value in run.values])
         return True
 
-    def land(self, message: Any, offset: int, asked: Headers | Exception = _NOT_ASKED) -> int:
+    def land(self, message: Any, offset: Offset, asked: Headers | Exception = _NOT_ASKED) -> int:
         """Land one record; returns the bytes of its value. `asked`: its headers, where the message was asked before."""
         self._last = message
         if type(message) is RawMessage and message.unreadable is not None:

@@ -15,7 +15,6 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_quota import said_of_places
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.stages import Told
 from wavestitch.producers.send_report import SendReport
@@ -178,7 +177,7 @@ def show_batch(row: BatchRow) -> None:
         out.print(row.note)
     if not row.partitions:
         return
-    ranges = ", ".join(str(OffsetRange(*r)) for r in row.ranges)
+    ranges = ", ".join(str(r) for r in row.read_ranges)
     out.print(f"read {ranges or 'nothing'} in {len(row.slices)} slices", highlight=False)
     table = Table(title="audit, in chunks", title_justify="left")
     table.add_column("")

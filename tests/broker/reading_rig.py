@@ -19,14 +19,14 @@ from consumers.landed_file import open_landing, read_index
 from consumers.log_view import KafkaLog
 from consumers.unit_reader import read_unit
 from tests.builders.plans import make_plan
+from tests.builders.ranges import span
 from tests.builders.streams import make_stream
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.landed_payload import take_proven
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import LeaderEpoch
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.receipt import Receipt, check_coverage
 from wavestitch.kafka.client_settings import KafkaSettings
 
@@ -97,7 +97,7 @@ def plan_over(
     **declared: Any,
 ) -> Plan:
     """An ingest plan that reads these slices; `declared`: more of the stream's definition."""
-    slices = [tuple(OffsetRange(*s) for s in unit) for unit in units]
+    slices = [tuple(span(*s) for s in unit) for unit in units]
     ends: dict[int, int] = {}
     for unit in slices:
         for s in unit:
@@ -109,7 +109,7 @@ def plan_over(
         ranges=(),
         units=tuple(slices),
         positions={},
-        ends={p: Position(end, None, epochs) for p, end in ends.items()},
+        ends={p: Position(Offset(end), None, epochs) for p, end in ends.items()},
         mean_record_bytes=100.0,
         nonce="",
     )
@@ -198,8 +198,8 @@ class Rig:
 
     def settled_end(self, topic: str) -> int:
         """The end once every marker is written: that happens shortly after a producer's commit or abort returns."""
-        wait_for(lambda: (ends := self.log.ends(topic, [0])[0]).stable_end == ends.high_watermark)
-        return self.log.ends(topic, [0])[0].stable_end
+        wait_for(lambda: (ends := self.log.ends(topic, [Partition(0)])[Partition(0)]).stable_end == ends.high_watermark)
+        return self.log.ends(topic, [Partition(0)])[Partition(0)].stable_end
 
     def recreate(self, topic: str, make_topic: Callable[..., None]) -> None:
         """Delete a topic and make it again; returns when the broker itself has noticed both."""

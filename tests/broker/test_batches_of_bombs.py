@@ -18,6 +18,7 @@ from tests.faults.in_process import run_here
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.local.broker import Broker
 
@@ -81,7 +82,7 @@ def test_hundreds_of_bombs_among_good_chunks_pass_in_batches_that_keep_their_bou
             break
         head = whole.deployment.tables(STREAM).head()
         assert head is not None
-        batches.append([*range(before, head.positions[0].next_offset)])
+        batches.append([*range(before, head.positions[Partition(0)].next_offset)])
 
     assert whole.published() == {r.waveform_id: bytes(r.samples) for r in sent}
     held = whole.deployment.tables(STREAM).stored()[1].ensure().scan().to_arrow().to_pylist()

@@ -23,7 +23,7 @@ from wavestitch.batch.steps import step_plan
 from wavestitch.batch.watch import Watched, watch_stream, watched_line
 from wavestitch.cli import app
 from wavestitch.contracts.headroom import Alarm
-from wavestitch.contracts.quantities import EpochMs, epoch_ms
+from wavestitch.contracts.quantities import EpochMs, Partition, epoch_ms
 from wavestitch.local.broker import Broker
 from wavestitch.settings import load_settings
 
@@ -71,7 +71,7 @@ def keep_for(rig: DeploymentRig, ms: int) -> None:
 
 
 def taken(rig: DeploymentRig) -> bool:
-    ends = rig.deployment.log.ends(rig.topic, [0, 1])
+    ends = rig.deployment.log.ends(rig.topic, [Partition(0), Partition(1)])
     return all(at.log_start == at.high_watermark for at in ends.values())
 
 
@@ -123,7 +123,7 @@ def test_the_alarm_comes_before_retention_takes_what_waits_behind_an_open_transa
         hangs.produce(told.topic, b"x", key=b"x", partition=p)
     assert hangs.flush(30) == 0
     told.send(cut(recordings(2)))
-    ends = told.deployment.log.ends(told.topic, [0, 1])
+    ends = told.deployment.log.ends(told.topic, [Partition(0), Partition(1)])
     unread = sum(at.high_watermark for at in ends.values())
     assert [at.stable_end for at in ends.values()] == [0, 0]
     first = look(told, 5)
@@ -143,7 +143,7 @@ def test_the_alarm_comes_before_retention_takes_what_waits_behind_an_open_transa
 
 
 def test_how_old_the_first_unread_record_is_is_found_without_reading_it(waiting: DeploymentRig) -> None:
-    ends = waiting.deployment.log.ends(waiting.topic, [0, 1])
+    ends = waiting.deployment.log.ends(waiting.topic, [Partition(0), Partition(1)])
     unread = {p: at.log_start for p, at in ends.items() if at.stable_end}
     an_hour_on = EpochMs(epoch_ms(time.time_ns()) + HOUR_MS)
     ages = ages_of(waiting.deployment.log, waiting.topic, unread, now=an_hour_on)

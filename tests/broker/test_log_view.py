@@ -17,7 +17,7 @@ from tests.broker.reading_rig import Sender, delete_before
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, PartitionEnds, Probe
 from wavestitch.contracts.position import Position, Tag, parse_tag
-from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch, epoch_ms
+from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch, Offset, Partition, epoch_ms
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, run_kafka_tool
@@ -90,10 +90,10 @@ def test_ends_of_empty_filled_and_shortened_partitions(log: Log, broker: Broker,
     sender.send(10, partition=1)
     sender.send(10, partition=2)
     delete_before(broker.bootstrap, topic, 4, partition=2)
-    assert log.ends(topic, [0, 1, 2]) == {
-        0: PartitionEnds(0, 0, 0, LeaderEpoch(0)),
-        1: PartitionEnds(0, 10, 10, LeaderEpoch(0)),
-        2: PartitionEnds(4, 10, 10, LeaderEpoch(0)),
+    assert log.ends(topic, [Partition(0), Partition(1), Partition(2)]) == {
+        0: PartitionEnds(Offset(0), Offset(0), Offset(0), LeaderEpoch(0)),
+        1: PartitionEnds(Offset(0), Offset(10), Offset(10), LeaderEpoch(0)),
+        2: PartitionEnds(Offset(4), Offset(10), Offset(10), LeaderEpoch(0)),
     }
 
 
@@ -105,15 +105,15 @@ def test_an_open_transaction_parts_the_stable_end_from_the_high_watermark(
     hanging = Sender(broker.bootstrap, topic, transactional=True)
     hanging.begin()
     hanging.send(3)
-    assert log.ends(topic, [0]) == {0: PartitionEnds(0, 5, 8, LeaderEpoch(0))}
+    assert log.ends(topic, [Partition(0)]) == {0: PartitionEnds(Offset(0), Offset(5), Offset(8), LeaderEpoch(0))}
 
 
 def test_a_partition_that_is_not_there_is_an_error_and_not_left_out(log: Log, topic_factory: Any) -> None:
     topic = topic_factory()
     with pytest.raises((Transient, Refused), match=f"{topic} partition 7"):
-        log.ends(topic, [0, 7])
+        log.ends(topic, [Partition(0), Partition(7)])
     with pytest.raises((Transient, Refused), match=f"{topic} partition 7"):
-        log.offsets_at(topic, {0: EpochMs(0), 7: EpochMs(0)})
+        log.offsets_at(topic, {Partition(0): EpochMs(0), Partition(7): EpochMs(0)})
 
 
 def test_asking_for_no_partition_is_answered_with_none(log: Log, topic_factory: Any, group: str) -> None:
@@ -137,7 +137,10 @@ def test_a_time_gives_the_first_record_at_or_after_it_and_the_stable_end_where_n
         sender.send(1, timestamp=stamp)
     for asked in (0, *(s + d for s in stamps for d in (-1, 0, 1)), stamps[-1] + 10_000_000):
         expected = next((i for i, s in enumerate(stamps) if s >= asked), len(stamps))
-        assert log.offsets_at(topic, {0: EpochMs(asked), 1: EpochMs(asked)}) == {0: expected, 1: 0}, asked
+        assert log.offsets_at(topic, {Partition(0): EpochMs(asked), Partition(1): EpochMs(asked)}) == {
+            0: expected,
+            1: 0,
+        }, asked
 
 
 def test_a_time_after_everything_gives_the_stable_end_before_an_open_transaction(
@@ -148,8 +151,8 @@ def test_a_time_after_everything_gives_the_stable_end_before_an_open_transaction
     hanging = Sender(broker.bootstrap, topic, transactional=True)
     hanging.begin()
     hanging.send(3, timestamp=5000)
-    assert log.offsets_at(topic, {0: EpochMs(2000)}) == {0: 5}
-    assert log.offsets_at(topic, {0: EpochMs(500)}) == {0: 0}
+    assert log.offsets_at(topic, {Partition(0): EpochMs(2000)}) == {0: 5}
+    assert log.offsets_at(topic, {Partition(0): EpochMs(500)}) == {0: 0}
 
 
 # --- the group
@@ -158,14 +161,14 @@ def test_a_time_after_everything_gives_the_stable_end_before_an_open_transaction
 def test_a_group_that_never_was_has_no_members_and_no_offsets(log: Log, topic_factory: Any, group: str) -> None:
     topic = topic_factory(partitions=2)
     assert log.members(group) == []
-    assert log.group_offsets(group, topic, [0, 1]) == {0: None, 1: None}
+    assert log.group_offsets(group, topic, [Partition(0), Partition(1)]) == {0: None, 1: None}
 
 
 def test_offsets_come_back_with_their_tag(log: Log, topic_factory: Any, group: str) -> None:
     topic = topic_factory(partitions=12)
-    positions = {p: Position(p * 7, None, LeaderEpoch(0) if p % 2 else None) for p in range(12)}
+    positions = {p: Position(Offset(p * 7), None, LeaderEpoch(0) if p % 2 else None) for p in map(Partition, range(12))}
     log.commit_group(group, topic, positions, TAG)
-    found = log.group_offsets(group, topic, range(12))
+    found = log.group_offsets(group, topic, list(positions))
     assert {p: (o.offset, o.metadata) for p, o in found.items() if o} == {p: (p * 7, TAG) for p in range(12)}
     assert log.members(group) == []
 
@@ -174,11 +177,11 @@ def test_an_offset_that_expired_reads_as_none_beside_one_that_did_not(
     log: Log, broker: Broker, topic_factory: Any, group: str, java_home: Path, kafka_jars: Path
 ) -> None:
     topic = topic_factory(partitions=2)
-    log.commit_group(group, topic, {0: Position(5), 1: Position(6)}, TAG)
+    log.commit_group(group, topic, {Partition(0): Position(Offset(5)), Partition(1): Position(Offset(6))}, TAG)
     argv = ["--bootstrap-server", broker.bootstrap, "--group", group, "--topic", f"{topic}:1"]
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     run_kafka_tool(java_home, kafka_jars, tool, [*argv, "--delete-offsets"])  # what expiry does, at once
-    first, second = log.group_offsets(group, topic, [0, 1]).values()
+    first, second = log.group_offsets(group, topic, [Partition(0), Partition(1)]).values()
     assert (first and first.offset, second) == (5, None)
 
 
@@ -187,15 +190,15 @@ def test_a_reset_by_kafkas_own_tool_takes_our_tag_away(
 ) -> None:
     topic = topic_factory(partitions=2)
     Sender(broker.bootstrap, topic).send(9)
-    log.commit_group(group, topic, {0: Position(9), 1: Position(0)}, TAG)
+    log.commit_group(group, topic, {Partition(0): Position(Offset(9)), Partition(1): Position(Offset(0))}, TAG)
     argv = ["--bootstrap-server", broker.bootstrap, "--group", group, "--topic", f"{topic}:0"]
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     run_kafka_tool(java_home, kafka_jars, tool, [*argv, "--reset-offsets", "--to-earliest", "--execute"])
-    found = log.group_offsets(group, topic, [0, 1])
-    assert found[0] is not None
-    assert (found[0].offset, parse_tag(found[0].metadata)) == (0, None)
-    assert found[1] is not None
-    assert found[1].metadata == TAG
+    found = log.group_offsets(group, topic, [Partition(0), Partition(1)])
+    assert found[Partition(0)] is not None
+    assert (found[Partition(0)].offset, parse_tag(found[Partition(0)].metadata)) == (0, None)
+    assert found[Partition(1)] is not None
+    assert found[Partition(1)].metadata == TAG
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -206,9 +209,9 @@ def test_a_live_member_is_seen_and_keeps_us_from_committing(
     with member(broker.bootstrap, group, topic, protocol):
         assert log.members(group) == ["ada at 127.0.0.1"]
         with pytest.raises(Refused, match=f"group {group} has live members.*stop the consumers of this group"):
-            log.commit_group(group, topic, {0: Position(1)}, TAG)
+            log.commit_group(group, topic, {Partition(0): Position(Offset(1))}, TAG)
     assert log.members(group) == []
-    log.commit_group(group, topic, {0: Position(1)}, TAG)
+    log.commit_group(group, topic, {Partition(0): Position(Offset(1))}, TAG)
 
 
 def test_an_offset_in_a_pending_transaction_is_an_error_and_not_none(
@@ -222,7 +225,7 @@ def test_an_offset_in_a_pending_transaction_is_an_error_and_not_none(
     at = [TopicPartition(topic, 0, 4)]
     producer.send_offsets_to_transaction(at, consumer.consumer_group_metadata(), 30)
     with pytest.raises(Transient, match=f"fetching the offsets of group {group} on topic {topic}"):
-        log.group_offsets(group, topic, [0])
+        log.group_offsets(group, topic, [Partition(0)])
     producer.abort_transaction(30)
     consumer.close()
 
@@ -230,7 +233,7 @@ def test_an_offset_in_a_pending_transaction_is_an_error_and_not_none(
 def test_committing_for_a_partition_that_is_not_there_is_raised(log: Log, topic_factory: Any, group: str) -> None:
     topic = topic_factory()
     with pytest.raises(Refused, match=rf"topic {topic} partitions .*\b5 failed"):
-        log.commit_group(group, topic, {0: Position(1), 5: Position(1)}, TAG)
+        log.commit_group(group, topic, {Partition(0): Position(Offset(1)), Partition(5): Position(Offset(1))}, TAG)
 
 
 def test_a_probe_tells_what_a_few_records_of_each_partition_take(broker: Broker, topic_factory: Any) -> None:
@@ -243,7 +246,7 @@ def test_a_probe_tells_what_a_few_records_of_each_partition_take(broker: Broker,
     log = KafkaLog(KafkaSettings(broker.bootstrap))
     one = len(b"key") + header_bytes([("ws-id", b"w"), ("ws-seq", b"0")])
     before = epoch_ms(time.time_ns())
-    found = log.probe(topic, {0: 0, 1: 2, 2: 0})
+    found = log.probe(topic, {Partition(0): Offset(0), Partition(1): Offset(2), Partition(2): Offset(0)})
     assert (found.records, found.bytes) == (6, sum(1000 + n + one for n in range(2, 7)) + 50)
     assert found.times.keys() == {1, 2}
     assert all(before - 60_000 < at <= before for at in found.times.values())

@@ -16,6 +16,7 @@ from tests.broker.reading_rig import (
     wait_for,
 )
 from wavestitch.contracts.errors import DataLost, Refused
+from wavestitch.contracts.quantities import Partition
 
 
 @pytest.mark.parametrize("log_start, lost", [(30, [0, 30]), (100, [0, 60])])
@@ -68,7 +69,7 @@ def test_records_of_a_later_leader_epoch_than_the_plan_are_not_those_that_were_p
 ) -> None:
     topic = topic_factory()
     rig.sender(topic).send(10)
-    epoch = rig.log.ends(topic, [0])[0].leader_epoch
+    epoch = rig.log.ends(topic, [Partition(0)])[Partition(0)].leader_epoch
     assert epoch is not None
     rig.read(rig.plan(topic, [[(0, 0, 10)]], epochs=epoch))
     with pytest.raises(DataLost, match=f"leader epoch {epoch}, the plan was made in epoch {epoch - 1}"):

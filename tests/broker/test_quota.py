@@ -59,7 +59,7 @@ def test_a_throttled_reading_waits_and_reads_everything(rig: Rig, topic_factory:
     plan = rig.plan(topic, [[(0, 0, end)]], idle_deadline=60)
     with quota(rig, 200_000):
         throttled(rig, topic)
-        probed = rig.log.probe(topic, {0: 0})
+        probed = rig.log.probe(topic, {Partition(0): Offset(0)})
         throttled(rig, topic)
         receipt = read_unit(plan=plan, unit=0, kafka=rig.kafka, folder=rig.folder, careful=True)
     assert probed.records <= 5

@@ -19,6 +19,7 @@ from wavestitch.batch.run import planned_to_json
 from wavestitch.contracts.errors import DataLost, Refused, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import HeadKind
+from wavestitch.contracts.quantities import Partition
 from wavestitch.local.broker import Broker, run_kafka_tool
 
 RESET = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -146,11 +147,15 @@ def test_expired_group_offsets_are_written_again_from_the_head(whole: Deployment
     plan(whole)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.delete_consumer_groups([whole.group])[whole.group].result(30)
-    assert whole.deployment.log.group_offsets(whole.group, whole.topic, [0, 1]) == {0: None, 1: None}
+    assert whole.deployment.log.group_offsets(whole.group, whole.topic, [Partition(0), Partition(1)]) == {
+        0: None,
+        1: None,
+    }
     planned = plan(whole)
     assert all("expired or was never written" in why for why in planned["why"].values())
     assert all(
-        found is not None for found in whole.deployment.log.group_offsets(whole.group, whole.topic, [0, 1]).values()
+        found is not None
+        for found in whole.deployment.log.group_offsets(whole.group, whole.topic, [Partition(0), Partition(1)]).values()
     )
 
 

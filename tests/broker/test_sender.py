@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.builders.ranges import span
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.errors import BadInput, Refused, Terminal, Transient
 from wavestitch.contracts.murmur2 import key_partition
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.producers.chunking import ChunkRecord, cut_recording
@@ -114,7 +114,7 @@ def test_every_chunk_arrives_once_and_as_it_was_cut_whatever_the_strategy(
     assert (report.topic, report.waveforms, report.records) == (topic, 10, len(chunks))
     assert report.bytes == sum(len(c.value) for c in chunks)
     assert report.unknown_offsets == 0
-    assert report.ranges == tuple(OffsetRange(p, 0, len(part)) for p, part in log.items() if part)
+    assert report.ranges == tuple(span(p, 0, len(part)) for p, part in log.items() if part)
     for recording in ecg():
         mine = sorted(
             (m for m in messages if as_chunk(m).waveform_id == recording.waveform_id), key=lambda m: as_chunk(m).seq
@@ -194,8 +194,8 @@ def test_sending_again_appends_and_reports_its_own_range(broker: Broker, topic_f
     topic = topic_factory()
     chunks = cut(ecg()[:1])
     first, second = (send_chunks(chunks, topic=topic, settings=settings(broker)) for _ in range(2))
-    assert first.ranges == (OffsetRange(0, 0, len(chunks)),)
-    assert second.ranges == (OffsetRange(0, len(chunks), 2 * len(chunks)),)
+    assert first.ranges == (span(0, 0, len(chunks)),)
+    assert second.ranges == (span(0, len(chunks), 2 * len(chunks)),)
 
 
 @pytest.mark.parametrize("limit", [3_000, 100_000, 1_048_588, 3_000_000])

@@ -27,6 +27,7 @@ from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.holes import Proof
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.raw_headers import decode_raw_headers, kept_bytes
 from wavestitch.contracts.receipt import receipt_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -196,7 +197,7 @@ def test_an_open_transaction_ends_the_plan_and_not_the_reading(rig: Rig, topic_f
     hanging.begin()
     hanging.send(3)
     rig.sender(topic).send(2)
-    ends = rig.log.ends(topic, [0])[0]
+    ends = rig.log.ends(topic, [Partition(0)])[Partition(0)]
     assert (ends.stable_end, ends.high_watermark) == (6, 11)
     assert payloads(rig.read(rig.plan(topic, [[(0, 0, 6)]]))) == sent
 

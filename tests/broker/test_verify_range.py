@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from tests.builders.altered_rows import alter_row
 from tests.builders.deleted_rows import delete_rows
+from tests.builders.ranges import span
 from tests.builders.recordings import START_NS, cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, make_deployment_rig
@@ -23,6 +24,7 @@ from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
 from wavestitch.cli import app
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.verification import Agreement, Compared
 from wavestitch.local.broker import Broker
 
@@ -44,7 +46,7 @@ def state(whole: DeploymentRig) -> tuple[Any, ...]:
     tables = whole.deployment.tables(STREAM)
     folders = ("landing", "docs", "warehouse")
     files = [str(p) for f in folders for p in sorted((whole.folder / f).rglob("*"))]
-    group = whole.deployment.log.group_offsets(whole.group, whole.topic, [0])
+    group = whole.deployment.log.group_offsets(whole.group, whole.topic, [Partition(0)])
     table, left = tables.waveforms(), tables.held_left()
     assert table is not None
     return tables.heads(), tables.batches(), group, table.current_snapshot(), left, files
@@ -100,7 +102,7 @@ def test_an_altered_row_differs_a_deleted_one_is_missing_and_what_kafka_deleted_
 
     end, admin = TopicPartition(whole.topic, 0, 1), AdminClient({"bootstrap.servers": whole.deployment.kafka.bootstrap})
     admin.delete_records([end])[end].result(30)
-    done = verify(whole, OffsetRange(0, 0, 1000))
+    done = verify(whole, span(0, 0, 1000))
     lost = unlike(done)["w-0000"]
     assert (lost.found, lost.lost) == (Agreement.MISSING_IN_KAFKA, ((0, 0),))
-    assert done.lost == (OffsetRange(0, 0, 1),)
+    assert done.lost == (span(0, 0, 1),)

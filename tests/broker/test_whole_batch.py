@@ -21,7 +21,7 @@ from wavestitch.contracts.held import held_states
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import parse_tag
-from wavestitch.contracts.quantities import Milliseconds
+from wavestitch.contracts.quantities import Milliseconds, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.local.broker import Broker
 
@@ -88,12 +88,12 @@ def test_ten_waveforms_arrive_and_the_offsets_move_last(whole: DeploymentRig) ->
     log = whole.deployment.log
     head = whole.deployment.tables(STREAM).head()
     assert head is not None
-    ends = log.ends(whole.topic, [0, 1, 2])
-    group = log.group_offsets(whole.group, whole.topic, [0, 1, 2])
+    ends = log.ends(whole.topic, [Partition(0), Partition(1), Partition(2)])
+    group = log.group_offsets(whole.group, whole.topic, [Partition(0), Partition(1), Partition(2)])
     for p in range(3):
-        found = group[p]
+        found = group[Partition(p)]
         assert found is not None
-        assert head.positions[p].next_offset == found.offset == ends[p].stable_end
+        assert head.positions[Partition(p)].next_offset == found.offset == ends[Partition(p)].stable_end
         tag = parse_tag(found.metadata)
         assert tag is not None
         assert tag.version == head.version

@@ -10,6 +10,7 @@ from tests.builders.records import Letter, letter, metadata
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.held import HeldChunk
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 
 NOON = 1_767_614_400_000
@@ -40,9 +41,9 @@ def index_record(record: Letter, *, at: tuple[int, int] = (0, 0), time_ms: int =
     rows.clear()
     found = parse_chunk(record.key, record.headers, record.value)
     if isinstance(found, Chunk):
-        rows.add_chunk(offset, time_ms, found, record.value or b"")
+        rows.add_chunk(Offset(offset), time_ms, found, record.value or b"")
     else:
-        rows.add_rejection(offset, time_ms, found, key=record.key, headers=record.headers, value=record.value)
+        rows.add_rejection(Offset(offset), time_ms, found, key=record.key, headers=record.headers, value=record.value)
     (row,) = rows.to_batch().to_pylist()
     return ChunkFacts(**{name: row[name] for name in ChunkFacts._fields if name in row})
 
@@ -50,7 +51,7 @@ def index_record(record: Letter, *, at: tuple[int, int] = (0, 0), time_ms: int =
 @lru_cache
 def _rows(partition: int) -> PendingRows:
     """Made once: it has room for a whole record batch."""
-    return PendingRows(partition)
+    return PendingRows(Partition(partition))
 
 
 def make_held(chunk: ChunkFacts, reason: Reason = Reason.OPEN, **changes: Any) -> HeldChunk:

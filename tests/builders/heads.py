@@ -6,6 +6,7 @@ from typing import Any
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.quantities import Offset
 
 
 def make_head(**changes: Any) -> Head:
@@ -15,7 +16,7 @@ def make_head(**changes: Any) -> Head:
         "generation": 1,
         "kind": HeadKind.FIRST,
         "topic_id": "topic",
-        "positions": {0: Position(0)},
+        "positions": {0: Position(Offset(0))},
     }
     return Head(**{**known, **changes})
 

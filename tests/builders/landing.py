@@ -10,6 +10,7 @@ from consumers.landing import LandingWriter
 from wavestitch.contracts.chunk_header import Chunk, parse_chunk
 from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.receipt import LandedSlice
 
 
@@ -32,7 +33,7 @@ def land_records(
         for offset, time_ms, r in records:
             found = parse_chunk(r.key, r.headers, r.value)
             if isinstance(found, Chunk):
-                writer.add_chunk(offset, time_ms, found, r.value or b"")
+                writer.add_chunk(Offset(offset), time_ms, found, r.value or b"")
             else:
-                writer.add_rejection(offset, time_ms, found, key=r.key, headers=list(r.headers), value=r.value)
+                writer.add_rejection(Offset(offset), time_ms, found, key=r.key, headers=list(r.headers), value=r.value)
         return writer.finish(list(holes))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tests.builders.ranges import span
 from tests.builders.streams import make_stream
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 
 DIGEST = "0123456789abcdef" * 2
@@ -23,10 +23,10 @@ def make_plan(**changes: Any) -> Plan:
         "stream": make_stream(),
         "topic_id": "topic",
         "partitions": 2,
-        "ranges": (OffsetRange(0, 5, 9),),
-        "units": ((OffsetRange(0, 5, 7),), (OffsetRange(0, 7, 9),)),
-        "positions": {0: Position(5, EpochMs(7), None), 1: Position(0)},
-        "ends": {0: Position(9), 1: Position(0)},
+        "ranges": (span(0, 5, 9),),
+        "units": ((span(0, 5, 7),), (span(0, 7, 9),)),
+        "positions": {0: Position(Offset(5), EpochMs(7), None), 1: Position(Offset(0))},
+        "ends": {0: Position(Offset(9)), 1: Position(Offset(0))},
         "generation": 1,
         "base_sequence": 1,
         "base_snapshot": 123456789012345678,
@@ -45,7 +45,9 @@ def make_plan(**changes: Any) -> Plan:
 def make_slice(start: int, end: int, **changes: Any) -> LandedSlice:
     """A landed slice of partition 0, with a record at every offset."""
     name = f"slice-p0-{start}-{end}-{DIGEST}.arrow"
-    found = LandedSlice(0, start, end, name, 10, DIGEST, DIGEST, end - start, 8, EpochMs(1), [])
+    found = LandedSlice(
+        Partition(0), Offset(start), Offset(end), name, 10, DIGEST, DIGEST, end - start, 8, EpochMs(1), []
+    )
     return replace(found, **changes)
 
 

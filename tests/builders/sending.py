@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.builders.records import letter, metadata
 from tests.fakes.fake_log import FakeLog, Visibility
+from wavestitch.contracts.quantities import Partition
 
 
 def send_chunk(
@@ -22,4 +23,6 @@ def send_chunk(
 ) -> None:
     """`at_ms`: the record's time, and when its waveform starts, unless another start is given."""
     said = metadata(at_ms if start_ms is None else start_ms) if meta is None else meta
-    log.append(partition, at_ms, *letter(waveform_id, seq, value, meta=said, count=count, digest=digest), seen)
+    log.append(
+        Partition(partition), at_ms, *letter(waveform_id, seq, value, meta=said, count=count, digest=digest), seen
+    )

@@ -131,7 +131,7 @@ def stage(
 
 
 def first_head(**changes: Any) -> Head:
-    positions = {0: Position(5, None, LeaderEpoch(3)), 1: Position(0)}
+    positions = {0: Position(Offset(5), None, LeaderEpoch(3)), 1: Position(Offset(0))}
     return make_head(**{"topic_id": TOPIC_ID, "positions": positions, **changes})
 
 

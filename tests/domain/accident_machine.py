@@ -19,6 +19,7 @@ from tests.fakes.fake_rows import FakeFiles
 from tests.fakes.fake_tables import FakeTables
 from tests.fakes.faults import under_way
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import Offset, Partition
 
 MOST_CATALOGS = 2
 
@@ -57,15 +58,15 @@ class AccidentMachine(UndoingMachine):
         log, tables = self.bench.log, self.bench.tables
         p = which % len(log.partitions)
         if what == "reset":
-            log.reset_group(p, to)
+            log.reset_group(Partition(p), Offset(to))
             on_its_way = any(effect.name == "log.commit_group" for effect in self.on_the_way)
             raced = on_its_way or any(self.has_looked_at_the_group(run) for run in self.runs)
             self.resets[p] = len(self.ever), raced
         elif what == "expiry":
-            log.expire_group(p)
+            log.expire_group(Partition(p))
             self.resets.pop(p, None)
         elif what == "retention":
-            log.retain_from(p, to // 2)
+            log.retain_from(Partition(p), Offset(to // 2))
         elif what == "partition" and len(log.partitions) < 3:
             log.add_partition()
         elif what == "snapshots":
@@ -74,9 +75,9 @@ class AccidentMachine(UndoingMachine):
             log.live_members = ["console-consumer@10.0.0.1"] * (to % 4 == 3)
         elif what == "recreated" and log.incarnation < 2 and to % 3 == 0:
             self.topic_recreated(1 + which % 3)
-        elif what == "election" and log.partitions[p].end > log.partitions[p].log_start:
+        elif what == "election" and log.partitions[Partition(p)].end > log.partitions[Partition(p)].log_start:
             # A replica leads that lacks the newest records; what is produced from here on takes their offsets.
-            log.truncate(p, log.partitions[p].end - 1 - to % 4)
+            log.truncate(Partition(p), Offset(log.partitions[Partition(p)].end - 1 - to % 4))
         elif what == "history":
             # Somebody deletes rows: a filter too wide, a restored file.
             tables.history = [row for n, row in enumerate(tables.history) if (n + which) % (2 + to % 2)]

@@ -20,6 +20,7 @@ from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
@@ -47,7 +48,7 @@ class World:
     def send(self, name: str, *values: bytes, count: int = 2, first: int = 0) -> World:
         for seq, value in enumerate(values, first):
             one = letter(name, seq, value, meta=metadata(T), count=count)
-            self.bench.log.append(0, T, one.key, one.headers, one.value)
+            self.bench.log.append(Partition(0), T, one.key, one.headers, one.value)
         return self
 
     def shown(self, request: PlanRequest = INGEST) -> Planned | NothingToDo:
@@ -76,7 +77,9 @@ class World:
 
     def rewind(self, to: str = "earliest", **offsets: int) -> None:
         self.forget()
-        target = Target(offsets={int(p[1:]): o for p, o in offsets.items()}) if offsets else Target(to)
+        target = (
+            Target(offsets={Partition(int(p[1:])): Offset(o) for p, o in offsets.items()}) if offsets else Target(to)
+        )
         found = plan_rewind(STREAM, target, **self.where, who="ops", why="so it is")
         self.done(found.stages, lambda: apply_rewind(STREAM, found, accept_skip=True, **self.where))
 

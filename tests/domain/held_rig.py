@@ -11,7 +11,7 @@ from tests.builders.table_rows import TOPIC_ID, held_row, stage_held
 from tests.domain.maintenance_rig import Rig
 from tests.fakes.batch import facts_of
 from tests.fakes.fake_log import Record
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING
 
@@ -43,7 +43,7 @@ def held_rig(folder: Path) -> Rig:
 
 
 def _record(n: int, one: Letter) -> Record:
-    return Record(TOPIC_ID, 0, n, T + n, *one)
+    return Record(TOPIC_ID, Partition(0), Offset(n), T + n, *one)
 
 
 def _land(path: Path, letters: list[Letter]) -> Path:

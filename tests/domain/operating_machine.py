@@ -28,7 +28,7 @@ from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.stream import Stream
 
 WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic", "start-over", "rebuilt")
@@ -184,7 +184,9 @@ class OperatingMachine(RunningMachine):
     @rule(
         to=st.one_of(
             st.sampled_from(WORDS).map(Target),
-            st.dictionaries(st.integers(0, 2), st.integers(0, 12), min_size=1).map(lambda o: Target(offsets=o)),
+            st.dictionaries(st.integers(0, 2).map(Partition), st.integers(0, 12).map(Offset), min_size=1).map(
+                lambda o: Target(offsets=o)
+            ),
             st.integers(0, 300).map(lambda s: Target(time_ms=EpochMs(START_MS + s * 1000))),
             st.tuples(st.sampled_from(OF_ONE), st.integers(0, 2)).map(lambda t: rewind_target(t[0], str(t[1]))),
             st.dictionaries(st.integers(0, 2), st.sampled_from(OF_ONE), min_size=1).map(

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.fakes.batch import Bench
 from tests.fakes.fake_log import Visibility
+from wavestitch.contracts.quantities import Partition
 
 START_MS = 1_700_000_000_000
 pick = st.integers(0, 999)
@@ -31,7 +32,7 @@ class ProducingMachine(RuleBasedStateMachine):
 
     def send(self, what: Letter, to: int, seen: Visibility = Visibility.COMMITTED) -> None:
         log = self.bench.log
-        log.append(to % len(log.partitions), self.clock_ms, *what, seen)
+        log.append(Partition(to % len(log.partitions)), self.clock_ms, *what, seen)
         self.sent.append(what)
 
     def new_waveform(self, chunks: int, odd: int, keyed: bool = True) -> list[Letter]:
@@ -75,7 +76,7 @@ class ProducingMachine(RuleBasedStateMachine):
             self.send(self.sent[which % len(self.sent)], to)
         elif what == "lie":
             about = self.sent[which % len(self.sent)]
-            log.append(to % len(log.partitions), self.clock_ms, *lied(about, list(Lie)[how % len(Lie)]))
+            log.append(Partition(to % len(log.partitions)), self.clock_ms, *lied(about, list(Lie)[how % len(Lie)]))
         elif what == "contradict":
             self.contradict(which, to, how)
         elif what == "transaction" and log.open_offsets():
@@ -83,7 +84,7 @@ class ProducingMachine(RuleBasedStateMachine):
             log.end_transactions(outcome, self.clock_ms)
         elif what == "markers":
             outcome = Visibility.COMMITTED if how % 2 else Visibility.ABORTED
-            log.mark(to % len(log.partitions), outcome, self.clock_ms, (1, 2, 65, 800)[how // 2 % 4])
+            log.mark(Partition(to % len(log.partitions)), outcome, self.clock_ms, (1, 2, 65, 800)[how // 2 % 4])
         elif what == "transaction":
             for one in self.new_waveform(1 + how % 2, 0):
                 self.send(one, to, Visibility.OPEN)

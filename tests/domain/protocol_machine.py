@@ -33,6 +33,7 @@ from wavestitch.contracts.errors import DataLost, GateClosed, Refused, Wavestitc
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stream import Limits
 
 JUNK_BYTES = 12
@@ -190,7 +191,7 @@ class ProtocolMachine(AccidentMachine):
             if newest is None or table != self.bench.tables.uuid:
                 return f"partition {p} shows table {table}"
             version, ours = (generation, sequence), (newest.generation, newest.sequence)
-            stands = newest.positions[p].next_offset if p in newest.positions else offset
+            stands = newest.positions[Partition(p)].next_offset if p in newest.positions else offset
             forked = generation == ours[0] and (offset > stands or (version == ours and offset != stands))
             if version > ours or forked:
                 return f"partition {p} shows {offset} of head {version}, the newest is {ours} at {stands}"
@@ -221,7 +222,7 @@ class ProtocolMachine(AccidentMachine):
     def resets_are_taken_over(self) -> None:
         """A reset by Kafka's tools stays until a new head takes it over; only who had looked before may undo it."""
         for p, (heads, raced) in list(self.resets.items()):
-            at = self.bench.log.group.get(p)
+            at = self.bench.log.group.get(Partition(p))
             if at is None or at.metadata:
                 del self.resets[p]
                 since = zip(self.ever[heads:], self.named[heads:], strict=True)
@@ -255,7 +256,7 @@ class ProtocolMachine(AccidentMachine):
         # A partition that was added and never written to is not in the head.
         assert {p: stands.get(p, 0) for p in ends} == ends, f"live: head at {stands}, log ends at {ends}"
         tag = head.tag(self.bench.tables.uuid).encode()
-        assert {p: log.group[p][:2] for p in stands} == {p: (at, tag) for p, at in stands.items()}
+        assert {p: log.group[Partition(p)][:2] for p in stands} == {p: (at, tag) for p, at in stands.items()}
         self.all_guarantees_hold()
         self.what_lies_there_was_read()
         self.check_published()

@@ -32,6 +32,7 @@ from wavestitch.contracts import pending_decision, seams
 from wavestitch.contracts.assembly import assemble
 from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 
@@ -118,7 +119,7 @@ class Retention(Silent):
 
 def retain(log: FakeLog, ends: tuple[int, int]) -> None:
     for p, end in enumerate(ends):
-        log.retain_from(p, end)
+        log.retain_from(Partition(p), Offset(end))
 
 
 def covered(ranges: Iterable[Sequence[int]]) -> set[tuple[int, int]]:
@@ -149,7 +150,7 @@ def test_what_retention_takes_between_and_within_backfills_is_published_held_or_
 ) -> None:
     log, _ = archive
     bench = Bench(log)
-    sent = [facts_of(r, p, 0) for p in range(2) for r in log.partitions[p].records]
+    sent = [facts_of(r, p, 0) for p in range(2) for r in log.partitions[Partition(p)].records]
     starts = limited(1000).model_copy(update={"start": "latest"})
     run_batch(bench, starts if ingests is None else limited(ingests), PlanRequest(), clock_ms=NOW_MS)
     first, second = (Scope((BEGAN + a * DAY) * 10**6, (BEGAN + b * DAY) * 10**6) for a, b in ((0, day), (day, DAYS)))
@@ -228,7 +229,7 @@ def samples_of(bench: Bench) -> dict[str, bytes]:
 
 def whole_at_some_time(bench: Bench) -> set[str]:
     """Which waveforms are whole and uncontradicted of all that the batches up to one of them have read."""
-    records = [facts_of(r, 0, 0) for p in range(2) for r in bench.log.partitions[p].records]
+    records = [facts_of(r, 0, 0) for p in range(2) for r in bench.log.partitions[Partition(p)].records]
     found: set[str] = set()
     read: set[tuple[int, int]] = set()
     for plan in (p for p in bench.plans.values() if p.kind is PlanKind.BACKFILL):

@@ -83,7 +83,7 @@ def carry(sent: list[Sending], *, partitions: int, workers: int, most: int = 100
     )
     for one in [*sent, None]:
         if one is not None:
-            bench.log.append(one.to % partitions, CLOCK_MS, *one.what)
+            bench.log.append(Partition(one.to % partitions), CLOCK_MS, *one.what)
         while one is None or one.batch_after:
             run_batch(bench, stream, PlanRequest(), clock_ms=CLOCK_MS)
             head, ends = bench.tables.snapshots[-1], {p: at.end for p, at in bench.log.partitions.items()}

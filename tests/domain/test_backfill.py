@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.domain.backfill_rig import (
@@ -27,7 +28,7 @@ from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.backfill import step_plan_backfill
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import DataLost, Transient
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 
 
 def test_an_archive_is_found_by_the_start_of_its_waveforms_however_old_they_are() -> None:
@@ -63,7 +64,7 @@ def test_pieces_that_lie_far_apart_are_read_together_and_nothing_between_them() 
     assert published(bench) == ["long"]
     assert done.published == 1
     last = list(bench.plans.values())[-1]
-    assert last.ranges == (OffsetRange(0, 0, 1), OffsetRange(0, 9, 10))
+    assert last.ranges == (span(0, 0, 1), span(0, 9, 10))
 
 
 def test_what_is_held_and_what_several_batches_have_is_published_together() -> None:
@@ -98,7 +99,7 @@ def test_what_batches_have_read_and_found_elsewhere_is_not_read_again() -> None:
     send(bench, "late", day=1)
     done = backfill(bench, ARCHIVE, days(1, 2))
     # The first batch has such a waveform among its own, the second has none, and the last record nobody has read.
-    assert read_by_backfills(bench) == [OffsetRange(0, 0, 3), OffsetRange(0, 6, 7)]
+    assert read_by_backfills(bench) == [span(0, 0, 3), span(0, 6, 7)]
     assert (done.published, done.replays) == (1, 1)
     assert "late" in published(bench)
     assert positions(bench) == {0: 6}
@@ -111,7 +112,7 @@ def test_backfills_of_an_archive_that_nobody_ingests_read_it_once_to_know_it() -
     backfill(bench, make_stream(limits={**SKEW, "max_batch_records": 2}, reading={"min_slice": 1}), days(0, 1))
     before = len(bench.plans)
     backfill(bench, ARCHIVE, days(5, 6))
-    assert [list(plan.ranges) for plan in list(bench.plans.values())[before:]] == [[OffsetRange(0, 4, 6)]]
+    assert [list(plan.ranges) for plan in list(bench.plans.values())[before:]] == [[span(0, 4, 6)]]
     assert published(bench) == ["w0", "w5"]
 
 
@@ -122,7 +123,12 @@ def test_after_a_rewind_only_what_lies_before_the_positions_counts_as_known() ->
         send(bench, f"w{day}", day=day)
     ingest(bench)
     rewound = plan_rewind(
-        ARCHIVE, Target(offsets={0: 2}), log=bench.log, tables=bench.tables, who="somebody", why="the log was cut"
+        ARCHIVE,
+        Target(offsets={Partition(0): Offset(2)}),
+        log=bench.log,
+        tables=bench.tables,
+        who="somebody",
+        why="the log was cut",
     )
     apply_rewind(ARCHIVE, rewound, accept_skip=False, log=bench.log, tables=bench.tables)
     assert step_plan_backfill(edges(bench, ARCHIVE), days(9, 10), apply=False).offsets == 2
@@ -132,10 +138,10 @@ def test_offsets_that_retention_took_unread_are_named_in_the_result() -> None:
     bench = Bench(FakeLog("waves", 1))
     for n in range(4):
         send(bench, f"w{n}", day=1)
-    bench.log.retain_from(0, 2)
+    bench.log.retain_from(Partition(0), Offset(2))
     done = backfill(bench, ARCHIVE, days(1, 2))
     assert published(bench) == ["w2", "w3"]
-    assert done.lost == (OffsetRange(0, 0, 2),)
+    assert done.lost == (span(0, 0, 2),)
     assert "partition 0 [0, 2) are gone from the log, and no ingest that the table knows of has" in done.said[0]
 
 
@@ -143,7 +149,7 @@ def test_an_interval_that_is_empty_because_of_retention_is_no_success() -> None:
     bench = Bench(FakeLog("waves", 1))
     send(bench, "gone", day=1)
     send(bench, "other", day=9)
-    bench.log.retain_from(0, 1)
+    bench.log.retain_from(Partition(0), Offset(1))
     with pytest.raises(DataLost, match=r"nothing is left of this interval: partition 0 \[0, 1\)"):
         backfill(bench, ARCHIVE, days(1, 2))
     assert published(bench) == []
@@ -153,16 +159,16 @@ def test_what_a_backfill_of_another_interval_has_read_and_retention_took_is_no_s
     bench = Bench(FakeLog("waves", 1))
     stream = make_stream(limits=SKEW, reading={"min_slice": 1}, start="latest")
     for day in (1, 2, 2):
-        send(bench, f"w{len(bench.log.partitions[0].records)}", day=day)
+        send(bench, f"w{len(bench.log.partitions[Partition(0)].records)}", day=day)
     ingest(bench, stream)
     assert backfill(bench, stream, days(1, 2)).published == 1
-    bench.log.retain_from(0, 3)
+    bench.log.retain_from(Partition(0), Offset(3))
     assert backfill(bench, stream, days(7, 9)).lost == ()
     with pytest.raises(DataLost, match=r"partition 0 \[0, 3\) of waves are gone from the log, no ingest that"):
         backfill(bench, stream, days(2, 3))
     send(bench, "again", day=2)
     done = backfill(bench, stream, days(2, 3))
-    assert (done.published, done.lost, done.read_before) == (1, (OffsetRange(0, 0, 3),), ())
+    assert (done.published, done.lost, done.read_before) == (1, (span(0, 0, 3),), ())
 
 
 def test_what_an_ingest_has_read_and_retention_took_is_published_or_held() -> None:
@@ -171,9 +177,9 @@ def test_what_an_ingest_has_read_and_retention_took_is_published_or_held() -> No
     ingest(bench)
     send(bench, "later", day=1)
     backfill(bench, ARCHIVE, days(1, 2))
-    bench.log.retain_from(0, 2)
+    bench.log.retain_from(Partition(0), Offset(2))
     done = backfill(bench, ARCHIVE, days(2, 3))
-    assert (done.lost, done.read_before) == ((), (OffsetRange(0, 0, 1),))
+    assert (done.lost, done.read_before) == ((), (span(0, 0, 1),))
 
 
 def test_an_interval_without_waveforms_says_so_and_succeeds() -> None:
@@ -205,7 +211,7 @@ def test_the_margin_of_a_search_by_record_time_is_said_where_it_is_smaller_than_
 def test_of_three_intervals_one_above_the_limits_and_one_half_deleted_each_waveform_is_there_once() -> None:
     bench = Bench(FakeLog("waves", 1))
     send(bench, "half", day=0, chunks=2)
-    bench.log.retain_from(0, 1)
+    bench.log.retain_from(Partition(0), Offset(1))
     for n in range(2):
         send(bench, f"w1-{n}", day=1, chunks=4)
     send(bench, "w2", day=2, chunks=2)
@@ -214,7 +220,7 @@ def test_of_three_intervals_one_above_the_limits_and_one_half_deleted_each_wavef
     done = [backfill(bench, stream, days(n, n + 1)) for n in range(3)]
     assert published(bench) == ["w0", "w1-0", "w1-1", "w2"]
     assert [found.published for found in done] == [1, 2, 1]
-    assert [found.lost for found in done] == [(OffsetRange(0, 0, 1),)] * 3
+    assert [found.lost for found in done] == [(span(0, 0, 1),)] * 3
     assert [found.incomplete for found in done] == [("half",), (), ()]
     assert done[1].batches > 1
     assert positions(bench) == {0: 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.domain.backfill_rig import (
     ARCHIVE,
@@ -28,7 +29,7 @@ from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as carry_batch
 from wavestitch.contracts.errors import DataLost, Fenced, Refused
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 
 
 def test_what_was_given_up_by_name_with_a_head_built_anew_is_not_told_as_held() -> None:
@@ -38,7 +39,7 @@ def test_what_was_given_up_by_name_with_a_head_built_anew_is_not_told_as_held() 
     ingest(bench)
     bench.tables.delete_held(lambda _: True, expire=True)
     bench.tables.expire_head()
-    bench.log.retain_from(0, 3)
+    bench.log.retain_from(Partition(0), Offset(3))
     found = plan_rewind(ARCHIVE, Target("rebuilt"), log=bench.log, tables=bench.tables, who="ops", why="expired")
     assert found.missing
     apply_rewind(ARCHIVE, found, accept_skip=True, accept_missing=True, log=bench.log, tables=bench.tables)
@@ -66,7 +67,7 @@ def test_what_was_accepted_as_missing_is_not_told_as_held_though_the_positions_w
     found = plan_rewind(ARCHIVE, Target("rebuilt"), log=bench.log, tables=bench.tables, who="ops", why="expired")
     assert (bool(found.missing), found.skipped) == (True, ())
     apply_rewind(ARCHIVE, found, accept_skip=False, accept_missing=True, log=bench.log, tables=bench.tables)
-    bench.log.retain_from(0, 3)
+    bench.log.retain_from(Partition(0), Offset(3))
     for n in range(batches_since):
         send(bench, f"later{n}", day=9)
         ingest(bench)
@@ -84,7 +85,7 @@ def test_a_history_beside_a_table_that_was_dropped_is_not_believed(held: bool) -
     ingest(bench)
     plan = list(bench.plans.values())[-1]
     bench.tables.snapshots, bench.tables.rows, bench.tables.uuid = [], [], "6d0f4f0e-0000-4000-8000-00000000aaaa"
-    bench.log.retain_from(0, 4)
+    bench.log.retain_from(Partition(0), Offset(4))
     send(bench, "later", day=9)
     with pytest.raises(Refused):
         ingest(bench)
@@ -115,7 +116,7 @@ def test_a_history_beside_a_table_that_was_set_back_is_not_believed() -> None:
     apply_rewind(ARCHIVE, found, accept_skip=False, log=bench.log, tables=bench.tables)
     with pytest.raises(Fenced, match="plan again"):
         carry_through(bench, plan, Carrying())
-    bench.log.retain_from(0, 5)
+    bench.log.retain_from(Partition(0), Offset(5))
     send(bench, "later", day=9)
     found = plan_rewind(ARCHIVE, Target("earliest"), log=bench.log, tables=bench.tables, who="ops", why="retention")
     apply_rewind(ARCHIVE, found, accept_skip=True, log=bench.log, tables=bench.tables)
@@ -130,7 +131,7 @@ def test_a_backfill_finds_out_that_the_log_was_cut_off_beyond_the_positions() ->
     for n in range(6):
         send(bench, f"old{n}", day=5)
     backfill(bench, ARCHIVE, days(5, 6))
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     for n in range(3):
         send(bench, f"new{n}", day=1)
     try:
@@ -147,18 +148,18 @@ def test_what_was_written_anew_and_skipped_is_read_by_a_backfill_or_named(gone: 
     for n in range(6):
         send(bench, f"old{n}", day=5)
     ingest(bench)
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     for n in range(8):
         send(bench, f"new{n}", day=1)
-    bench.log.retain_from(0, gone)
+    bench.log.retain_from(Partition(0), Offset(gone))
     with pytest.raises(DataLost, match="written anew"):
         ingest(bench)
-    to = Target(offsets={0: 5}) if gone else Target("latest")
+    to = Target(offsets={Partition(0): Offset(5)}) if gone else Target("latest")
     found = plan_rewind(ARCHIVE, to, log=bench.log, tables=bench.tables, who="ops", why="cut")
     apply_rewind(ARCHIVE, found, accept_skip=True, log=bench.log, tables=bench.tables)
     ingest(bench)
     done = backfill(bench, ARCHIVE, days(1, 2))
-    assert done.lost == ((OffsetRange(0, 0, 5),) if gone else ())
+    assert done.lost == ((span(0, 0, 5),) if gone else ())
     assert [w for w in published(bench) if w.startswith("new")] == [f"new{n}" for n in range(4 if gone else 0, 8)]
 
 
@@ -259,7 +260,7 @@ def test_a_group_that_is_behind_or_was_reset_is_no_reason_to_refuse_a_backfill(s
     ingest(bench)
     bench.log.group = old if shown == "an older head" else {}
     if shown == "somebody's reset":
-        bench.log.reset_group(0, 1)
+        bench.log.reset_group(Partition(0), Offset(1))
     group, head = dict(bench.log.group), bench.tables.head()
     planned = step_plan_backfill(edges(bench, ARCHIVE), days(0, 1))
     assert bench.log.group == group, "planning a backfill shows nothing in the group"
@@ -271,4 +272,4 @@ def test_a_group_that_is_behind_or_was_reset_is_no_reason_to_refuse_a_backfill(s
     if shown == "somebody's reset":
         assert bench.log.group == group
     else:
-        assert bench.log.group[0].offset == 3
+        assert bench.log.group[Partition(0)].offset == 3

@@ -25,6 +25,7 @@ from wavestitch.batch.results import (
 from wavestitch.batch.run import planned_to_json
 from wavestitch.batch.steps import step_commit_offsets, step_plan
 from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.quantities import Offset, Partition
 
 CLOCK_MS = 1_700_000_000_000
 STREAM = make_stream("waves", group="waves-batches")
@@ -34,7 +35,7 @@ META = metadata(CLOCK_MS)
 def bench_with_a_waveform() -> Bench:
     bench = Bench(FakeLog(partitions=1))
     for one in cut("w1", [b"ab", b"cd"], meta=META, live=False, digest=None, keyed=True):
-        bench.log.append(0, CLOCK_MS, *one)
+        bench.log.append(Partition(0), CLOCK_MS, *one)
     return bench
 
 
@@ -48,7 +49,7 @@ def test_a_committed_plan_ends_at_once_and_reads_nothing_also_when_retention_has
     bench = bench_with_a_waveform()
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS)
     (plan,) = bench.plans.values()
-    bench.log.retain_from(0, 2)
+    bench.log.retain_from(Partition(0), Offset(2))
     again = Steps(lambda: carry_through(bench, plan, Carrying()))
     again.finish()
     assert again.error is None
@@ -112,16 +113,16 @@ def test_a_topic_that_is_made_anew_while_offsets_are_committed_is_left_alone() -
 
 def test_a_digest_that_only_a_repeat_carries_is_checked() -> None:
     bench = Bench(FakeLog(partitions=1))
-    bench.log.append(0, CLOCK_MS, *letter("w1", 0, b"ab", meta=META, count=1))
+    bench.log.append(Partition(0), CLOCK_MS, *letter("w1", 0, b"ab", meta=META, count=1))
     (wrong,) = cut("w1", [b"ab"], meta=META, live=False, digest="0" * 32, keyed=True)
-    bench.log.append(0, CLOCK_MS, *wrong)
+    bench.log.append(Partition(0), CLOCK_MS, *wrong)
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS)
     assert bench.tables.rows == []
     assert {row.held.reason.value for row in bench.tables.held_rows()} == {"digest_mismatch"}
 
 
 def test_a_batch_that_reads_nothing_is_not_nothing_to_do() -> None:
-    some = Planned("p", "ingest", "waves", 1, (("a", "b"), ("c",)), 3, 4, ((0, 1, 2),), {0: "x"}, 0)
+    some = Planned("p", "ingest", "waves", 1, (("a", "b"), ("c",)), 3, 4, ((0, 1, 2),), {Partition(0): "x"}, 0)
     assert units_of_work(some) == [{"unit": 0, "slices": "a, b"}, {"unit": 1, "slices": "c"}]
     nothing = [{"unit": None, "slices": "nothing to read"}]
     assert units_of_work(replace(some, slices=())) == nothing

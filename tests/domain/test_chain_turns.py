@@ -34,6 +34,7 @@ from wavestitch.contracts.copies import Copy
 from wavestitch.contracts.errors import Fenced, Transient
 from wavestitch.contracts.parts_index import PartsIndex, index_of
 from wavestitch.contracts.plan import Plan, Scope
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.seams import Part, Parts
@@ -210,4 +211,4 @@ def test_what_several_executions_of_a_batch_kept_is_found_by_those_behind_it(tmp
 
 
 def part(waveform_id: str) -> Part:
-    return Part(waveform_id, (Reason.OPEN,), (Copy(0, 1, 0, "ab", 2, None, "cd"),))
+    return Part(waveform_id, (Reason.OPEN,), (Copy(Partition(0), Offset(1), 0, "ab", 2, None, "cd"),))

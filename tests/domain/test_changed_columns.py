@@ -20,6 +20,7 @@ from tests.domain.maintenance_rig import Rig
 from tests.hostile.landed_deployment import FakeDeployment, landed_edges, make_landed_deployment
 from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.contracts.errors import BadInput, Terminal
+from wavestitch.contracts.quantities import Partition
 from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
 from wavestitch.tables.read_waveforms import read_waveforms
 
@@ -152,7 +153,7 @@ class TestADroppedColumn:
     def batch_of(deployment: FakeDeployment, *names: str, stream: str = STREAM) -> None:
         for name in names:
             one = letter(name, 0, b"\x01\x00", meta=metadata(T, sample_count=None), count=1)
-            deployment.memory.append(0, T, one.key, one.headers, one.value)
+            deployment.memory.append(Partition(0), T, one.key, one.headers, one.value)
         run_batch(landed_edges(deployment, stream), RunOptions(), watcher=Silent())
 
     @staticmethod

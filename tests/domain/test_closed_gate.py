@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch, run_interval
@@ -28,9 +29,8 @@ from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.errors import BadInput, Fenced, GateClosed, NewerFormat, Refused
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate
 
@@ -67,7 +67,10 @@ def plan_of(bench: Bench) -> Plan:
     return next(iter(bench.gates.values()))
 
 
-@pytest.mark.parametrize("request_", [PlanRequest(), PlanRequest(only=frozenset({1})), PlanRequest(until={0: 3})])
+@pytest.mark.parametrize(
+    "request_",
+    [PlanRequest(), PlanRequest(only=frozenset({Partition(1)})), PlanRequest(until={Partition(0): Offset(3)})],
+)
 def test_the_next_ingest_is_refused_and_names_every_way_out(bench: Bench, request_: PlanRequest) -> None:
     """It would cover ten good ones too, and a gate that looks at shares would open."""
     with pytest.raises(Refused, match=r"--gate accept --why.*--gate park --why.*wavestitch abandon ecg --plan"):
@@ -122,7 +125,7 @@ def test_a_rewind_that_moves_nothing_is_refused_and_nothing_falls_by_it(bench: B
 
 
 def test_to_stay_is_an_answer_to_a_group_that_somebody_has_reset(bench: Bench) -> None:
-    bench.log.reset_group(0, 3)
+    bench.log.reset_group(Partition(0), Offset(3))
     assert rewind(bench, Target("head")).moves == {0: (0, 0), 1: (0, 0)}
 
 
@@ -141,7 +144,7 @@ def test_a_rewind_that_gives_up_a_closed_gate_says_so_and_asks_why(bench: Bench)
 
 def test_that_its_base_was_expired_does_not_open_it(bench: Bench) -> None:
     """A batch beside it commits, and what maintenance expires after `pinned_heads` is the head it was planned on."""
-    beside = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(1, 0, 5),))
+    beside = PlanRequest(PlanKind.MANUAL, ranges=(span(1, 0, 5),))
     run_batch(bench, STREAM, beside, clock_ms=START_MS, how=Carrying(failing={"bad"}))
     bench.tables.expire_snapshots(1)
     with pytest.raises(Refused, match=r"has left the table's history.*give it up with `wavestitch abandon") as refused:
@@ -159,7 +162,7 @@ ALL_OF_IT = Scope(START_MS * 1_000_000, (START_MS + 1) * 1_000_000)
 
 @pytest.mark.parametrize(
     "request_",
-    [PlanRequest(PlanKind.BACKFILL, ALL_OF_IT), PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 0, 6),))],
+    [PlanRequest(PlanKind.BACKFILL, ALL_OF_IT), PlanRequest(PlanKind.MANUAL, ranges=(span(0, 0, 6),))],
 )
 def test_no_other_batch_publishes_what_was_stopped(bench: Bench, request_: PlanRequest) -> None:
     with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
@@ -175,7 +178,7 @@ def test_no_other_batch_publishes_what_was_stopped(bench: Bench, request_: PlanR
 def test_nor_does_one_that_reads_a_second_copy_of_it(bench: Bench) -> None:
     """A producer's retry: what was stopped is in the log once more, behind what the stopped batch covers."""
     send(bench, "bad")
-    behind = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 1, 7),))
+    behind = PlanRequest(PlanKind.MANUAL, ranges=(span(0, 1, 7),))
     with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
         run_batch(bench, STREAM, behind, clock_ms=START_MS, how=SPOILED)
     assert published(bench) == set()
@@ -183,7 +186,7 @@ def test_nor_does_one_that_reads_a_second_copy_of_it(bench: Bench) -> None:
 
 def test_where_nobody_can_say_what_it_stopped_nothing_is_published_past_it(bench: Bench) -> None:
     bench.at_gates.clear()
-    beside = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(1, 0, 5),))
+    beside = PlanRequest(PlanKind.MANUAL, ranges=(span(1, 0, 5),))
     with pytest.raises(Refused, match="no batch that would publish what it stopped goes past it"):
         run_batch(bench, STREAM, beside, clock_ms=START_MS, how=SPOILED)
 
@@ -194,8 +197,8 @@ def test_that_its_own_gate_closed_once_lets_no_batch_past_another_ones() -> None
     for name in ("bad", "good-1", "good-2"):
         send(bench, name)
     with pytest.raises(GateClosed):
-        run_batch(bench, STREAM, PlanRequest(until={0: 1}), clock_ms=START_MS, how=SPOILED)
-    named = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 0, 3),))
+        run_batch(bench, STREAM, PlanRequest(until={Partition(0): Offset(1)}), clock_ms=START_MS, how=SPOILED)
+    named = PlanRequest(PlanKind.MANUAL, ranges=(span(0, 0, 3),))
     unsure = Carrying(spoiled={"bad"}, unsure=True)
     with pytest.raises(GateClosed, match="could not be judged in time") as closed:
         run_batch(bench, STREAM, named, clock_ms=START_MS, how=unsure)
@@ -218,7 +221,7 @@ def test_a_batch_that_could_not_be_judged_goes_on_where_it_can_be() -> None:
 
 
 def test_beside_it_a_batch_of_other_offsets_goes_on(bench: Bench) -> None:
-    beside = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 1, 6), OffsetRange(1, 0, 5)))
+    beside = PlanRequest(PlanKind.MANUAL, ranges=(span(0, 1, 6), span(1, 0, 5)))
     run_batch(bench, STREAM, beside, clock_ms=START_MS, how=SPOILED)
     assert len(published(bench)) == 10
 
@@ -306,7 +309,7 @@ def test_what_was_abandoned_in_the_moment_of_its_commit_can_be_undone(bench: Ben
     edges = FakeEdges(bench, STREAM, START_MS, SPOILED)
     found = plan_undo(edges, committed_stages(edges, plan.plan_id), who="ops", why="back")
     assert isinstance(found, Rewind)
-    assert found.moves[0] == (1, 0)
+    assert found.moves[Partition(0)] == (1, 0)
 
 
 def test_a_stream_may_choose_to_park_by_itself() -> None:
@@ -321,7 +324,7 @@ def test_a_stream_may_choose_to_park_by_itself() -> None:
     assert published(bench) == {"good"}
 
 
-NAMED = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 0, 1),))
+NAMED = PlanRequest(PlanKind.MANUAL, ranges=(span(0, 0, 1),))
 INTERVAL = PlanRequest(PlanKind.BACKFILL, ALL_OF_IT)
 BY_KIND = pytest.mark.parametrize("request_", [NAMED, INTERVAL], ids=["named offsets", "backfill"])
 
@@ -408,7 +411,18 @@ def test_on_disk_what_stopped_readers_saw_is_found_and_what_was_altered_is_not(b
     plan = plan_of(bench)
     folder = WorkFolder(tmp_path, "ecg", plan.plan_id)
     folder.create(plan)
-    stop = ReaderStop(plan.plan_id, "ingest", plan.ranges, 2048, 0, 5, 10, 4096, 10, {0: 0, 1: 0})
+    stop = ReaderStop(
+        plan.plan_id,
+        "ingest",
+        plan.ranges,
+        2048,
+        0,
+        5,
+        10,
+        4096,
+        10,
+        {Partition(0): Offset(0), Partition(1): Offset(0)},
+    )
     path = folder.write_digested(READER_STOPPED, READER_STOP.text(stop))
     assert reader_stops(tmp_path, "ecg") == [stop]
     path.chmod(0o600)

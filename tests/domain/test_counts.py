@@ -10,6 +10,7 @@ from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import BatchDone
+from wavestitch.contracts.quantities import Partition
 
 CLOCK_MS = 1_767_614_400_000
 META = metadata(CLOCK_MS)
@@ -27,7 +28,7 @@ def carried(*batches: list[Letter]) -> tuple[Bench, list[dict[str, int]]]:
     bench, counts = Bench(FakeLog("waves", 1)), []
     for number, letters in enumerate(batches):
         for sent in letters:
-            bench.log.append(0, CLOCK_MS + number, *sent)
+            bench.log.append(Partition(0), CLOCK_MS + number, *sent)
         done = run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + number)
         row = bench.tables.history[-1]
         assert isinstance(done, BatchDone)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.records import cut, metadata
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, run_batch
@@ -20,9 +21,8 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import DataLost, Refused
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import LeaderEpoch
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 
 CLOCK_MS = 1_700_000_000_000
 STREAM = make_stream("waves", group="waves-batches")
@@ -35,7 +35,7 @@ def ingest(bench: Bench, request: PlanRequest | None = None) -> Any:
 def produce(bench: Bench, names: str, partition: int = 0) -> None:
     for name in names:
         for one in cut(name, [name.encode() * 2], meta=metadata(CLOCK_MS)):
-            bench.log.append(partition, CLOCK_MS, *one)
+            bench.log.append(Partition(partition), CLOCK_MS, *one)
 
 
 def rewind(bench: Bench, target: Target) -> Any:
@@ -54,8 +54,8 @@ def undo(bench: Bench) -> None:
 
 def reset(bench: Bench) -> None:
     ingest(bench)
-    bench.log.reset_group(0, 4)
-    ingest(bench, PlanRequest(until={0: 4}))
+    bench.log.reset_group(Partition(0), Offset(4))
+    ingest(bench, PlanRequest(until={Partition(0): Offset(4)}))
 
 
 def rebuilt(bench: Bench) -> None:
@@ -72,8 +72,11 @@ def started_at_the_end(bench: Bench) -> None:
 
 MOVES: dict[str, Callable[[Bench], Any]] = {
     "a batch": ingest,
-    "a rewind": lambda bench: (ingest(bench, PlanRequest(until={0: 1})), rewind(bench, Target("latest"))),
-    "a rewind back": lambda bench: (ingest(bench), rewind(bench, Target(offsets={0: 4}))),
+    "a rewind": lambda bench: (
+        ingest(bench, PlanRequest(until={Partition(0): Offset(1)})),
+        rewind(bench, Target("latest")),
+    ),
+    "a rewind back": lambda bench: (ingest(bench), rewind(bench, Target(offsets={Partition(0): Offset(4)}))),
     "a reset of the group": reset,
     "a head that was rebuilt": rebuilt,
     "a first head at the end of the log": started_at_the_end,
@@ -85,7 +88,7 @@ def test_whoever_put_the_head_there_a_log_cut_off_below_it_and_written_anew_is_f
     bench = Bench(FakeLog())
     produce(bench, "abcde")
     MOVES[move](bench)
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     produce(bench, "vwxyz")
     with pytest.raises(DataLost, match="was cut off before") as lost:
         ingest(bench)
@@ -97,11 +100,11 @@ def test_whoever_put_the_head_there_a_log_cut_off_below_it_and_written_anew_is_f
 
 
 BACK: dict[str, Callable[[Bench], Any]] = {
-    "a rewind": lambda bench: rewind(bench, Target(offsets={0: 3})),
+    "a rewind": lambda bench: rewind(bench, Target(offsets={Partition(0): Offset(3)})),
     "a rewind to where the last batch began": lambda bench: rewind(bench, Target("previous")),
     "an undo": undo,
-    "a reset of the group": lambda bench: bench.log.reset_group(0, 3),
-    "a reset of the group to where it stood": lambda bench: bench.log.reset_group(0, 5),
+    "a reset of the group": lambda bench: bench.log.reset_group(Partition(0), Offset(3)),
+    "a reset of the group to where it stood": lambda bench: bench.log.reset_group(Partition(0), Offset(5)),
 }
 
 
@@ -112,7 +115,7 @@ def test_whoever_goes_back_to_a_place_behind_a_cut_does_not_hide_it(back: str) -
     ingest(bench)
     produce(bench, "de")
     ingest(bench)
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     produce(bench, "stuvwxyz")
     BACK[back](bench)
     for _ in range(2):
@@ -126,11 +129,11 @@ def test_whoever_goes_back_to_a_place_behind_a_cut_does_not_hide_it(back: str) -
 
 
 def test_who_goes_back_to_before_a_cut_or_to_the_beginning_reads_what_was_written_anew() -> None:
-    for target in (Target(offsets={0: 1}), Target("earliest")):
+    for target in (Target(offsets={Partition(0): Offset(1)}), Target("earliest")):
         bench = Bench(FakeLog())
         produce(bench, "abcde")
         ingest(bench)
-        bench.log.truncate(0, 1)
+        bench.log.truncate(Partition(0), Offset(1))
         produce(bench, "stuvwxyz")
         rewind(bench, target)
         ingest(bench)
@@ -141,12 +144,12 @@ def test_who_goes_back_to_before_a_cut_or_to_the_beginning_reads_what_was_writte
 def test_what_is_read_again_is_not_named_as_skipped_any_more(back: str) -> None:
     bench = Bench(FakeLog())
     produce(bench, "abcde")
-    ingest(bench, PlanRequest(until={0: 1}))
+    ingest(bench, PlanRequest(until={Partition(0): Offset(1)}))
     rewind(bench, Target("latest"))
-    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 1, 5),)
+    assert bench.tables.snapshots[-1].skipped == (span(0, 1, 5),)
     BACK[back](bench)
     ingest(bench)
-    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 1, 3),)
+    assert bench.tables.snapshots[-1].skipped == (span(0, 1, 3),)
     rewind(bench, Target("earliest"))
     assert not bench.tables.snapshots[-1].skipped
     ingest(bench)
@@ -156,10 +159,10 @@ def test_what_is_read_again_is_not_named_as_skipped_any_more(back: str) -> None:
 def test_what_lay_there_before_and_what_lies_there_now_are_both_kept_with_their_own_bytes() -> None:
     bench = Bench(FakeLog())
     first, second = (cut(name, [name.encode() * 2, b"--"], meta=metadata(CLOCK_MS)) for name in "ab")
-    bench.log.append(0, CLOCK_MS, *first[0])
+    bench.log.append(Partition(0), CLOCK_MS, *first[0])
     ingest(bench)
-    bench.log.truncate(0, 0)
-    bench.log.append(0, CLOCK_MS, *second[0])
+    bench.log.truncate(Partition(0), Offset(0))
+    bench.log.append(Partition(0), CLOCK_MS, *second[0])
     produce(bench, "c")
     with pytest.raises(DataLost) as lost:
         ingest(bench)
@@ -167,7 +170,7 @@ def test_what_lay_there_before_and_what_lies_there_now_are_both_kept_with_their_
     assert target is not None
     rewind(bench, target)
     for one in (first[1], second[1]):
-        bench.log.append(0, CLOCK_MS, *one)
+        bench.log.append(Partition(0), CLOCK_MS, *one)
     ingest(bench)
     assert {row.waveform_id: row.samples for _, row in bench.tables.rows} == {"a": b"aa--", "b": b"bb--", "c": b"cc"}
 
@@ -176,7 +179,7 @@ def test_the_ways_past_two_bad_places_do_not_stand_in_each_others_way() -> None:
     bench = Bench(FakeLog(partitions=2))
     for p, names in enumerate(("abcd", "efgh")):
         produce(bench, names, p)
-        bench.log.lose(p, 2)
+        bench.log.lose(Partition(p), Offset(2))
     for _ in range(2):
         with pytest.raises(DataLost) as lost:
             ingest(bench)
@@ -193,17 +196,17 @@ def test_a_rewind_forward_over_a_cut_names_what_was_written_anew_before_it_among
     bench = Bench(FakeLog())
     produce(bench, "abcde")
     ingest(bench)
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     produce(bench, "stuvwxyz")
     edges: dict[str, Any] = {"log": bench.log, "tables": bench.tables}
-    for to, anew in ((Target("latest"), 9), (Target(offsets={0: 7}), 7)):
+    for to, anew in ((Target("latest"), 9), (Target(offsets={Partition(0): Offset(7)}), 7)):
         found = plan_rewind(STREAM, to, **edges, who="a test", why="to see")
-        assert found.skipped == (OffsetRange(0, 1, anew),)
-        assert f"{OffsetRange(0, 1, 5)} holds other records, which nobody has read" in found.remarks[0]
-        with pytest.raises(Refused, match=re.escape(f"would skip {OffsetRange(0, 1, anew)}")):
+        assert found.skipped == (span(0, 1, anew),)
+        assert f"{span(0, 1, 5)} holds other records, which nobody has read" in found.remarks[0]
+        with pytest.raises(Refused, match=re.escape(f"would skip {span(0, 1, anew)}")):
             apply_rewind(STREAM, found, accept_skip=False, **edges)
     rewind(bench, Target("latest"))
-    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 1, 9),)
+    assert bench.tables.snapshots[-1].skipped == (span(0, 1, 9),)
 
 
 @pytest.mark.parametrize("grown", ["wxyz", "stuvwxyz"])
@@ -212,14 +215,14 @@ def test_a_log_that_was_written_anew_is_found_out_by_the_plan_which_names_where_
     bench = Bench(FakeLog())
     produce(bench, "abcde")
     ingest(bench)
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     produce(bench, grown)
     plans = len(bench.plans)
     with pytest.raises(DataLost, match="written anew from 1 on") as lost:
         ingest(bench)
     assert len(bench.plans) == plans, "nothing was read"
     target = way_out(str(lost.value))
-    assert target == Target(offsets={0: 1})
+    assert target == Target(offsets={Partition(0): Offset(1)})
     rewind(bench, target)
     ingest(bench)
     assert {row.waveform_id for _, row in bench.tables.rows} == set("abcde" + grown)
@@ -230,9 +233,9 @@ def overgrown(bench: Bench) -> None:
     """Read up to 10, cut off at 5, written anew; retention has passed the cut, and took q, r and s with it."""
     produce(bench, "abcdefghij")
     ingest(bench)
-    bench.log.truncate(0, 5)
+    bench.log.truncate(Partition(0), Offset(5))
     produce(bench, "qrstuvwxy")
-    bench.log.retain_from(0, 8)
+    bench.log.retain_from(Partition(0), Offset(8))
 
 
 def test_what_was_written_anew_and_is_gone_is_named_by_the_way_out_of_the_cut() -> None:
@@ -241,7 +244,7 @@ def test_what_was_written_anew_and_is_gone_is_named_by_the_way_out_of_the_cut() 
     with pytest.raises(DataLost, match=r"perhaps never read, are partition 0 \[0, 8\).*--to 0:8 --accept-skip") as lost:
         ingest(bench)
     target = way_out(str(lost.value))
-    assert target == Target(offsets={0: 8})
+    assert target == Target(offsets={Partition(0): Offset(8)})
     edges: dict[str, Any] = {"log": bench.log, "tables": bench.tables}
     for to in (target, Target("earliest"), Target("latest"), Target("start-over")):
         found = plan_rewind(STREAM, to, **edges, who="a test", why="to see")
@@ -251,13 +254,13 @@ def test_what_was_written_anew_and_is_gone_is_named_by_the_way_out_of_the_cut() 
     rewind(bench, target)
     ingest(bench)
     assert {row.waveform_id for _, row in bench.tables.rows} == set("abcdefghijtuvwxy")
-    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 0, 8),)
+    assert bench.tables.snapshots[-1].skipped == (span(0, 0, 8),)
 
 
 def test_a_reset_of_the_group_to_the_beginning_does_not_hide_it() -> None:
     bench = Bench(FakeLog())
     overgrown(bench)
-    bench.log.reset_group(0, 8)
+    bench.log.reset_group(Partition(0), Offset(8))
     for _ in range(2):
         with pytest.raises(DataLost, match=r"--to 0:8 --accept-skip --apply") as lost:
             ingest(bench)
@@ -265,16 +268,16 @@ def test_a_reset_of_the_group_to_the_beginning_does_not_hide_it() -> None:
     assert target is not None
     rewind(bench, target)
     ingest(bench)
-    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 0, 8),)
+    assert bench.tables.snapshots[-1].skipped == (span(0, 0, 8),)
 
 
 def test_nor_does_a_position_beyond_the_end_of_the_log() -> None:
     bench = Bench(FakeLog())
     produce(bench, "abcdefghij")
     ingest(bench)
-    bench.log.truncate(0, 5)
+    bench.log.truncate(Partition(0), Offset(5))
     produce(bench, "qrs")
-    bench.log.retain_from(0, 7)
+    bench.log.retain_from(Partition(0), Offset(7))
     with pytest.raises(DataLost, match=r"--to 0:7 --accept-skip --apply"):
         ingest(bench)
 
@@ -286,7 +289,7 @@ def test_a_head_that_is_rebuilt_behind_a_cut_does_not_hide_it() -> None:
     for _ in range(2):  # the second completes the history, so that the group's tag is believed
         ingest(bench)
     bench.tables.expire_head()
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     produce(bench, "stuvwxyz")
     rewind(bench, Target("rebuilt"))
     with pytest.raises(DataLost, match="written anew from 1 on"):
@@ -296,8 +299,10 @@ def test_a_head_that_is_rebuilt_behind_a_cut_does_not_hide_it() -> None:
 def test_a_stream_that_begins_where_a_group_stood_behind_a_cut_is_told() -> None:
     bench = Bench(FakeLog())
     produce(bench, "abcde")
-    bench.log.commit_group("waves-batches", "waves", {0: Position(5, leader_epoch=LeaderEpoch(0))}, "somebody's")
-    bench.log.truncate(0, 1)
+    bench.log.commit_group(
+        "waves-batches", "waves", {0: Position(Offset(5), leader_epoch=LeaderEpoch(0))}, "somebody's"
+    )
+    bench.log.truncate(Partition(0), Offset(1))
     produce(bench, "stuvwxyz")
     with pytest.raises(DataLost, match="written anew from 1 on"):
         ingest(bench)
@@ -305,10 +310,10 @@ def test_a_stream_that_begins_where_a_group_stood_behind_a_cut_is_told() -> None
 
 def test_a_log_that_was_put_back_from_before_it_was_read_is_not_taken_for_the_one_that_was() -> None:
     bench = Bench(FakeLog())
-    bench.log.truncate(0, 0)
+    bench.log.truncate(Partition(0), Offset(0))
     produce(bench, "abcde")
     ingest(bench)
-    at = bench.log.partitions[0]
+    at = bench.log.partitions[Partition(0)]
     at.epoch, at.cuts, at.epochs = 0, [], [0] * at.end  # the same offsets, of whoever wrote them
     with pytest.raises(DataLost, match="written anew from 0 on"):
         ingest(bench)
@@ -327,7 +332,7 @@ def test_the_log_is_asked_only_where_its_leader_changed_and_then_once() -> None:
     ingest(bench)
     assert not asked
     for p in (0, 1):
-        bench.log.truncate(p, bench.log.partitions[p].end)
+        bench.log.truncate(Partition(p), bench.log.partitions[Partition(p)].end)
     for name in "fg":
         produce(bench, name)
         ingest(bench)

@@ -18,6 +18,7 @@ from wavestitch.contracts import start_times
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.quantities import Partition
 
 HOUR = 3_600_000
 NOW_MS = 1_767_614_400_000
@@ -39,7 +40,7 @@ def archive(sealed: ChunkProof) -> Bench:
     for n in range(3):
         meta = metadata(NOW_MS).decode()
         said = encode_headers(waveform_id=f"w{n}", seq=0, count=1, meta=meta, value=b"\1\0", digest=None, proof=sealed)
-        bench.log.append(0, NOW_MS, f"w{n}".encode(), said, b"\1\0")
+        bench.log.append(Partition(0), NOW_MS, f"w{n}".encode(), said, b"\1\0")
     return bench
 
 
@@ -69,8 +70,8 @@ def test_a_note_that_believes_what_was_refused_then_hides_it(case: str, monkeypa
 
 def test_what_is_no_chunk_under_any_definition_makes_nobody_read_its_block_again() -> None:
     bench = archive(NO_PROOF)
-    bench.log.append(1, NOW_MS, None, [("somebody", b"else")], b"something")
-    bench.log.append(1, NOW_MS, *letter("x", 0, b"\1\0", meta=metadata(NOW_MS), count=1)[:2], b"\7\7")
+    bench.log.append(Partition(1), NOW_MS, None, [("somebody", b"else")], b"something")
+    bench.log.append(Partition(1), NOW_MS, *letter("x", 0, b"\1\0", meta=metadata(NOW_MS), count=1)[:2], b"\7\7")
     edges = FakeEdges(bench, make_stream(), NOW_MS, Carrying())
     run_batch(edges, RunOptions(), watcher=Silent())
     later = Scope(THE_HOUR.end_ns, THE_HOUR.end_ns + HOUR * 1_000_000)

@@ -13,6 +13,7 @@ import pytest
 from tests.domain.maintenance_rig import STREAM, Rig, went
 from wavestitch.contracts.errors import Terminal
 from wavestitch.contracts.position import GroupOffset
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.table_versions import TableVersion, find_doubtful
 from wavestitch.maintain import run as maintain_run
 from wavestitch.tables.catalog import open_catalog
@@ -126,11 +127,13 @@ def test_what_was_let_go_by_name_stays_so_and_says_nothing_of_what_comes_later(r
 def test_a_tag_that_contradicts_the_head_stops_it_too(rig: Rig) -> None:
     head = rig.publish("w0")
     uuid = rig.tables.table_uuid()
-    rig.log.group[0] = GroupOffset(head.positions[0].next_offset, head.next().tag(str(uuid)).encode())
+    rig.log.group[Partition(0)] = GroupOffset(
+        head.positions[Partition(0)].next_offset, head.next().tag(str(uuid)).encode()
+    )
     before = rig.files()
     assert "partition 0 of group g shows head 2 of generation 1" in refused(rig)
     assert before <= rig.files()
-    rig.log.group[0] = GroupOffset(head.positions[0].next_offset, head.tag(str(uuid)).encode())
+    rig.log.group[Partition(0)] = GroupOffset(head.positions[Partition(0)].next_offset, head.tag(str(uuid)).encode())
     rig.maintain()
 
 

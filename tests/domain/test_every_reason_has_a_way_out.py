@@ -13,6 +13,7 @@ from tests.conftest import ROOT
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
 from wavestitch.contracts.stream import Limits
 
@@ -22,8 +23,8 @@ OF_NO_WAVEFORM = OF_RECORDS | {Reason.UNREADABLE}
 
 def whole(world: World, *, at: int = T, last: bytes = TWO, digest: str | None = None, **more: Any) -> None:
     meta = metadata(T, **more)
-    world.bench.log.append(0, at, *letter("w", 0, ONE, meta=meta, count=2))
-    world.bench.log.append(0, at, *letter("w", 1, last, meta=meta, count=2, digest=digest))
+    world.bench.log.append(Partition(0), at, *letter("w", 0, ONE, meta=meta, count=2))
+    world.bench.log.append(Partition(0), at, *letter("w", 1, last, meta=meta, count=2, digest=digest))
 
 
 def make_open(world: World) -> None:
@@ -67,7 +68,9 @@ def make_mismatch(world: World) -> None:
 
 
 def make_misfit(world: World) -> None:
-    world.bench.log.append(0, T, *letter("w", 0, ONE + TWO, meta=metadata(T, sample_format="f32le"), count=1))
+    world.bench.log.append(
+        Partition(0), T, *letter("w", 0, ONE + TWO, meta=metadata(T, sample_format="f32le"), count=1)
+    )
     world.ingest()
     world.stream = world.stream.model_copy(update={"samples": "float"})
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.builders.table_rows import first_head
@@ -18,8 +19,8 @@ from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.batch_row import describe_head
 from wavestitch.contracts.errors import DataLost, Fenced, Refused
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import GroupOffset, HeadKind
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 from wavestitch.tables.stream_tables import StreamTables
@@ -101,7 +102,7 @@ def test_where_a_decision_is_not_in_the_history_everything_is_read_again(bench: 
 
 @pytest.mark.parametrize("metadata_text", ["", "wavestitch/2 0f8fad5b g9 s9"])
 def test_a_tag_that_is_not_this_tables_is_not_believed(bench: Bench, metadata_text: str) -> None:
-    bench.log.group[0] = GroupOffset(5, metadata_text)
+    bench.log.group[Partition(0)] = GroupOffset(Offset(5), metadata_text)
     assert look(bench).moves == {0: (None, 0)}
     apply(bench)
     send(bench, "c", 1)
@@ -111,33 +112,33 @@ def test_a_tag_that_is_not_this_tables_is_not_believed(bench: Bench, metadata_te
 
 def test_what_retention_took_meanwhile_is_named(bench: Bench) -> None:
     send(bench, "d", 0)
-    bench.log.retain_from(0, 6)
-    assert look(bench).skipped == (OffsetRange(0, 5, 6),)
+    bench.log.retain_from(Partition(0), Offset(6))
+    assert look(bench).skipped == (span(0, 5, 6),)
     with pytest.raises(Refused, match=r"would skip partition 0 \[5, 6\)"):
         apply(bench)
-    assert apply(bench, accept_skip=True).skipped == (OffsetRange(0, 5, 6),)
+    assert apply(bench, accept_skip=True).skipped == (span(0, 5, 6),)
 
 
 def test_what_retention_took_is_named_too_where_nobody_knows_whether_it_was_read(bench: Bench) -> None:
     bench.tables.history.pop()
-    bench.log.retain_from(0, 2)
-    assert look(bench).skipped == (OffsetRange(0, 0, 2),)
-    bench.log.expire_group(0)
-    assert look(bench).skipped == (OffsetRange(0, 0, 2),)
+    bench.log.retain_from(Partition(0), Offset(2))
+    assert look(bench).skipped == (span(0, 0, 2),)
+    bench.log.expire_group(Partition(0))
+    assert look(bench).skipped == (span(0, 0, 2),)
 
 
 def test_what_is_read_again_is_not_named_as_skipped_any_more(bench: Bench) -> None:
-    bench.tables.left = replace(bench.tables.snapshots[-1], skipped=(OffsetRange(0, 1, 3),))
-    assert apply(bench).skipped == (OffsetRange(0, 1, 3),)
+    bench.tables.left = replace(bench.tables.snapshots[-1], skipped=(span(0, 1, 3),))
+    assert apply(bench).skipped == (span(0, 1, 3),)
     bench.tables.expire_head(left=bench.tables.snapshots[-1])
-    bench.log.expire_group(0)  # so that everything is read again
+    bench.log.expire_group(Partition(0))  # so that everything is read again
     head = apply(bench)
     assert (head.positions[0].next_offset, head.skipped) == (0, ())
 
 
 def test_a_log_that_was_cut_off_meanwhile_is_found_out_by_the_epoch_of_a_head_that_is_left(bench: Bench) -> None:
     bench.tables.left = bench.tables.snapshots[-1]
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     for name in "defg":
         send(bench, name, 0)
         send(bench, name, 1)

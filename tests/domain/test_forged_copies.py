@@ -18,6 +18,7 @@ from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.errors import Altered
+from wavestitch.contracts.quantities import Partition
 from wavestitch.write_once import read_proven, write_digested
 
 CLOCK_MS = 1_767_614_400_000
@@ -51,8 +52,8 @@ def test_in_one_batch_a_forged_copy_is_no_duplicate_and_neither_is_published(for
     mine, theirs = letters(forge())
     log = FakeLog("waves", 2)
     bench = Bench(log)
-    log.append(1, CLOCK_MS, *mine)
-    log.append(0, CLOCK_MS + 5, *theirs)
+    log.append(Partition(1), CLOCK_MS, *mine)
+    log.append(Partition(0), CLOCK_MS + 5, *theirs)
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 10)
     assert bench.tables.rows == []
     assert [h.held.reason.value for h in bench.tables.held_rows()] == ["conflict", "conflict"]
@@ -63,10 +64,10 @@ def test_after_the_true_one_was_published_a_forged_copy_is_no_replay(forge) -> N
     mine, theirs = letters(forge())
     log = FakeLog("waves", 1)
     bench = Bench(log)
-    log.append(0, CLOCK_MS, *mine)
+    log.append(Partition(0), CLOCK_MS, *mine)
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 1)
-    log.append(0, CLOCK_MS + 5, *theirs)
-    log.append(0, CLOCK_MS + 6, *mine)
+    log.append(Partition(0), CLOCK_MS + 5, *theirs)
+    log.append(Partition(0), CLOCK_MS + 6, *mine)
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 10)
     assert [row.samples for _, row in bench.tables.rows] == [TRUE]
     assert [h.held.chunk.offset for h in bench.tables.held_rows()] == [1]
@@ -83,10 +84,10 @@ def test_over_two_batches_a_forged_copy_of_a_held_chunk_is_a_conflict(forge) -> 
     )
     log = FakeLog("waves", 1)
     bench = Bench(log)
-    log.append(0, CLOCK_MS, *letter("w", 0, TRUE, meta=META, count=None))
+    log.append(Partition(0), CLOCK_MS, *letter("w", 0, TRUE, meta=META, count=None))
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 1)
-    log.append(0, CLOCK_MS + 2, *letter("w", 0, other, meta=META, count=None))
-    log.append(0, CLOCK_MS + 2, *letter("w", 1, TRUE, meta=META, count=2))
+    log.append(Partition(0), CLOCK_MS + 2, *letter("w", 0, other, meta=META, count=None))
+    log.append(Partition(0), CLOCK_MS + 2, *letter("w", 1, TRUE, meta=META, count=2))
     run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 3)
     assert bench.tables.rows == []
     assert {h.held.reason.value for h in bench.tables.held_rows()[1:]} == {"conflict"}

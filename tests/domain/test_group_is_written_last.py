@@ -17,6 +17,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.position import GroupOffset, HeadKind, is_ours
+from wavestitch.contracts.quantities import Offset, Partition
 
 CLOCK_MS = 1_700_000_000_000
 ANOTHER_TABLE = "6d0f4f0e-0000-4000-8000-00000000beef"
@@ -28,7 +29,7 @@ def make_bench() -> Bench:
     bench = Bench(FakeLog(partitions=2))
     for n in range(6):
         for one in cut(f"w{n}", [bytes([n, 0])], meta=metadata(CLOCK_MS)):
-            bench.log.append(n % 2, CLOCK_MS, *one)
+            bench.log.append(Partition(n % 2), CLOCK_MS, *one)
     return bench
 
 
@@ -40,13 +41,13 @@ def with_a_batch() -> Bench:
 
 def reset_before() -> Bench:
     bench = with_a_batch()
-    bench.log.reset_group(0, 1)
+    bench.log.reset_group(Partition(0), Offset(1))
     return bench
 
 
 def expired_before() -> Bench:
     bench = with_a_batch()
-    bench.log.expire_group(0)
+    bench.log.expire_group(Partition(0))
     return bench
 
 
@@ -68,7 +69,7 @@ WRITERS: dict[str, tuple[Callable[[], Bench], Callable[[Bench], Any]]] = {
     "a plan that takes a reset over": (reset_before, plans),
     "a plan that shows an expired offset again": (expired_before, plans),
     "a rewind": (with_a_batch, rewinds(Target("earliest"))),
-    "a rewind of one partition": (with_a_batch, rewinds(Target(offsets={0: 0}))),
+    "a rewind of one partition": (with_a_batch, rewinds(Target(offsets={Partition(0): Offset(0)}))),
     "a rewind to where somebody reset the group": (reset_before, rewinds(Target("group"))),
     "committing offsets": (
         with_a_batch,
@@ -95,11 +96,11 @@ def every_moment(name: str) -> Iterator[tuple[Bench, Steps]]:
 def test_a_reset_stays_until_a_later_head_takes_it_over(name: str) -> None:
     for bench, run in every_moment(name):
         nobody_can = run.at == "log.commit_group" or (run.at == "log.topic" and run.trace[-2] == "log.group_offsets")
-        bench.log.reset_group(0, 2)
+        bench.log.reset_group(Partition(0), Offset(2))
         heads = len(bench.tables.snapshots)
         run.finish()
         since = {h.kind for h in bench.tables.snapshots[heads:]}
-        stays = not is_ours(bench.log.group[0].metadata)
+        stays = not is_ours(bench.log.group[Partition(0)].metadata)
         assert nobody_can or stays or since & TAKEN_OVER, f"written over at {run.trace}"
 
 
@@ -109,10 +110,10 @@ def test_what_another_deployment_wrote_stays_until_a_rewind_settles_it(name: str
         nobody_can = run.at == "log.commit_group" or (run.at == "log.topic" and run.trace[-2] == "log.group_offsets")
         # To go on where the group stands, whoever wrote that, is what this one is asked for.
         settles_it = "where somebody reset" in name and "log.group_offsets" not in run.trace[:-1]
-        theirs = GroupOffset(2, f"wavestitch/2 {ANOTHER_TABLE} g1 s1")
-        bench.log.group[0] = theirs
+        theirs = GroupOffset(Offset(2), f"wavestitch/2 {ANOTHER_TABLE} g1 s1")
+        bench.log.group[Partition(0)] = theirs
         run.finish()
-        assert nobody_can or settles_it or bench.log.group[0] == theirs, f"written over at {run.trace}"
+        assert nobody_can or settles_it or bench.log.group[Partition(0)] == theirs, f"written over at {run.trace}"
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.domain.protocol_machine import ProtocolMachine
 from tests.guarantees import Balanced, NoDuplicates, NoInvention, NoLoss, Sight
 from tests.guarantees_of_runs import Fenced, Idempotent, OffsetsLast
@@ -14,8 +15,8 @@ from tests.held_guarantees import Decided
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import HeadKind, Position
+from wavestitch.contracts.quantities import Offset
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def skipped_to_the_end(sound: Sight) -> Sight:
     """After the first head nobody has read anything: a rewind went over it all, and names it."""
     first, last = sound.heads[0], sound.heads[-1]
     end = last.positions[0].next_offset
-    over = replace(last, kind=HeadKind.REWIND, plan_id="", skipped=(OffsetRange(0, 0, end),))
+    over = replace(last, kind=HeadKind.REWIND, plan_id="", skipped=(span(0, 0, end),))
     return replace(sound, held=[], published=[], heads=[first, over])
 
 
@@ -155,7 +156,7 @@ def test_fenced_sees_a_plan_that_was_committed_twice(sound: Sight) -> None:
 
 
 def test_fenced_sees_a_backfill_that_moves_the_positions(sound: Sight) -> None:
-    heads = [sound.heads[0], replace(sound.heads[1], positions={0: Position(1)}), *sound.heads[2:]]
+    heads = [sound.heads[0], replace(sound.heads[1], positions={0: Position(Offset(1))}), *sound.heads[2:]]
     fails(Fenced(), replace(sound, heads=heads), "moved the positions")
 
 

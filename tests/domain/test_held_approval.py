@@ -17,6 +17,7 @@ from wavestitch.batch.rewind_target import Target
 from wavestitch.contracts.batch_stages import HELD
 from wavestitch.contracts.errors import BadInput, Fenced, Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 
 
@@ -52,7 +53,7 @@ def test_a_preview_changes_nothing_and_what_is_approved_is_published_from_a_log_
     plan_id = preview(world)
     assert world.bench.tables.snapshots[-1] == before
     assert plan_id not in world.bench.plans, "no batch is under way"
-    world.bench.log.retain_from(0, 2)
+    world.bench.log.retain_from(Partition(0), Offset(2))
     approve(world, plan_id)
     assert world.published() == {"w": ONE + TWO}
     assert world.bench.tables.snapshots[-1].note == "redrive by ann, approved by bob: looked at it"

@@ -21,6 +21,7 @@ from wavestitch.batch.rewind_target import Target
 from wavestitch.batch.steps import step_publish, step_reassemble, step_validate
 from wavestitch.contracts.errors import Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Limits
 
 
@@ -41,7 +42,7 @@ class TestParked:
 
     def test_it_is_published_once_somebody_redrives_it(self, world: World) -> None:
         parked(world)
-        world.bench.log.retain_from(0, 2)
+        world.bench.log.retain_from(Partition(0), Offset(2))
         world.decide(HeldAction.REDRIVE, "w")
         assert world.published() == {"w": ONE + TWO}
         assert world.held() == {}

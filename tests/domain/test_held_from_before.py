@@ -24,6 +24,7 @@ from wavestitch.contracts.chunk_proof import ChunkProof, meets
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.id_partitions import IdPartitions
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 from wavestitch.tables.catalog import CatalogSettings
@@ -46,14 +47,14 @@ class Strengthened(World):
         self.guarantees: tuple[Any, ...] = (NoDuplicates(), Fenced())
 
     def strange(self, seq: int, value: bytes = EVIL) -> None:
-        self.bench.log.append(0, T, *letter("w", seq, value, meta=META, count=2))
+        self.bench.log.append(Partition(0), T, *letter("w", seq, value, meta=META, count=2))
 
     def own(self, *seqs: int) -> None:
         proof = self.bench.proof
         for seq in seqs:
             value, said = OWN[seq], {"count": 2, "meta": META.decode(), "digest": None}
             headers = encode_headers(waveform_id="w", seq=seq, value=value, proof=proof, **said)  # type: ignore[arg-type]
-            self.bench.log.append(1, T, b"w", tuple(headers), value)
+            self.bench.log.append(Partition(1), T, b"w", tuple(headers), value)
 
     def ask_for(self, stream: Stream) -> None:
         self.stream, self.bench.proof = stream, PROOF if stream.proof == "mac" else ChunkProof()

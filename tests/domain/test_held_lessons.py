@@ -13,6 +13,7 @@ from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import Partition
 
 WRONG = "0" * 32
 YEAR_MS = 400 * 86_400_000
@@ -27,7 +28,7 @@ def send_saying(
     world: World, seq: int, value: bytes, digest: str | None, *, at: int = T, count: int | None = 1
 ) -> None:
     one = letter("w", seq, value, meta=metadata(T), count=count, digest=digest)
-    world.bench.log.append(0, at, one.key, one.headers, one.value)
+    world.bench.log.append(Partition(0), at, one.key, one.headers, one.value)
 
 
 def without_count(world: World) -> None:
@@ -51,7 +52,7 @@ def test_a_repeat_that_brings_the_count_is_kept_while_its_waveform_is_discarded(
 
 def test_a_repeat_that_brings_the_count_at_an_offset_that_is_used_again_is_kept(world: World) -> None:
     without_count(world)
-    at = world.bench.log.partitions[0]
+    at = world.bench.log.partitions[Partition(0)]
     del at.records[1:], at.seen[1:], at.heads[1:], at.epochs[1:]
     world.send("w", 1, TWO, count=2)
     log, tables = world.bench.log, world.bench.tables

@@ -11,6 +11,7 @@ from tests.domain.held_world import ONE, TWO, World
 from tests.fakes.fake_rows import Staged
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import Offset, Partition
 
 
 def take_out(world: World, reason: str) -> None:
@@ -54,7 +55,7 @@ def test_what_is_parked_is_held_with_its_bytes_again_once_it_is_read_again(world
     world.ingest()
     assert with_bytes(world) == {0: True, 1: True}
     assert world.held() == {"w": {"parked"}}
-    world.bench.log.retain_from(0, 2)
+    world.bench.log.retain_from(Partition(0), Offset(2))
     world.decide(HeldAction.REDRIVE, "w")
     assert world.published() == {"w": ONE + TWO}
 
@@ -80,7 +81,7 @@ def test_so_does_what_fails_again(world: World) -> None:
 def test_where_the_log_has_it_no_more_it_can_be_discarded(world: World) -> None:
     world.ingest(park=True)
     take_out(world, "open")
-    world.bench.log.retain_from(0, 2)
+    world.bench.log.retain_from(Partition(0), Offset(2))
     with pytest.raises(AssertionError, match="held without its bytes"):
         world.check()
     world.guarantees = ()  # these bytes are lost, and nothing gets them back
@@ -95,7 +96,7 @@ def gone_from_table_and_log(world: World, **how: Any) -> None:
     """The row that has the bytes of the first chunk is taken out, and the log has neither chunk any more."""
     world.ingest(**how)
     take_out(world, "open")
-    world.bench.log.retain_from(0, 2)
+    world.bench.log.retain_from(Partition(0), Offset(2))
     world.guarantees = ()  # the bytes are lost, unless somebody sends them again
 
 
@@ -172,7 +173,7 @@ def without_payload(world: World, *offsets: int) -> None:
 
 def test_a_copy_that_has_bytes_is_taken_before_one_that_is_held_without(world: World) -> None:
     world.ingest(park=True)
-    world.bench.log.retain_from(0, 2)
+    world.bench.log.retain_from(Partition(0), Offset(2))
     without_payload(world, 0)
     world.guarantees = ()
     world.send("w", 0, ONE)

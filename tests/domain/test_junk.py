@@ -27,7 +27,7 @@ from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
@@ -49,7 +49,7 @@ class Flooded(World):
 
     def misdirect(self, *values: bytes | None) -> None:
         for value in values:
-            self.bench.log.append(0, T, b"k", HEADERS, value)
+            self.bench.log.append(Partition(0), T, b"k", HEADERS, value)
 
     def check(self) -> None:
         sight = look_around(self.bench, allowed_lateness_ms=3_600_000, junk_bytes=KEPT)
@@ -113,7 +113,7 @@ def test_a_flood_over_many_batches_keeps_no_more_bytes_than_the_limit(world: Flo
 
 def test_bytes_of_keys_and_headers_count_as_those_of_values_do(world: Flooded) -> None:
     for key, headers in ((b"k" * 100, ()), (None, (("n" * 100, b""),)), (None, (("x", b"v" * 100),))):
-        world.bench.log.append(0, T, key, headers, b"")
+        world.bench.log.append(Partition(0), T, key, headers, b"")
     world.ingest()
     assert [stored for _, stored in world.junk().values()] == [False] * 3
 
@@ -208,7 +208,7 @@ class TestARecordByItsPlace:
         ):
             refuse_without_bytes(bare, world.stream)
         world.misdirect(b"third")
-        world.bench.log.retain_from(0, 2)
+        world.bench.log.retain_from(Partition(0), Offset(2))
         with pytest.raises(Refused, match="topic waves has it no more: partition 0 begins at offset 2"):
             refuse_without_bytes(self.find(world, "0:1"), world.stream)
 

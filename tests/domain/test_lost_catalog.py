@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, run_batch
@@ -19,8 +20,8 @@ from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import Refused
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind
+from wavestitch.contracts.quantities import Offset, Partition
 
 START_MS = 1_767_614_400_000
 STREAM = make_stream()
@@ -71,22 +72,24 @@ def catalog_restored(bench: Bench) -> None:
 
 def catalog_forked(bench: Bench) -> None:
     """A copy of the catalog goes on, and shows its head in the group; ours has one of the same number."""
-    bench.log.group[0] = GroupOffset(bench.log.group[0].offset - 1, bench.log.group[0].metadata)
+    bench.log.group[Partition(0)] = GroupOffset(
+        Offset(bench.log.group[Partition(0)].offset - 1), bench.log.group[Partition(0)].metadata
+    )
 
 
 def catalog_exchanged(bench: Bench) -> None:
     """Another deployment uses the group: each has a head of its own."""
-    bench.log.group[0] = GroupOffset(2, "wavestitch/2 0f8fad5b g7 s40")
+    bench.log.group[Partition(0)] = GroupOffset(Offset(2), "wavestitch/2 0f8fad5b g7 s40")
 
 
 def another_version(bench: Bench) -> None:
-    bench.log.group[0] = GroupOffset(2, "wavestitch/9 something new")
+    bench.log.group[Partition(0)] = GroupOffset(Offset(2), "wavestitch/9 something new")
 
 
 def tag_forged(bench: Bench, generation: int = 10**18 - 1, sequence: int = 9) -> None:
     """Whoever may commit offsets of the group writes what no head of this table can be."""
     text = f"wavestitch/2 {bench.tables.uuid} g{generation} s{sequence}"
-    bench.log.group[0] = GroupOffset(bench.log.group[0].offset, text)
+    bench.log.group[Partition(0)] = GroupOffset(bench.log.group[Partition(0)].offset, text)
 
 
 WORLDS: dict[str, Callable[[Bench], None]] = {
@@ -135,7 +138,7 @@ def test_a_plan_is_refused_by_name_and_moves_nothing(bench: Bench, doubt: str) -
     for ask in (
         lambda: ingest(bench),
         lambda: rewind(bench, Target("earliest")),
-        lambda: rewind(bench, Target(offsets={0: 1})),
+        lambda: rewind(bench, Target(offsets={Partition(0): Offset(1)})),
         *((lambda: commit_offsets(STREAM, log=bench.log, tables=bench.tables),) if heads else ()),
     ):
         with pytest.raises(Refused, match=r"--to start-over --apply.*--to group --accept-skip") as refused:
@@ -192,7 +195,7 @@ def test_starting_over_reads_everything_and_publishes_nothing_twice(bench: Bench
     ingest(bench)
     assert published(bench) >= {"a", "b", "c"}
     assert len(bench.tables.rows) == len(published(bench))
-    assert bench.log.group[0].metadata == bench.tables.snapshots[-1].tag(bench.tables.uuid).encode()
+    assert bench.log.group[Partition(0)].metadata == bench.tables.snapshots[-1].tag(bench.tables.uuid).encode()
 
 
 def test_going_on_where_the_group_stands_names_what_is_not_read(bench: Bench) -> None:
@@ -202,7 +205,7 @@ def test_going_on_where_the_group_stands_names_what_is_not_read(bench: Bench) ->
         rewind(bench, Target("group"))
     rewind(bench, Target("group"), accept_skip=True)
     first = bench.tables.snapshots[-1]
-    assert (first.kind, first.skipped) == (HeadKind.FIRST, (OffsetRange(0, 0, 5),))
+    assert (first.kind, first.skipped) == (HeadKind.FIRST, (span(0, 0, 5),))
     ingest(bench)
     assert published(bench) == set()
 
@@ -210,13 +213,13 @@ def test_going_on_where_the_group_stands_names_what_is_not_read(bench: Bench) ->
 def test_a_head_after_a_restored_catalog_is_newer_than_everything_that_was_lost(bench: Bench) -> None:
     """So that a run, or another host, that still has the newer catalog is fenced, and its tag is an old one."""
     catalog_restored(bench)
-    bench.log.group[0] = GroupOffset(7, f"wavestitch/2 {bench.tables.uuid} g9 s3")
+    bench.log.group[Partition(0)] = GroupOffset(Offset(7), f"wavestitch/2 {bench.tables.uuid} g9 s3")
     rewind(bench, Target("head"))
     assert bench.tables.snapshots[-1].generation == 10
 
 
 def test_a_group_that_was_only_reset_by_somebody_is_no_disagreement(bench: Bench) -> None:
-    bench.log.reset_group(0, 0)
+    bench.log.reset_group(Partition(0), Offset(0))
     ingest(bench)
     assert bench.tables.snapshots[-2].kind is HeadKind.ADOPTED
 
@@ -225,9 +228,9 @@ def test_a_stream_that_never_had_a_head_begins_where_a_foreign_group_stands() ->
     bench = Bench(FakeLog("waves", 1))
     send(bench, "a", 0)
     send(bench, "a", 1)
-    bench.log.reset_group(0, 2)
+    bench.log.reset_group(Partition(0), Offset(2))
     ingest(bench)
-    assert bench.tables.snapshots[0].positions[0].next_offset == 2
+    assert bench.tables.snapshots[0].positions[Partition(0)].next_offset == 2
 
 
 def test_a_plan_beside_a_batch_that_commits_meanwhile_is_not_refused(bench: Bench) -> None:
@@ -236,7 +239,7 @@ def test_a_plan_beside_a_batch_that_commits_meanwhile_is_not_refused(bench: Benc
     real = bench.log.group_offsets
     again: list[None] = []
 
-    def slow(*args: object) -> dict[int, GroupOffset | None]:
+    def slow(*args: object) -> dict[Partition, GroupOffset | None]:
         if not again:
             again.append(None)
             ingest(bench)
@@ -250,7 +253,10 @@ def test_a_plan_beside_a_batch_that_commits_meanwhile_is_not_refused(bench: Benc
 def test_a_rewind_is_not_shown_over_what_a_copy_of_the_table_has_made_of_the_same_head(bench: Bench) -> None:
     """Else nobody on this side would ever hear of the copy."""
     other = bench.copied()
-    theirs, ours = (plan_rewind(STREAM, Target(offsets={0: to}), **where(b)) for b, to in ((other, 3), (bench, 1)))
+    theirs, ours = (
+        plan_rewind(STREAM, Target(offsets={Partition(0): Offset(to)}), **where(b))
+        for b, to in ((other, 3), (bench, 1))
+    )
     real = bench.tables.commit
 
     def beside(*args: Any) -> Head:
@@ -262,7 +268,7 @@ def test_a_rewind_is_not_shown_over_what_a_copy_of_the_table_has_made_of_the_sam
     apply_rewind(STREAM, ours, accept_skip=False, log=bench.log, tables=bench.tables)
     heads = [b.tables.snapshots[-1] for b in (bench, other)]
     assert heads[0].version == heads[1].version, "else this is about nothing"
-    shown = bench.log.group[0]
+    shown = bench.log.group[Partition(0)]
     assert (shown.offset, shown.metadata) == (3, heads[1].tag(bench.tables.uuid).encode())
     with pytest.raises(Refused, match="two copies of this table are written to"):
         ingest(bench)

@@ -18,7 +18,7 @@ from wavestitch.contracts.maintenance import (
     StoredFile,
     TableState,
 )
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.maintain.what_goes import (
     FolderLimits,
@@ -168,7 +168,7 @@ def test_held_rows_of_a_place_and_piece_go_together_and_only_where_all_are_publi
         )
         held = HeldChunk(chunk, Reason.OPEN, "", f"d{n}", n)
         places.append(HeldPlace(f"f{n % 2}", n, held, "busy" if busy else "done"))
-    both = {i: PublishedWaveform(i, (PublishedChunk(9, 9, 2, b"7"),)) for i in ("w", "x")}
+    both = {i: PublishedWaveform(i, (PublishedChunk(Partition(9), Offset(9), 2, b"7"),)) for i in ("w", "x")}
     published = [] if everywhere is None else [both, {i: both[i] for i in everywhere}]
     going = held_to_delete(places, published=published, under_way={"busy"})
     gone = {(f, r) for f, numbers in going.items() for r in numbers}
@@ -182,7 +182,7 @@ def test_held_rows_of_a_place_and_piece_go_together_and_only_where_all_are_publi
 
 
 def test_a_held_row_with_other_bytes_than_the_published_piece_stays():
-    published = [{"w": PublishedWaveform("w", (PublishedChunk(9, 9, 2, b"7"),))}]
+    published = [{"w": PublishedWaveform("w", (PublishedChunk(Partition(9), Offset(9), 2, b"7"),))}]
     chunk = facts(0, 1, b"xx")._replace(waveform_id="w", seq=0, piece=b"7")
     place = HeldPlace("f", 0, HeldChunk(chunk, Reason.OPEN, "", "d", 1), "p")
     assert held_to_delete([place], published=published, under_way=()) == {"f": {0}}

@@ -17,6 +17,7 @@ from tests.domain.maintenance_rig import STREAM, Rig, limits, went
 from wavestitch.contracts.errors import Altered, Terminal, Transient
 from wavestitch.contracts.maintenance import MaintenanceReport
 from wavestitch.contracts.position import GroupOffset, Head, Tag
+from wavestitch.contracts.quantities import Partition
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.maintain.stages import NAMES
 from wavestitch.write_once import DigestingFile, scratch_file
@@ -164,7 +165,7 @@ class _Group:
 
     def group_offsets(self, group: str, topic: str, partitions: Sequence[int]) -> dict[int, GroupOffset]:
         tags = [Tag(self.table, h.generation, h.sequence).encode() for h in self.at]
-        return {p: GroupOffset(self.at[p].positions[p].next_offset, tags[p]) for p in partitions}
+        return {p: GroupOffset(self.at[p].positions[Partition(p)].next_offset, tags[p]) for p in partitions}
 
 
 def _raise_no_right(*_: Any) -> Any:

@@ -14,6 +14,7 @@ from tests.builders.webhook import dripping_webhook, listening_webhook
 from tests.domain.maintenance_rig import STREAM, Rig
 from wavestitch.batch.metrics import tell_metrics
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import Offset
 
 PUBLISHED = ("wavestitch_waveforms_total", "published")
 COMMITS = ("wavestitch_commits_total", "ingest")
@@ -34,7 +35,7 @@ class Told(Rig):
 
     def commit(self, published: int, **row: object) -> None:
         """One more batch, with its row in the history."""
-        head = self.publish(recorded=False, positions={0: Position(0)})
+        head = self.publish(recorded=False, positions={0: Position(Offset(0))})
         figures = {
             "partitions": {"0": {"read": 10 * published}},
             "reading": {"0": [100.0, 1.0]},

@@ -24,6 +24,7 @@ from tests.domain.table_races import commit_on_the_same_head, race, stage_the_sa
 from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
+from wavestitch.contracts.quantities import Offset
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.held.held_removal import held_places
@@ -75,8 +76,10 @@ class TestWhateverTheTablesPropertiesSay:
         stored = tables.stored()[0]
         stale = stored.load()
         a = stage(tables.data_folder(), "a", [published_row("x")])
-        tables.commit(head, head.next(positions={0: Position(10), 1: Position(0)}), [a])
-        rewound = tables.head().next(kind=HeadKind.REWIND, generation=2, positions={0: Position(0), 1: Position(0)})
+        tables.commit(head, head.next(positions={0: Position(Offset(10)), 1: Position(Offset(0))}), [a])
+        rewound = tables.head().next(
+            kind=HeadKind.REWIND, generation=2, positions={0: Position(Offset(0)), 1: Position(Offset(0))}
+        )
         rewound = tables.commit(tables.head(), rewound, [])
         b = stage(tables.data_folder(), "b", [published_row("x")])
         with pytest.raises(CommitConflict):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, run_batch
@@ -17,8 +18,8 @@ from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import BadInput, DataLost, Refused
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import HeadKind
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Stream
 
 START_MS = 1_767_614_400_000
@@ -37,7 +38,7 @@ def make_bench(partitions: int = 3) -> Bench:
 
 def send(bench: Bench, partition: int, count: int) -> None:
     for _ in range(count):
-        name = f"w{partition}-{bench.log.partitions[partition].end}"
+        name = f"w{partition}-{bench.log.partitions[Partition(partition)].end}"
         send_chunk(bench.log, name, at_ms=START_MS, partition=partition)
 
 
@@ -61,7 +62,7 @@ def shown(bench: Bench) -> dict[int, int]:
 def test_the_advice_about_retention_names_the_partition_and_moves_no_other_one() -> None:
     bench = make_bench()
     send(bench, 0, 10)
-    bench.log.retain_from(0, 25)
+    bench.log.retain_from(Partition(0), Offset(25))
     with pytest.raises(
         DataLost, match=r"partition 0 of waves begins at 25.*--to 0:earliest --accept-skip --apply"
     ) as lost:
@@ -70,7 +71,7 @@ def test_the_advice_about_retention_names_the_partition_and_moves_no_other_one()
     assert out is not None
     found = plan_rewind(STREAM, out, log=bench.log, tables=bench.tables, who="a test", why="to see")
     assert found.moves == {0: (20, 25)}
-    assert found.skipped == (OffsetRange(0, 20, 25),)
+    assert found.skipped == (span(0, 20, 25),)
     rewind(bench, out, accept_skip=True)
     assert stands(bench) == {0: 25, 1: 20, 2: 20}
     ingest(bench)
@@ -81,7 +82,7 @@ def test_several_partitions_that_retention_overtook_are_named_together() -> None
     bench = make_bench()
     for p in (0, 2):
         send(bench, p, 10)
-        bench.log.retain_from(p, 25 + p)
+        bench.log.retain_from(Partition(p), Offset(25 + p))
     with pytest.raises(DataLost, match=r"--to 0:earliest,2:earliest --accept-skip"):
         ingest(bench)
 
@@ -90,8 +91,8 @@ def test_an_ingest_of_other_partitions_goes_on_while_one_is_overtaken() -> None:
     bench = make_bench()
     for p in range(3):
         send(bench, p, 10)
-    bench.log.retain_from(0, 25)
-    ingest(bench, PlanRequest(only=frozenset({1, 2})))
+    bench.log.retain_from(Partition(0), Offset(25))
+    ingest(bench, PlanRequest(only=frozenset({Partition(1), Partition(2)})))
     assert stands(bench) == {0: 20, 1: 30, 2: 30}
 
 
@@ -99,11 +100,11 @@ def test_so_it_does_where_somebody_reset_the_group_of_one_of_them() -> None:
     bench = make_bench()
     for p in range(3):
         send(bench, p, 10)
-    bench.log.retain_from(0, 25)
-    bench.log.reset_group(1, 15)
+    bench.log.retain_from(Partition(0), Offset(25))
+    bench.log.reset_group(Partition(1), Offset(15))
     with pytest.raises(DataLost, match=r"partition 0 of waves begins at 25.*--partitions 1,2` reads them before that"):
         ingest(bench)
-    ingest(bench, PlanRequest(only=frozenset({1, 2})))
+    ingest(bench, PlanRequest(only=frozenset({Partition(1), Partition(2)})))
     assert stands(bench) == {0: 20, 1: 30, 2: 30}
 
 
@@ -111,7 +112,7 @@ def test_an_ingest_until_named_offsets_takes_in_what_is_good_before_a_bad_place(
     bench = make_bench(2)
     for p in range(2):
         send(bench, p, 10)
-    ingest(bench, PlanRequest(until={0: 24}))
+    ingest(bench, PlanRequest(until={Partition(0): Offset(24)}))
     assert stands(bench) == {0: 24, 1: 30}
     assert shown(bench) == stands(bench)
     ingest(bench)
@@ -124,20 +125,20 @@ def test_until_an_offset_that_is_behind_or_not_there_is_refused(until: int) -> N
     bench = make_bench(1)
     send(bench, 0, 10)
     with pytest.raises(Refused, match=rf"until {until}; it stands at 20 and can be read until 30"):
-        ingest(bench, PlanRequest(until={0: until}))
+        ingest(bench, PlanRequest(until={Partition(0): Offset(until)}))
 
 
 def test_until_where_the_stream_stands_is_nothing_to_do_even_before_an_open_transaction() -> None:
     bench = make_bench(1)
     send_chunk(bench.log, "t", at_ms=START_MS, seen=Visibility.OPEN)
-    found = ingest(bench, PlanRequest(until={0: 20}))
+    found = ingest(bench, PlanRequest(until={Partition(0): Offset(20)}))
     assert isinstance(found, NothingToDo)
     assert "what was named" in found.why
 
 
 def test_a_partition_that_the_topic_does_not_have_is_named() -> None:
     bench = make_bench(2)
-    for request in (PlanRequest(only=frozenset({2})), PlanRequest(until={2: 5})):
+    for request in (PlanRequest(only=frozenset({Partition(2)})), PlanRequest(until={Partition(2): Offset(5)})):
         with pytest.raises(Refused, match=r"partition 2 was named; topic waves has 2 partitions"):
             ingest(bench, request)
     with pytest.raises(Refused, match=r"partition 2 was named"):
@@ -167,7 +168,7 @@ def test_a_partial_rewind_never_changes_a_partition_that_is_not_named(
     for p in more:
         send(bench, p, 2)
     for p, to in reset.items():
-        bench.log.reset_group(p, to)
+        bench.log.reset_group(Partition(p), Offset(to))
     before, group = dict(bench.tables.snapshots[-1].positions), dict(bench.log.group)
     target = rewind_target(",".join(f"{p}:{to}" for p, to in named.items()))
     try:
@@ -187,7 +188,7 @@ def test_a_partial_rewind_never_changes_a_partition_that_is_not_named(
 def test_a_reset_of_one_partition_is_settled_for_that_partition_alone(on_reset: str) -> None:
     stream = STREAM.model_copy(update={"on_reset": on_reset})
     bench = make_bench()
-    bench.log.reset_group(1, 5)
+    bench.log.reset_group(Partition(1), Offset(5))
     if on_reset == "refuse":
         with pytest.raises(Refused, match=r"on_reset: refuse.*--to 1:group --apply.*--to 1:head --apply"):
             ingest(bench, stream=stream)
@@ -203,8 +204,8 @@ def test_a_reset_of_one_partition_is_settled_for_that_partition_alone(on_reset: 
 def test_a_reset_that_is_refused_can_be_undone_for_that_partition_alone() -> None:
     stream = STREAM.model_copy(update={"on_reset": "refuse"})
     bench = make_bench()
-    bench.log.reset_group(1, 5)
-    bench.log.reset_group(2, 6)
+    bench.log.reset_group(Partition(1), Offset(5))
+    bench.log.reset_group(Partition(2), Offset(6))
     rewind(bench, rewind_target("1:head"), stream=stream)
     assert shown(bench) == {0: 20, 1: 20, 2: 6}
     with pytest.raises(Refused, match=r"reset the group to 6 on partition 2.*--to 2:group"):
@@ -216,7 +217,7 @@ def test_partitions_that_were_set_forward_are_all_named() -> None:
     for p in range(3):
         send(bench, p, 5)
     for p in (0, 2):
-        bench.log.reset_group(p, 23)
+        bench.log.reset_group(Partition(p), Offset(23))
     with pytest.raises(Refused, match=re.escape("--to 0:group,2:group --accept-skip --apply")):
         ingest(bench)
 
@@ -227,13 +228,13 @@ def test_two_rewinds_that_skip_keep_both_skips() -> None:
         send(bench, p, 10)
     rewind(bench, rewind_target("0:25"), accept_skip=True)
     rewind(bench, rewind_target("1:latest"), accept_skip=True)
-    assert bench.tables.snapshots[-1].skipped == (OffsetRange(0, 20, 25), OffsetRange(1, 20, 30))
+    assert bench.tables.snapshots[-1].skipped == (span(0, 20, 25), span(1, 20, 30))
 
 
 def test_a_reset_that_comes_after_a_rewind_was_worked_out_is_left_for_the_next_plan() -> None:
     bench = make_bench(1)
     found = plan_rewind(STREAM, Target("earliest"), log=bench.log, tables=bench.tables, who="a test", why="to see")
-    bench.log.reset_group(0, 7)
+    bench.log.reset_group(Partition(0), Offset(7))
     apply_rewind(STREAM, found, accept_skip=False, log=bench.log, tables=bench.tables)
     assert shown(bench) == {0: 7}
     with pytest.raises(Refused, match="set forward to 7"):

@@ -11,6 +11,7 @@ import pytest
 
 from tests.builders.heads import make_head
 from tests.builders.plans import make_plan
+from tests.builders.ranges import span
 from tests.builders.records import letter, metadata
 from tests.builders.streams import make_stream
 from tests.domain.effort import FACTOR
@@ -29,12 +30,11 @@ from wavestitch.contracts.disagreement import find_disagreement, next_generation
 from wavestitch.contracts.errors import Fenced
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform, effective_held
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import GroupOffset, Position, Tag
 from wavestitch.contracts.position import Head as ProductHead
 from wavestitch.contracts.protocol import check_fence, may_project, reconcile
-from wavestitch.contracts.quantities import EpochMs, Generation
+from wavestitch.contracts.quantities import EpochMs, Generation, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import RewindTo, opposites
 from wavestitch.contracts.stream import Stream
@@ -97,21 +97,21 @@ def test_a_dropped_rule_is_found_out(name: str, dropped: str) -> None:
 
 
 def head_of(small: Head) -> ProductHead:
-    positions = {p: Position(at) for p, at in enumerate(small.positions)}
+    positions = {p: Position(Offset(at)) for p, at in enumerate(small.positions)}
     return make_head(sequence=small.sequence, generation=small.generation, positions=positions, snapshot_id=1)
 
 
-def group_of(small: Groups) -> dict[int, GroupOffset | None]:
-    return {p: _offset_of(g) for p, g in enumerate(small)}
+def group_of(small: Groups) -> dict[Partition, GroupOffset | None]:
+    return {Partition(p): _offset_of(g) for p, g in enumerate(small)}
 
 
 def _offset_of(small: Group) -> GroupOffset | None:
     if small.offset is None:
         return None
     if small.tag is None:
-        return GroupOffset(small.offset, "")
+        return GroupOffset(Offset(small.offset), "")
     table, generation, sequence = small.tag
-    return GroupOffset(small.offset, Tag(f"{table}", Generation(generation), sequence).encode())
+    return GroupOffset(Offset(small.offset), Tag(f"{table}", Generation(generation), sequence).encode())
 
 
 def small_heads() -> list[Head]:
@@ -148,7 +148,7 @@ def test_reconciling_and_projecting_follow_the_model() -> None:
                 assert found.adopt.generation == here.generation + 1
                 for p, g in enumerate(group):
                     taken_over = g.offset if g.tag is None and g.offset is not None else here.positions[p]
-                    assert found.adopt.positions[p].next_offset == taken_over
+                    assert found.adopt.positions[Partition(p)].next_offset == taken_over
 
 
 def plan_of(run: Run, *, stream: Stream = STREAM) -> Plan:
@@ -162,10 +162,10 @@ def plan_of(run: Run, *, stream: Stream = STREAM) -> Plan:
         kind=PlanKind(run.kind),
         stream=stream,
         partitions=len(run.starts),
-        ranges=tuple(OffsetRange(*r) for r in read),
+        ranges=tuple(span(*r) for r in read),
         units=(),
-        positions={p: Position(at) for p, at in enumerate(run.starts)},
-        ends={p: Position(at) for p, at in enumerate(run.ends)},
+        positions={p: Position(Offset(at)) for p, at in enumerate(run.starts)},
+        ends={p: Position(Offset(at)) for p, at in enumerate(run.ends)},
         generation=run.generation,
         base_sequence=0,
         base_snapshot=1,
@@ -195,7 +195,7 @@ def facts(world: World) -> dict[Place, ChunkFacts]:
     for p, records in enumerate(world.log):
         for o, r in enumerate(records):
             one = letter(r.waveform, r.seq, bytes([ord(r.copy), r.seq]), meta=meta, count=world.chunks[r.waveform])
-            found[p, o] = facts_of(Record("topic", p, o, START_MS, *one), p, o)
+            found[p, o] = facts_of(Record("topic", Partition(p), Offset(o), START_MS, *one), p, o)
     return found
 
 
@@ -248,7 +248,7 @@ def test_deciding_follows_the_model(name: str, least: int) -> None:
             plan_of(run),
             Evidence(
                 [known[p] for p in run.places],
-                dict.fromkeys(range(len(world.log)), EpochMs(START_MS)),
+                dict.fromkeys(map(Partition, range(len(world.log))), EpochMs(START_MS)),
                 {w: Stitched(None, "") for w in world.chunks},
                 failed={} if run.mended else dict.fromkeys(world.failing, ("it fails",)),
                 park=run.gate == "park",

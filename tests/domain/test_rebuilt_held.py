@@ -21,7 +21,7 @@ from wavestitch.batch.walk import Walk
 from wavestitch.contracts.errors import Altered, BadInput, Refused
 from wavestitch.contracts.ports import HeldRow, HeldStaging
 from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 from wavestitch.tables.commit.stored_table import StoredTable
@@ -41,7 +41,7 @@ class Place:
         base = self.tables.head()
         mark = stage_held(self.tables, base, self.rows(tmp_path, base.sequence + 1))
         made = self.tables.commit(
-            base, base.next(held=mark, decision="dA", positions=dict.fromkeys((0, 1), Position(8))), []
+            base, base.next(held=mark, decision="dA", positions=dict.fromkeys((0, 1), Position(Offset(8)))), []
         )
         if recorded:
             self.rig.record(made)
@@ -49,8 +49,8 @@ class Place:
             self.tables.settle_held()
         for p in (0, 1):
             for _ in range(10):
-                self.log.append(p, 1, b"k", [], b"v")
-            self.log.retain_from(p, 8)
+                self.log.append(Partition(p), 1, b"k", [], b"v")
+            self.log.retain_from(Partition(p), Offset(8))
         self.log.commit_group("g", "t", made.positions, made.tag(self.tables.table_uuid()).encode())
 
     def rows(self, tmp_path: Path, sequence: int) -> list[HeldRow]:

@@ -8,6 +8,7 @@ from tests.builders.records import letter, metadata
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stream import Stream
 
 T = 1_767_614_400_000
@@ -25,7 +26,7 @@ def test_an_incomplete_waveform_is_not_left_open_until_a_time_that_never_comes(a
     def ingest(one: object, at_ms: int) -> None:
         nonlocal now_ms
         now_ms += 1
-        bench.log.append(0, at_ms, *one)  # type: ignore[misc]
+        bench.log.append(Partition(0), at_ms, *one)  # type: ignore[misc]
         run_batch(bench, STREAM, PlanRequest(), clock_ms=now_ms)
 
     ingest(first, at)

@@ -14,6 +14,7 @@ from tests.deployment_rig import STREAM
 from tests.hostile.landed_deployment import FakeDeployment, declare, make_landed_deployment, run_landed_batch
 from wavestitch import cli_rewind, terminal
 from wavestitch.cli import app
+from wavestitch.contracts.quantities import Partition
 
 T = 1_767_614_400_000
 
@@ -33,13 +34,13 @@ class Shell:
     def send(self, *names: str) -> None:
         for name in names:
             one = letter(name, 0, b"\x01\x00", meta=metadata(T, sample_count=None), count=1)
-            self.deployment.memory.append(0, T, one.key, one.headers, one.value)
+            self.deployment.memory.append(Partition(0), T, one.key, one.headers, one.value)
         run_landed_batch(self.deployment)
 
     def position(self) -> int:
         head = self.deployment.tables(STREAM).head()
         assert head is not None
-        return int(head.positions[0].next_offset)
+        return int(head.positions[Partition(0)].next_offset)
 
     def __call__(self, user: str, *words: str) -> str:
         self._patch.setattr(cli_rewind.getpass, "getuser", lambda: user)

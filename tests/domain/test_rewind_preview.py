@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, run_batch
@@ -13,7 +14,7 @@ from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
 from wavestitch.contracts.errors import BadInput, Refused
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.rewind_preview import PREVIEWS
 
 START_MS = 1_767_614_400_000
@@ -121,22 +122,22 @@ def test_another_rewind_makes_it_void() -> None:
 
 def test_a_skip_is_done_only_as_it_was_shown_and_accepted() -> None:
     bench = bench_with(6)
-    run_batch(bench, STREAM, PlanRequest(until={0: 2}), clock_ms=START_MS)
+    run_batch(bench, STREAM, PlanRequest(until={Partition(0): Offset(2)}), clock_ms=START_MS)
     found = preview(bench, "0:5")
-    assert found.skipped == (OffsetRange(0, 2, 5),)
+    assert found.skipped == (span(0, 2, 5),)
     with pytest.raises(Refused, match="this would skip"):
         apply_preview(edges(bench), found, by="bob")
     # An ingest in between makes the skip smaller: that is no other one.
-    run_batch(bench, STREAM, PlanRequest(until={0: 3}), clock_ms=START_MS)
+    run_batch(bench, STREAM, PlanRequest(until={Partition(0): Offset(3)}), clock_ms=START_MS)
     apply_preview(edges(bench), found, by="bob", accept_skip=True)
-    assert bench.tables.head().skipped == (OffsetRange(0, 3, 5),)
+    assert bench.tables.head().skipped == (span(0, 3, 5),)
 
 
 def test_a_target_that_retention_took_since_is_refused_and_nothing_moves() -> None:
     bench = bench_with(4)
     ingest(bench)
     found = preview(bench, "earliest")
-    bench.log.retain_from(0, 2)
+    bench.log.retain_from(Partition(0), Offset(2))
     with pytest.raises(Refused, match="offset 0 of partition 0 is not in the log"):
         apply_preview(edges(bench), found, by="bob")
     assert positions(bench) == {0: 4}
@@ -146,7 +147,7 @@ def test_undo_goes_back_to_where_the_stream_stood_also_after_later_ingests() -> 
     bench = bench_with(6, partitions=2)
     ingest(bench)
     done = rewind(bench, "0:1")
-    run_batch(bench, STREAM, PlanRequest(until={0: 2}), clock_ms=START_MS)
+    run_batch(bench, STREAM, PlanRequest(until={Partition(0): Offset(2)}), clock_ms=START_MS)
     assert positions(bench)[0] == 2
     rewind(bench, f"undo:{done}", accept_skip=True)
     assert positions(bench) == {0: 3, 1: 3}
@@ -186,7 +187,7 @@ def test_a_place_that_is_not_there_is_refused(to: str, words: str) -> None:
 def test_a_shift_ends_where_the_log_does() -> None:
     bench = bench_with(5)
     ingest(bench)
-    bench.log.retain_from(0, 2)
+    bench.log.retain_from(Partition(0), Offset(2))
     assert preview(bench, "shift:-100").targets == {0: 2}
     with pytest.raises(Refused, match="nothing would move: --to shift:100 names where it stands already"):
         preview(bench, "shift:100")

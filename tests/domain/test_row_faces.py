@@ -10,9 +10,9 @@ import pytest
 
 from tests.builders.altered_rows import alter_row
 from tests.builders.deleted_rows import delete_rows
+from tests.builders.ranges import span
 from tests.builders.table_rows import NOON, TOPIC_ID, published_row, stage
 from tests.domain.maintenance_rig import Rig
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.row_face import RowFace
 from wavestitch.tables.lookup.row_faces import PinnedRows, staged_faces
@@ -80,9 +80,9 @@ def test_a_sample_that_no_producer_can_have_sent_is_not_cut_to_one_that_was(rig:
 def test_rows_are_found_by_where_their_chunks_lay_and_by_when_they_start(rig: Rig) -> None:
     rig.publish("a", "b")
     rows = pinned(rig)
-    assert {i for i, _ in rows.rows_from([OffsetRange(3, 1, 9)], TOPIC_ID)} == {"a", "b"}
-    assert list(rows.rows_from([OffsetRange(3, 2, 9), OffsetRange(2, 0, 9)], TOPIC_ID)) == []
-    assert list(rows.rows_from([OffsetRange(3, 0, 9)], "another topic")) == []
+    assert {i for i, _ in rows.rows_from([span(3, 1, 9)], TOPIC_ID)} == {"a", "b"}
+    assert list(rows.rows_from([span(3, 2, 9), span(2, 0, 9)], TOPIC_ID)) == []
+    assert list(rows.rows_from([span(3, 0, 9)], "another topic")) == []
     start = int(NOON.timestamp()) * 10**9
     assert {i for i, _ in rows.rows_starting(Scope(start, start + 1))} == {"a", "b"}
     assert list(rows.rows_starting(Scope(start + 1, start + 2))) == []

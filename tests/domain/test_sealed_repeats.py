@@ -11,6 +11,7 @@ from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.chunk_header import chunk_crc, encode_headers
 from wavestitch.contracts.chunk_proof import Bound, ChunkProof
+from wavestitch.contracts.quantities import Partition
 from wavestitch.producers.chunking import cut_recording
 from wavestitch.producers.recording import Recording
 
@@ -64,11 +65,11 @@ def test_what_a_stranger_sends_again_blocks_nothing(digest: bool, partition: int
     log = FakeLog("waves", 2)
     bench = Bench(log, proof=PROOF)
     for one in true[:1]:
-        log.append(1, NOW, *one)
+        log.append(Partition(1), NOW, *one)
     _, at, again = stranger(true)[which]
-    log.append(partition, at, *again)
+    log.append(Partition(partition), at, *again)
     for one in true[1:]:
-        log.append(1, NOW, *one)
+        log.append(Partition(1), NOW, *one)
     run_batch(bench, STREAM, PlanRequest(), clock_ms=NOW + 1000)
     assert [row.samples for _, row in bench.tables.rows] == [SAMPLES]
     assert {h.held.reason.value for h in bench.tables.held_rows()} <= {"corrupt", "forged"}
@@ -79,8 +80,8 @@ def test_a_repeat_does_not_change_how_long_an_open_waveform_waits(at: int) -> No
     true = sealed(digest=True)
     log = FakeLog("waves", 2)
     bench = Bench(log, proof=PROOF)
-    log.append(1, NOW, *true[0])
-    log.append(0, at, *true[0])
+    log.append(Partition(1), NOW, *true[0])
+    log.append(Partition(0), at, *true[0])
     run_batch(bench, STREAM, PlanRequest(), clock_ms=NOW + 1000)
     assert [h.held.chunk.timestamp_ms for h in bench.tables.held_rows()] == [NOW]
     assert [h.held.reason.value for h in bench.tables.held_rows()] == ["open"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.domain.accounted_world import AFTER_PLANNING, INGEST, STREAM, World
 from tests.fakes.account import Account
 from tests.histories.random_histories import run_histories
@@ -24,10 +25,10 @@ from wavestitch.contracts import batch_stages as stages
 from wavestitch.contracts.batch_stages import OfPlan
 from wavestitch.contracts.errors import BadInput, GateClosed, Refused
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.operations import stages_page
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import HeadKind
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stages import DecideOn, Effect, Stage, Undo, Undoing, explain, opposites
 
 ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
@@ -58,16 +59,16 @@ class TestABatch:
 
     def test_a_reset_is_taken_over_and_an_expired_group_shown_again_by_named_stages(self, world: World) -> None:
         world.send("w", ONE, TWO).ingest()
-        world.bench.log.reset_group(0, 0)
+        world.bench.log.reset_group(Partition(0), Offset(0))
         world.ingest()
         assert world.account.names[:4] == ["record history", "commit head", "show head", "keep plan"]
-        world.bench.log.expire_group(0)
+        world.bench.log.expire_group(Partition(0))
         world.send("v", ONE, TWO).ingest()
         assert world.account.names[:3] == ["record history", "show head", "keep plan"]
 
     def test_planning_that_finds_nothing_to_read_says_what_it_does_nevertheless(self, world: World) -> None:
         world.send("w", ONE, TWO).ingest()
-        world.bench.log.expire_group(0)
+        world.bench.log.expire_group(Partition(0))
         world.forget()
         shown = world.shown()
         found = step_plan(world.edges(), INGEST)
@@ -86,7 +87,7 @@ class TestABatch:
         "request_",
         [
             PlanRequest(PlanKind.BACKFILL, scope=Scope(0, 1 << 62)),
-            PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 0, 2),)),
+            PlanRequest(PlanKind.MANUAL, ranges=(span(0, 0, 2),)),
         ],
     )
     def test_one_that_leaves_the_positions_alone_has_the_same_stages(self, world: World, request_: PlanRequest) -> None:
@@ -154,7 +155,7 @@ class TestARewind:
     @pytest.mark.parametrize("to", ["earliest", "latest", "head", "group", "start-over"])
     def test_it_does_what_its_preview_shows(self, world: World, to: str) -> None:
         world.send("w", ONE, TWO).ingest()
-        world.bench.log.reset_group(0, 1)  # so that to stay where it stands is an answer, too
+        world.bench.log.reset_group(Partition(0), Offset(1))  # so that to stay where it stands is an answer, too
         world.rewind(to)
         assert world.account.names == ["commit head", "show head"]
 

@@ -17,7 +17,7 @@ from wavestitch.batch.landing_facts import closed_gates
 from wavestitch.contracts.maintenance import MaintenanceReport
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.position import GroupOffset, Tag
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import Stage, explain
 from wavestitch.maintain.run import maintain_stream
@@ -35,7 +35,7 @@ class Projected:
         head = self.rig.tables.head()
         assert head is not None
         tag = Tag(self.rig.tables.table_uuid() or "", head.generation, head.sequence)
-        return {p: GroupOffset(head.positions[p].next_offset, tag.encode()) for p in partitions}
+        return {p: GroupOffset(head.positions[Partition(p)].next_offset, tag.encode()) for p in partitions}
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from wavestitch.cli import app
 from wavestitch.contracts.batch_stages import BATCH, HELD, PLANNING
 from wavestitch.contracts.errors import GateClosed
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import Partition
 
 T = 1_767_614_400_000
 LONG = """expectations:
@@ -44,7 +45,7 @@ def deployment(tmp_path: Path) -> FakeDeployment:
 def send(deployment: FakeDeployment, name: str, *values: bytes, count: int) -> None:
     for seq, value in enumerate(values):
         one = letter(name, seq, value, meta=metadata(T, sample_count=None), count=count)
-        deployment.memory.append(0, T, one.key, one.headers, one.value)
+        deployment.memory.append(Partition(0), T, one.key, one.headers, one.value)
 
 
 def states(deployment: FakeDeployment) -> set[str]:

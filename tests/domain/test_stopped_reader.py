@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, run_batch
@@ -13,13 +14,13 @@ from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.errors import Refused
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stream import Stream
 
 MS = 1_767_614_400_000
 LIMIT = 1 << 28
-RANGE = OffsetRange(0, 0, 40)
+RANGE = span(0, 0, 40)
 REQUESTS = {
     PlanKind.BACKFILL: PlanRequest(PlanKind.BACKFILL, Scope(MS * 1_000_000, (MS + 1) * 1_000_000)),
     PlanKind.MANUAL: PlanRequest(PlanKind.MANUAL, ranges=(RANGE,)),
@@ -68,7 +69,7 @@ def test_a_manual_plan_of_fewer_offsets_goes_through(bench: Bench) -> None:
     stopped(bench, PlanKind.MANUAL)
     with pytest.raises(Refused, match="name fewer offsets"):
         run(bench, PlanKind.MANUAL, stream())
-    fewer = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 0, 8),))
+    fewer = PlanRequest(PlanKind.MANUAL, ranges=(span(0, 0, 8),))
     assert not isinstance(run_batch(bench, stream(), fewer, clock_ms=MS, how=Carrying()), NothingToDo)
 
 
@@ -77,7 +78,7 @@ def test_a_manual_plan_of_fewer_offsets_goes_through(bench: Bench) -> None:
 def test_a_stop_says_nothing_of_another_kind(bench: Bench, kind: PlanKind, other: PlanKind) -> None:
     run(bench, PlanKind.INGEST, stream())
     if kind is PlanKind.INGEST:
-        bench.log.append(0, MS, b"junk", [], b"x")
+        bench.log.append(Partition(0), MS, b"junk", [], b"x")
     stopped(bench, other)
     if kind is other and kind is not PlanKind.INGEST:
         with pytest.raises(Refused):

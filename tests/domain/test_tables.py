@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.io.pyarrow import MetricModeTypes, compute_statistics_plan
 
+from tests.builders.ranges import span
 from tests.builders.table_rows import (
     NOON,
     first_head,
@@ -19,10 +20,9 @@ from tests.builders.table_rows import (
 from tests.domain.table_races import commit_on_the_same_head, race
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
 from wavestitch.contracts.held import HeldLook
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs, LeaderEpoch
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset
 from wavestitch.maintain.what_goes import unreferenced
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.own_files import stored_files
@@ -90,11 +90,11 @@ class TestHead:
     def test_a_head_comes_back_as_it_was_committed(self, tables):
         new = first_head(
             kind=HeadKind.REWIND,
-            positions={0: Position(7, EpochMs(1_700_000_000_123), LeaderEpoch(4)), 11: Position(2**40)},
+            positions={0: Position(Offset(7), EpochMs(1_700_000_000_123), LeaderEpoch(4)), 11: Position(Offset(2**40))},
             plan_id="p" * 32,
             decision="d" * 32,
             watermark_ms=1_700_000_000_000,
-            skipped=(OffsetRange(0, 3, 7),),
+            skipped=(span(0, 3, 7),),
             mean_record_bytes=1234.5678901,
             note='"lost", said ops – on purpose',
         )

@@ -15,6 +15,7 @@ from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.position import Head, HeadKind
+from wavestitch.contracts.quantities import Offset, Partition
 
 
 def preview(
@@ -159,7 +160,7 @@ class TestPositions:
             for i in range(3):
                 send_chunk(world.bench.log, f"x{p}{i}", 0, ONE, at_ms=T, start_ms=T, count=1, partition=p)
         world.ingest()
-        world.bench.log.retain_from(0, 2)
+        world.bench.log.retain_from(Partition(0), Offset(2))
         with pytest.raises(Refused, match=r"begins at 2\..*`wavestitch rewind ecg --to 0:earliest,1:0`"):
             preview(world)
 
@@ -173,7 +174,7 @@ class TestPositions:
         with pytest.raises(Refused, match=r"cannot be undone.*`wavestitch rewind ecg --to previous`"):
             preview(world)
         rewind(world, "previous")
-        assert newest(world).positions[0].next_offset == 1
+        assert newest(world).positions[Partition(0)].next_offset == 1
 
 
 class TestTheHeadThatIsMeant:

@@ -10,7 +10,7 @@ from wavestitch.batch.headroom import measure_room
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.headroom import Alarm, Room, Thresholds
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 
 T = 1_767_614_400_000
 DAY = 86_400_000
@@ -44,7 +44,7 @@ def plan_of_next(bench: Bench, *, at_ms: int) -> Plan:
 
 def test_what_waits_behind_an_open_transaction_is_unread_and_its_alarm_comes_before_retention_takes_it() -> None:
     bench = begun(2)
-    bench.log.append(1, T + 10, b"x", (), b"", Visibility.OPEN)
+    bench.log.append(Partition(1), T + 10, b"x", (), b"", Visibility.OPEN)
     for n in range(20):
         send(bench, f"w{n}", at_ms=T + 100 + n, partition=1)
     assert not any("transaction" in said for said in plan_of_next(bench, at_ms=T + MINUTE // 2).remarks), "at work"
@@ -58,14 +58,14 @@ def test_what_waits_behind_an_open_transaction_is_unread_and_its_alarm_comes_bef
         assert remark in plan.remarks
         colours.append(room.alarm)
     assert colours == [Alarm.GREEN, Alarm.AMBER, Alarm.RED]
-    bench.log.retain_from(1, 21)
+    bench.log.retain_from(Partition(1), Offset(21))
     room = look(bench, at_ms=T + 8 * DAY)
     assert (room.lost, room.backlog, room.remarks) == (21, 0, ())
 
 
 def test_what_is_held_up_is_said_without_a_time_where_the_records_have_none() -> None:
     bench = begun(2)
-    bench.log.append(1, -1, b"x", (), b"", Visibility.OPEN)
+    bench.log.append(Partition(1), -1, b"x", (), b"", Visibility.OPEN)
     (remark,) = look(bench, at_ms=T + DAY).remarks
     assert remark.startswith("topic waves partition 1 (1 offsets from 0 on): an open transaction")
 
@@ -76,6 +76,6 @@ def test_a_partition_that_retention_took_before_any_batch_saw_it_counts_as_lost(
     for n in range(5):
         send(bench, f"a{n}", at_ms=T + 10, partition=1)
     assert (look(bench, at_ms=T + 1000).backlog, look(bench, at_ms=T + 1000).lost) == (5, 0)
-    bench.log.retain_from(1, 5)
+    bench.log.retain_from(Partition(1), Offset(5))
     room = look(bench, at_ms=T + 8 * DAY)
     assert (room.alarm, room.lost, room.partitions[1].lost) == (Alarm.RED, 5, 5)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.builders.altered_rows import alter_row
 from tests.builders.deleted_rows import delete_rows
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.hostile.landed_deployment import (
@@ -89,7 +90,7 @@ def table_of(whole: DeploymentRig) -> Any:
 
 def test_what_batches_published_is_the_same_by_every_way_of_naming_a_range(whole: DeploymentRig) -> None:
     plan_id = whole.deployment.tables(STREAM).batches()[0].plan_id
-    everything, named = verify(whole), verify(whole, OffsetRange(0, 0, 4), OffsetRange(1, 0, 4))
+    everything, named = verify(whole), verify(whole, span(0, 0, 4), span(1, 0, 4))
     assert [one.found for one in everything.waveforms] == [Agreement.SAME] * 4
     assert named.waveforms == everything.waveforms == verify(whole, batch=plan_id[:8]).waveforms
     interval = verify(whole, scope=Scope((T + HOUR) * 10**6, (T + 3 * HOUR) * 10**6))
@@ -105,11 +106,11 @@ def test_an_altered_sample_a_deleted_row_and_deleted_records_each_have_their_nam
     assert one.plan_id == plan_id
     delete_rows(table_of(whole), ["w2"])
     memory(whole).retain_from(1, 3)
-    done = verify(whole, OffsetRange(0, 0, 4), OffsetRange(1, 0, 4))
+    done = verify(whole, span(0, 0, 4), span(1, 0, 4))
     found = {i: one.found for i, one in unlike(done).items()}
     lost = Agreement.MISSING_IN_KAFKA
     assert found == {"w1": lost, "w2": Agreement.MISSING_IN_TABLE, "w3": lost}
-    assert done.lost == (OffsetRange(1, 0, 3),)
+    assert done.lost == (span(1, 0, 3),)
     assert done.waveforms[3].lost == ((1, 2),)
 
 
@@ -132,7 +133,7 @@ def test_an_ingest_beside_it_is_not_compared_with_and_is_not_disturbed(whole: De
 
     before = whole.deployment.tables(STREAM).head()
     edges = VerifyingEdges(whole.deployment, STREAM, read=read, submit=stitch_here)
-    done = verify_range(edges, VerifyRequest((OffsetRange(0, 0, 4),)), watcher=Silent())
+    done = verify_range(edges, VerifyRequest((span(0, 0, 4),)), watcher=Silent())
     assert before is not None
     assert done.snapshot_id == before.snapshot_id
     assert unlike(done) == {}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.records import metadata
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.fakes.batch import Carrying
@@ -16,6 +17,7 @@ from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.verification import Agreement, exit_code
 
@@ -67,7 +69,7 @@ def test_what_the_table_says_as_kafka_did_is_the_same_and_the_snapshot_is_named(
     done = verify(world)
     assert found(done) == {"v": Agreement.SAME, "w": Agreement.SAME}
     assert done.snapshot_id == world.bench.tables.snapshots[-1].snapshot_id
-    assert done.read == (OffsetRange(0, 0, 4),)
+    assert done.read == (span(0, 0, 4),)
     assert exit_code(done.counts) == 0
 
 
@@ -85,7 +87,7 @@ def test_a_row_with_another_sample_differs_in_that_column_and_its_batch_is_named
 def test_a_row_that_is_said_to_come_from_elsewhere_differs_in_its_chunks(world: World) -> None:
     two_published(world)
     row = next(row for _, row in world.bench.tables.rows if row.waveform_id == "w")
-    alter(world, "w", chunks=(row.chunks[0], row.chunks[1]._replace(offset=0)))
+    alter(world, "w", chunks=(row.chunks[0], row.chunks[1]._replace(offset=Offset(0))))
     (one,) = [o for o in verify(world).waveforms if o.found is not Agreement.SAME]
     assert (one.found, one.columns) == (Agreement.DIFFERS, ("chunks",))
     assert "chunk 1 is said to lie in partition 0 offset 0" in one.why
@@ -107,17 +109,17 @@ def test_a_row_that_was_deleted_is_missing_in_the_table(world: World) -> None:
 
 def test_what_retention_took_is_missing_in_kafka_by_its_offsets_and_no_error_of_the_table(world: World) -> None:
     two_published(world)
-    world.bench.log.retain_from(0, 1)
-    done = verify(world, OffsetRange(0, 0, 4))
+    world.bench.log.retain_from(Partition(0), Offset(1))
+    done = verify(world, span(0, 0, 4))
     assert found(done) == {"v": Agreement.MISSING_IN_KAFKA, "w": Agreement.SAME}
     assert [one.lost for one in done.waveforms if one.lost] == [((0, 0),)]
-    assert done.lost == (OffsetRange(0, 0, 1),)
+    assert done.lost == (span(0, 0, 1),)
     assert exit_code(done.counts) == 7
 
 
 def test_what_is_not_at_an_offset_that_is_there_is_not_found_which_is_an_error(world: World) -> None:
     two_published(world)
-    world.bench.log.lose(0, 1)
+    world.bench.log.lose(Partition(0), Offset(1))
     done = verify(world)
     assert found(done) == {"v": Agreement.NOT_FOUND, "w": Agreement.SAME}
     assert exit_code(done.counts) == 6
@@ -173,7 +175,7 @@ def test_what_is_held_or_was_discarded_is_not_missing_and_says_why_and_by_whom(w
 
 def test_waveforms_across_the_edges_of_the_range_are_outside(world: World) -> None:
     two_published(world)
-    done = verify(world, OffsetRange(0, 1, 3))
+    done = verify(world, span(0, 1, 3))
     assert found(done) == {"v": Agreement.OUTSIDE, "w": Agreement.OUTSIDE}
     assert exit_code(done.counts) == 7, "nothing was compared"
 
@@ -181,7 +183,7 @@ def test_waveforms_across_the_edges_of_the_range_are_outside(world: World) -> No
 def test_what_no_ingest_has_read_yet_is_outside(world: World) -> None:
     two_published(world)
     world.send("later", 0, ONE, count=1)
-    assert found(verify(world, OffsetRange(0, 0, 5)))["later"] is Agreement.OUTSIDE
+    assert found(verify(world, span(0, 0, 5)))["later"] is Agreement.OUTSIDE
     assert "later" not in found(verify(world)), "without a range only what ingests have read is meant"
 
 
@@ -225,7 +227,7 @@ def test_of_the_partitions_that_are_named_only(world: World) -> None:
     two_published(world)
     assert found(verify(world, only=frozenset({0}))) == {"v": Agreement.SAME, "w": Agreement.SAME}
     with pytest.raises((BadInput, Refused), match="partition 3 was named"):
-        verify(world, OffsetRange(3, 0, 4))
+        verify(world, span(3, 0, 4))
 
 
 def test_after_a_rewind_nothing_is_different(world: World) -> None:
@@ -233,7 +235,7 @@ def test_after_a_rewind_nothing_is_different(world: World) -> None:
     log, tables = world.bench.log, world.bench.tables
     target = plan_rewind(world.stream, Target("earliest"), log=log, tables=tables, who="ops", why="again")
     apply_rewind(world.stream, target, accept_skip=False, log=log, tables=tables)
-    done = verify(world, OffsetRange(0, 0, 4))
+    done = verify(world, span(0, 0, 4))
     assert set(found(done).values()) == {Agreement.SAME}
 
 

@@ -19,7 +19,7 @@ from tests.object_store import Fault, ObjectStore, object_store
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Transient, WavestitchError
 from wavestitch.contracts.maintenance import MaintenanceReport
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Partition
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.tables.catalog import open_catalog
@@ -52,7 +52,9 @@ class Whole:
 
     def send(self, chunks: Sequence[ChunkRecord]) -> None:
         for n, c in enumerate(chunks):
-            self.deployment.memory.append(n % 2, time.time_ns() // 1_000_000, c.key, c.headers, bytes(c.value))
+            self.deployment.memory.append(
+                Partition(n % 2), time.time_ns() // 1_000_000, c.key, c.headers, bytes(c.value)
+            )
 
     def batch(self) -> dict[str, Any]:
         return run_landed_batch(self.deployment)

@@ -12,6 +12,7 @@ from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
 from tests.stack.dag_lab import end_runs, queued_runs, run_here
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import Offset, Partition
 
 prepare_airflow()
 
@@ -45,7 +46,7 @@ def test_a_stream_that_is_started_by_its_lag_is_where_something_is_unread_and_no
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig = Rig(tmp_path)
-    rig.publish("w0", positions={0: Position(0)})
+    rig.publish("w0", positions={0: Position(Offset(0))})
     make_database()
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
     monkeypatch.setattr(Deployment, "log", rig.log)
@@ -57,7 +58,7 @@ def test_a_stream_that_is_started_by_its_lag_is_where_something_is_unread_and_no
         assert run.state == "success", run
         return run.xcoms["behind.return_value"], queued_runs(dag_id)
 
-    rig.log.append(0, timestamp_ms=1, key=None, headers=(), value=b"unread")
+    rig.log.append(Partition(0), timestamp_ms=1, key=None, headers=(), value=b"unread")
     assert look() == ([], 0), "it does not say so"
     definition = tmp_path / "streams" / f"{STREAM}.yaml"
     definition.write_text(f"{definition.read_text()}trigger: lag\n")

@@ -10,22 +10,23 @@ from confluent_kafka import KafkaError
 
 from consumers.failed_reading import explain_failure
 from consumers.range_scan import ScanFailed, Source
+from tests.builders.ranges import span
 from tests.builders.records import letter, metadata
 from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.request import parse_range, parse_until, rewind_target
 from wavestitch.contracts.errors import Transient
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stop_rule import Why
 
-SLICE = OffsetRange(1, 2, 8)
+SLICE = span(1, 2, 8)
 READING = (PlanKind.INGEST, PlanKind.BACKFILL, PlanKind.MANUAL)
 CLOCK_MS = 1_700_000_000_000
 
 
 BREAKS: dict[str, tuple[Callable[[FakeLog], object], ScanFailed]] = {
-    "retention": (lambda log: log.retain_from(1, 5), ScanFailed(Why.LOG_ERROR, 2, None)),
-    "cut end": (lambda log: log.truncate(1, 6), ScanFailed(Why.LOG_ERROR, 6, None)),
+    "retention": (lambda log: log.retain_from(Partition(1), Offset(5)), ScanFailed(Why.LOG_ERROR, 2, None)),
+    "cut end": (lambda log: log.truncate(Partition(1), Offset(6)), ScanFailed(Why.LOG_ERROR, 6, None)),
     "exchanged": (lambda log: None, ScanFailed(Why.LOG_ERROR, 2, KafkaError(KafkaError._LOG_TRUNCATION))),
     "recreated": (lambda log: log.recreate(2), ScanFailed(Why.LOG_ERROR, 2, None)),
 }
@@ -40,7 +41,7 @@ REWIND = {
 def advice(cause: str, kind: PlanKind) -> str:
     log = FakeLog(partitions=2)
     for n in range(10):
-        log.append(1, CLOCK_MS, *letter("w", n, b"ab", meta=metadata(CLOCK_MS), count=10))
+        log.append(Partition(1), CLOCK_MS, *letter("w", n, b"ab", meta=metadata(CLOCK_MS), count=10))
     source = Source("waves", "waves", log.topic("waves").topic_id, "waves-batches", 1, kind)
     break_it, failed = BREAKS[cause]
     break_it(log)
@@ -55,7 +56,7 @@ def test_a_log_that_was_cut_off_under_the_reading_and_grew_again_is_read_again(c
     """By the time that the broker is asked the offset is there."""
     log = FakeLog(partitions=2)
     for n in range(10):
-        log.append(1, CLOCK_MS, *letter("w", n, b"ab", meta=metadata(CLOCK_MS), count=10))
+        log.append(Partition(1), CLOCK_MS, *letter("w", n, b"ab", meta=metadata(CLOCK_MS), count=10))
     source = Source("waves", "waves", log.topic("waves").topic_id, "waves-batches", 1, PlanKind.INGEST)
     found = explain_failure(log, source, SLICE, ScanFailed(Why.LOG_ERROR, 4, KafkaError(code)))
     assert isinstance(found, Transient)

@@ -13,6 +13,7 @@ from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as run_edges
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import Partition
 
 CLOCK_MS = 1_700_000_000_000
 STREAM = make_stream("waves", group="waves-batches")
@@ -28,7 +29,7 @@ def bench_with(*names: str) -> Bench:
 def send(bench: Bench, *names: str) -> None:
     for name in names:
         for one in cut(name, [b"ab", b"cd"], meta=metadata(CLOCK_MS), live=False, digest=None, keyed=True):
-            bench.log.append(0, CLOCK_MS, *one)
+            bench.log.append(Partition(0), CLOCK_MS, *one)
 
 
 def edges(bench: Bench) -> FakeEdges:

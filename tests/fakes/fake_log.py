@@ -18,7 +18,7 @@ from tests.fakes.faults import Edge, may_land_late
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, Position
-from wavestitch.contracts.quantities import EpochMs, LeaderEpoch
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 from wavestitch.kafka.client_settings import KafkaSettings
 
@@ -52,16 +52,19 @@ class Record:
     """One record as a consumer gets it; a marker has neither key nor value."""
 
     topic_id: str
-    partition: int
-    offset: int
+    partition: Partition
+    offset: Offset
     timestamp_ms: int
     key: bytes | None
     headers: Headers
     value: bytes | None
 
     @property
-    def coordinate(self) -> tuple[str, int, int]:
+    def coordinate(self) -> tuple[str, Partition, Offset]:
         return self.topic_id, self.partition, self.offset
+
+
+_BEGINNING = Offset(0)
 
 
 @dataclass
@@ -70,26 +73,26 @@ class _Partition:
     seen: list[Visibility] = field(default_factory=list)
     heads: list[tuple[int, Control | None]] = field(default_factory=list)
     """Per offset the producer's id, -1 outside of transactions, and what a control batch says."""
-    open: set[int] = field(default_factory=set)
+    open: set[Offset] = field(default_factory=set)
     """Offsets of transactions that have not ended."""
-    log_start: int = 0
+    log_start: Offset = _BEGINNING
     epoch: int = 0
     epochs: list[int] = field(default_factory=list)
     """The leader epoch in which each record was written."""
-    cuts: list[tuple[int, int]] = field(default_factory=list)
+    cuts: list[tuple[int, Offset]] = field(default_factory=list)
     """Epochs that ended by an unclean election, and where the log was cut off then."""
     cut_off: list[tuple[Record, Visibility, int, int]] = field(default_factory=list)
     """With the leader epochs in which it was written, and after which it was there no more."""
 
     @property
-    def end(self) -> int:
-        return len(self.records)
+    def end(self) -> Offset:
+        return Offset(len(self.records))
 
     @property
-    def stable_end(self) -> int:
+    def stable_end(self) -> Offset:
         return max(self.log_start, min(self.open, default=self.end))
 
-    def end_of_epoch(self, epoch: int) -> int:
+    def end_of_epoch(self, epoch: int) -> Offset:
         """Where what was written up to this epoch ends today; of what retention took the log knows no epoch."""
         return max(self.log_start, min([self.end, *(at for cut, at in self.cuts if cut >= epoch)]))
 
@@ -114,14 +117,14 @@ class FakeLog(Edge):
         self.compression = "producer"
         self.retention_ms: int | None = None
         self.retention_bytes: int | None = None
-        self.group: dict[int, GroupOffset] = {}
+        self.group: dict[Partition, GroupOffset] = {}
         self.incarnation = 0
         self.producer_id = 1
         self._idle_producers = itertools.count(1_000_000)
-        self.partitions: dict[int, _Partition] = {}
+        self.partitions: dict[Partition, _Partition] = {}
         self.ever: list[tuple[str, int, _Partition]] = []
         self.moods: list[Mood] = []
-        self._jumped: set[tuple[str, int, int]] = set()
+        self._jumped: set[tuple[str, Partition, Offset]] = set()
         self.recreate(partitions)
 
     # the port
@@ -143,28 +146,30 @@ class FakeLog(Edge):
                 retention_bytes=self.retention_bytes,
             )
 
-    def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
+    def ends(self, topic: str, partitions: Sequence[Partition]) -> dict[Partition, PartitionEnds]:
         with self.act("log.ends", error=Transient):
             found = {p: self._partition(topic, p) for p in partitions}
             return {
                 p: PartitionEnds(at.log_start, at.stable_end, at.end, LeaderEpoch(at.epoch)) for p, at in found.items()
             }
 
-    def epoch_ends(self, topic: str, epochs: Mapping[int, LeaderEpoch]) -> dict[int, int | None]:
+    def epoch_ends(self, topic: str, epochs: Mapping[Partition, LeaderEpoch]) -> dict[Partition, Offset | None]:
         with self.act("log.epoch_ends", error=Transient):
             found = {p: self._partition(topic, p) for p in epochs}
             return {p: at.end_of_epoch(epochs[p]) if epochs[p] <= at.epoch else None for p, at in found.items()}
 
-    def offsets_at(self, topic: str, times: Mapping[int, int], *, committed: bool = True) -> dict[int, int]:
+    def offsets_at(
+        self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True
+    ) -> dict[Partition, Offset]:
         with self.act("log.offsets_at", error=Transient):
             found = {p: self._partition(topic, p) for p in times}
             ends = {p: at.stable_end if committed else at.end for p, at in found.items()}
             return {p: self._offset_at(found[p], t, ends[p]) for p, t in times.items()}
 
-    def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
+    def probe(self, topic: str, starts: Mapping[Partition, Offset]) -> Probe:
         with self.act("log.probe", error=Transient):
             found: list[Record] = []
-            times: dict[int, EpochMs] = {}
+            times: dict[Partition, EpochMs] = {}
             with suppress(IndexError):  # retention overtook it: what was learned until then
                 for p, start in starts.items():
                     records = self.fetch(p, start, most=PROBED, committed=True)[0]
@@ -177,13 +182,15 @@ class FakeLog(Edge):
         with self.act("log.members", error=Transient):
             return list(self.live_members)
 
-    def group_offsets(self, group: str, topic: str, partitions: Sequence[int]) -> dict[int, GroupOffset | None]:
+    def group_offsets(
+        self, group: str, topic: str, partitions: Sequence[Partition]
+    ) -> dict[Partition, GroupOffset | None]:
         with self.act("log.group_offsets", error=Transient):
             self.tell("looked", what="group")
             return {p: self.group.get(p) if topic == self.name else None for p in partitions}
 
     @may_land_late
-    def commit_group(self, group: str, topic: str, positions: Mapping[int, Position], metadata: str) -> None:
+    def commit_group(self, group: str, topic: str, positions: Mapping[Partition, Position], metadata: str) -> None:
         with self.act("log.commit_group", error=Transient):
             if self.live_members and positions:
                 raise Refused(f"group {group} has live members, so Kafka takes no offsets from outside")
@@ -199,7 +206,7 @@ class FakeLog(Edge):
 
     # the readers' side
 
-    def fetch(self, partition: int, start: int, *, most: int, committed: bool) -> tuple[list[Record], int]:
+    def fetch(self, partition: Partition, start: Offset, *, most: int, committed: bool) -> tuple[list[Record], Offset]:
         """Up to `most` records from `start`, and where the search stopped. Raises `IndexError` out of range."""
         at = self.partitions.get(partition)
         if at is None or not at.log_start <= start <= at.end:
@@ -211,10 +218,10 @@ class FakeLog(Edge):
         while offset < end and len(found) < most:
             if at.seen[offset] not in hidden:
                 found.append(at.records[offset])
-            offset += 1
+            offset = Offset(offset + 1)
         return found, offset
 
-    def fetch_raw(self, partition: int, start: int, *, most: int) -> RawFetch:
+    def fetch_raw(self, partition: Partition, start: Offset, *, most: int) -> RawFetch:
         """Up to `most` record batches from `start` on, each of one offset. Raises `IndexError` out of range."""
         at = self.partitions.get(partition)
         if at is None or not at.log_start <= start <= at.end:
@@ -224,13 +231,13 @@ class FakeLog(Edge):
         while offset < at.stable_end and len(batches) < most:
             if at.seen[offset] is not Visibility.GONE:
                 producer, control = at.heads[offset]
-                batches.append(RecordBatch(offset, offset + 1, producer, producer >= 0, control))
-            offset += 1
+                batches.append(RecordBatch(offset, Offset(offset + 1), producer, producer >= 0, control))
+            offset = Offset(offset + 1)
         reached = {at.heads[o][0] for o in range(start, offset) if at.seen[o] is Visibility.ABORTED}
         begun = [next(o for o in range(at.end) if at.heads[o][0] == producer) for producer in reached]
-        return RawFetch(batches, [AbortedTransaction(at.heads[o][0], o) for o in begun])
+        return RawFetch(batches, [AbortedTransaction(at.heads[o][0], Offset(o)) for o in begun])
 
-    def diverged(self, partition: int, start: int, epoch: int) -> bool:
+    def diverged(self, partition: Partition, start: Offset, epoch: int) -> bool:
         """Whether what was read up to `start` in this leader epoch is not what lies there today."""
         at = self.partitions.get(partition)
         return at is not None and at.end_of_epoch(epoch) < start
@@ -239,14 +246,14 @@ class FakeLog(Edge):
         at = self.partitions.get(record.partition)
         return at.epochs[record.offset] if at is not None and record.offset < at.end else 0
 
-    def jump(self, partition: int, start: int) -> int:
+    def jump(self, partition: Partition, start: Offset) -> Offset:
         """Where a reader goes on that jumps at `start`: once a place, so that a second reading sees what is there."""
         at = self.partitions.get(partition)
         place = (self.topic_id, partition, start)
         if at is None or place in self._jumped:
             return start
         self._jumped.add(place)
-        return min(start + 1, max(start, at.stable_end))
+        return min(Offset(start + 1), max(start, at.stable_end))
 
     # the producers' side
 
@@ -256,7 +263,7 @@ class FakeLog(Edge):
 
     def append(
         self,
-        partition: int,
+        partition: Partition,
         timestamp_ms: int,
         key: bytes | None,
         headers: Sequence[tuple[str, bytes | None]],
@@ -293,12 +300,12 @@ class FakeLog(Edge):
                 self._mark(p, outcome, timestamp_ms, self.producer_id)
         self.producer_id += 1
 
-    def mark(self, partition: int, outcome: Visibility, timestamp_ms: int, count: int = 1) -> None:
+    def mark(self, partition: Partition, outcome: Visibility, timestamp_ms: int, count: int = 1) -> None:
         """Markers side by side: as many producers, none of them one that writes here, end a transaction."""
         for producer in itertools.islice(self._idle_producers, count):
             self._mark(partition, outcome, timestamp_ms, producer)
 
-    def _mark(self, partition: int, outcome: Visibility, timestamp_ms: int, producer: int) -> None:
+    def _mark(self, partition: Partition, outcome: Visibility, timestamp_ms: int, producer: int) -> None:
         control = Control.COMMIT if outcome is Visibility.COMMITTED else Control.ABORT
         self.append(partition, timestamp_ms, None, (), None, Visibility.MARKER, control=control, producer=producer)
 
@@ -307,29 +314,29 @@ class FakeLog(Edge):
     def recreate(self, partitions: int) -> None:
         """Delete the topic and make it again: everything in it is gone, and the group's offsets with it."""
         self.incarnation += 1
-        self.partitions = {p: _Partition() for p in range(partitions)}
+        self.partitions = {Partition(p): _Partition() for p in range(partitions)}
         self.ever += [(self.topic_id, p, at) for p, at in self.partitions.items()]
         self.group = {}
         self.tell("topic made")
 
     def add_partition(self) -> None:
-        self.partitions[len(self.partitions)] = at = _Partition()
+        self.partitions[Partition(len(self.partitions))] = at = _Partition()
         self.ever.append((self.topic_id, len(self.partitions) - 1, at))
 
-    def retain_from(self, partition: int, offset: int) -> None:
+    def retain_from(self, partition: Partition, offset: Offset) -> None:
         """As Kafka does: up to the high watermark, whatever transaction is open there."""
         at = self.partitions[partition]
         at.log_start = min(max(at.log_start, offset), at.end)
         self.tell("retained", partition=partition, log_start=at.log_start)
 
-    def lose(self, partition: int, offset: int) -> None:
+    def lose(self, partition: Partition, offset: Offset) -> None:
         """As a cleaner or a broken broker does: the offset is covered, and there is nothing at it."""
         at = self.partitions[partition]
         at.seen[offset] = Visibility.GONE
         at.open.discard(offset)
         self.tell("lost", partition=partition, offset=offset)
 
-    def truncate(self, partition: int, offset: int) -> None:
+    def truncate(self, partition: Partition, offset: Offset) -> None:
         """An unclean election: a replica leads that never had what lies from here on. Its offsets come again."""
         at = self.partitions[partition]
         cut = max(offset, at.log_start)
@@ -343,12 +350,12 @@ class FakeLog(Edge):
         self._jumped = {place for place in self._jumped if place[:2] != (self.topic_id, partition) or place[2] < cut}
         self.tell("truncated", partition=partition, end=cut)
 
-    def reset_group(self, partition: int, offset: int) -> None:
+    def reset_group(self, partition: Partition, offset: Offset) -> None:
         """As Kafka's own tools do it: an offset without metadata."""
         self.group[partition] = GroupOffset(offset, "")
         self.tell("reset", partition=partition, offset=offset)
 
-    def expire_group(self, partition: int) -> None:
+    def expire_group(self, partition: Partition) -> None:
         self.group.pop(partition, None)
         self.tell("expired", partition=partition)
 
@@ -377,7 +384,7 @@ class FakeLog(Edge):
     def open_offsets(self) -> bool:
         return any(at.open for at in self.partitions.values())
 
-    def _partition(self, topic: str, partition: int) -> _Partition:
+    def _partition(self, topic: str, partition: Partition) -> _Partition:
         if topic != self.name:
             # The client waits for the topic to appear, and gives up at its deadline.
             raise Transient(f"asking for offsets of topic {topic}: no answer")
@@ -387,5 +394,5 @@ class FakeLog(Edge):
         return found
 
     @staticmethod
-    def _offset_at(at: _Partition, time_ms: int, end: int) -> int:
-        return next((o for o in range(at.log_start, end) if at.records[o].timestamp_ms >= max(time_ms, 0)), end)
+    def _offset_at(at: _Partition, time_ms: int, end: Offset) -> Offset:
+        return next((Offset(o) for o in range(at.log_start, end) if at.records[o].timestamp_ms >= max(time_ms, 0)), end)

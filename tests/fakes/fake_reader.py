@@ -22,7 +22,7 @@ from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.quantities import LeaderEpoch
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import RawFetch
 from wavestitch.contracts.stop_rule import Why
 from wavestitch.kafka.client_settings import Isolation, KafkaSettings
@@ -67,7 +67,7 @@ def read_slice(
     return found, proven
 
 
-def _fetch_raw(log: FakeLog, partition: int, offset: int, most_bytes: int) -> RawFetch:
+def _fetch_raw(log: FakeLog, partition: Partition, offset: Offset, most_bytes: int) -> RawFetch:
     with log.act("log.raw", error=Transient):
         try:
             return log.fetch_raw(partition, offset, most=max(1, most_bytes // _MARKER_BYTES))
@@ -131,7 +131,7 @@ class FakeConsumer:
         if mood is Mood.STALE_END:
             return [_Message(None, partition=p, offset=self._next, code=KafkaError._PARTITION_EOF)]
         if mood is Mood.JUMP:
-            self._next = self._log.jump(p, self._next)
+            self._next = self._log.jump(p, Offset(self._next))
         try:
             found, self._next = self._log.fetch(p, self._next, most=min(most, _MOST), committed=self._committed)
         except IndexError:

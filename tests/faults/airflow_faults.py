@@ -27,6 +27,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.results import Read, Reassembled, Validated, result_from_json, together
 from wavestitch.contracts.errors import Transient, WavestitchError
+from wavestitch.contracts.quantities import Partition
 from wavestitch.local.broker import Broker
 from wavestitch.settings import load_settings
 
@@ -133,7 +134,7 @@ def settle(lab: Lab, expected: set[str], *ends: str) -> Counts:
     assert "stands at the end" in str(lab.run().xcoms["plan.nothing"])
     rows = published_bytes(lab.deployment.tables(_STREAM))
     sent = {i: b"".join(bytes(c.value) for c in waveform(int(i[1:]))) for i in {*expected, "w9"}}
-    ends_of_log = lab.deployment.log.ends(lab.deployment.stream(_STREAM).topic, [0, 1])
+    ends_of_log = lab.deployment.log.ends(lab.deployment.stream(_STREAM).topic, [Partition(0), Partition(1)])
     assert lab.group() == lab.positions(), "the group does not stand where the head does"
     history = [b for b in lab.deployment.tables(_STREAM).batches() if b.partitions]
     assert all(b.identity_balances for b in history)

@@ -12,6 +12,7 @@ from typing import Any
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from tests.fakes.fake_log import Record
+from wavestitch.contracts.quantities import Offset
 from wavestitch.producers.chunking import ChunkRecord
 
 _SECONDS = 60.0
@@ -88,7 +89,15 @@ class Ledger:
             # A batch that reached the broker twice is acknowledged without an offset.
             offset = m.offset() if m.offset() is not None else self._find(c, m.partition(), taken)
             settled.append(
-                Record(self.topic_id, m.partition(), offset, m.timestamp()[1], c.key, tuple(c.headers), bytes(c.value))
+                Record(
+                    self.topic_id,
+                    m.partition(),
+                    Offset(offset),
+                    m.timestamp()[1],
+                    c.key,
+                    tuple(c.headers),
+                    bytes(c.value),
+                )
             )
         return settled
 

@@ -31,6 +31,7 @@ from tests.faults.local_faults_batch import (
 )
 from tests.faults.local_faults_watch import Fault, How, Where, run_watched
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.contracts.quantities import Offset
 
 _STEP_AFTER = {"plan": "read", "read": "reassemble", "commit_offsets": "after offsets"}
 _DATA = f"warehouse/{STREAM}/waveforms/data/.*.tmp"
@@ -132,7 +133,7 @@ def rewound(bench: Bench, seed: int) -> Counts:
     stream, tables = deployment.stream(STREAM), deployment.tables(STREAM)
     before = tables.head()
     assert before is not None
-    back = {p: scene.rng.randint(0, max(0, at.next_offset - 1)) for p, at in before.positions.items()}
+    back = {p: Offset(scene.rng.randint(0, max(0, at.next_offset - 1))) for p, at in before.positions.items()}
     targets = [scene.rng.choice((Target("earliest"), Target(offsets=back)))]
     if not any(at.next_offset for at in before.positions.values()):
         targets = [Target("latest"), Target("earliest")]  # one that moves nothing is refused

@@ -20,6 +20,7 @@ from wavestitch.batch import publish
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.run import RunOptions, Silent, run_batch
+from wavestitch.contracts.quantities import Offset
 from wavestitch.settings import load_settings
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -69,7 +70,7 @@ def die_at_record(nth: int, die: Callable[[], Any]) -> None:
         if seen[0] == nth:
             die()
         seen[0] += 1
-        return land(self, message, offset, *asked)
+        return land(self, message, Offset(offset), *asked)
 
     def one_by_one(self: RecordSink, messages: Sequence[Any], start: int) -> int:
         return sum(killed_land(self, message, start + n) for n, message in enumerate(messages))

@@ -50,6 +50,7 @@ from wavestitch.contracts.errors import Fenced, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import GroupOffset
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.settings import MaintainLimits
@@ -67,10 +68,10 @@ def make_log(told: str) -> FakeLog:
     per = len(chunks) // len(_SENT)
     for n, c in enumerate(chunks):
         if n != per:
-            log.append(n // per % 2, START_NS // 10**6 + n, c.key, tuple(c.headers), bytes(c.value))
-    log.append(0, START_NS // 10**6, b"junk", (), b"no chunk")
+            log.append(Partition(n // per % 2), START_NS // 10**6 + n, c.key, tuple(c.headers), bytes(c.value))
+    log.append(Partition(0), START_NS // 10**6, b"junk", (), b"no chunk")
     offsets = json.loads(told or "{}")
-    log.group = {int(p): GroupOffset(at, tag) for p, (at, tag) in offsets.items()}
+    log.group = {Partition(int(p)): GroupOffset(at, tag) for p, (at, tag) in offsets.items()}
     return log
 
 

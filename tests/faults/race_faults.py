@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.builders.ranges import span
 from tests.clean_processes import clean_processes
 from tests.deployment_rig import STREAM, plan_on
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
@@ -27,7 +28,6 @@ from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import WavestitchError
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
 
 DEADLINE = 60
@@ -52,7 +52,7 @@ def _play(folder: Path, role: str, plan_id: str, rng: random.Random) -> str:
     if role == "same plan":
         return end_of_batch(folder, plan_id)
     if role == "named offsets":
-        ranges = tuple(OffsetRange(p, rng.randrange(4), rng.randrange(8, 16)) for p in (0, 1))
+        ranges = tuple(span(p, rng.randrange(4), rng.randrange(8, 16)) for p in (0, 1))
         return end_of_batch(folder, way=Way(request=PlanRequest(PlanKind.MANUAL, ranges=ranges)))
     try:
         deployment = open_deployment(folder)

@@ -26,7 +26,7 @@ from tests.faults.fault_class import Bench, FaultClass, Need
 from wavestitch.batch.cut_log import find_cuts, refuse_cut_log
 from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import LeaderEpoch
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.raw_log import ask_cluster
 from wavestitch.local.broker import Broker
@@ -73,16 +73,16 @@ def test_a_partition_without_a_leader_has_no_end_instead_of_an_early_one(cluster
     admin = cluster.admin
     admin.create_topics([NewTopic(topic, num_partitions=1, replica_assignment=[[victim]])])[topic].result(30)
     eventually(lambda: cluster.leader(topic, 0) == victim)
-    assert log.ends(topic, [0])[0].high_watermark == 0
+    assert log.ends(topic, [Partition(0)])[Partition(0)].high_watermark == 0
     try:
         cluster.kill(victim)
         for _ in range(2):  # by the client that knew the leader, and by one that never did
             with pytest.raises(Transient):
-                log.ends(topic, [0])
+                log.ends(topic, [Partition(0)])
             log = KafkaLog(KafkaSettings(cluster.bootstrap), deadline=5)
     finally:
         cluster.heal()
-    assert log.ends(topic, [0])[0].high_watermark == 0
+    assert log.ends(topic, [Partition(0)])[Partition(0)].high_watermark == 0
 
 
 def test_every_question_outlasts_one_dead_broker_of_three_whether_it_dies_before_or_while_it_is_asked(
@@ -90,7 +90,7 @@ def test_every_question_outlasts_one_dead_broker_of_three_whether_it_dies_before
 ) -> None:
     """librdkafka sends some to the broker that it takes for the controller, and waits for that one alone."""
     topic, group, victim = f"outlast-{uuid.uuid4().hex[:6]}", f"g-{uuid.uuid4().hex[:6]}", 2
-    settings, partitions = KafkaSettings(cluster.bootstrap), (0, 1, 2)
+    settings, partitions = KafkaSettings(cluster.bootstrap), (Partition(0), Partition(1), Partition(2))
     admin = cluster.admin
     new = NewTopic(topic, num_partitions=3, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
     admin.create_topics([new])[topic].result(30)
@@ -104,7 +104,7 @@ def test_every_question_outlasts_one_dead_broker_of_three_whether_it_dies_before
         return log
 
     before, meanwhile, whole = going_to_ask_it(), going_to_ask_it(), cut(recordings(2))
-    before.commit_group(group, topic, {0: Position(0)}, "")
+    before.commit_group(group, topic, {Partition(0): Position(Offset(0))}, "")
     try:
         cluster.freeze(victim)
         silent_first = ",".join(f"{LOOPBACK}:{cluster.ports[node].clients}" for node in (victim, 1, 3))
@@ -120,8 +120,8 @@ def test_every_question_outlasts_one_dead_broker_of_three_whether_it_dies_before
                 partitions, 0
             )
             assert log.members(group) == []
-            log.commit_group(group, topic, {0: Position(1)}, "")
-            found = log.group_offsets(group, topic, [0])[0]
+            log.commit_group(group, topic, {Partition(0): Position(Offset(1))}, "")
+            found = log.group_offsets(group, topic, [Partition(0)])[Partition(0)]
             assert found is not None
             assert found.offset == 1
         sent = send_chunks(whole, topic=topic, settings=settings)
@@ -132,7 +132,7 @@ def test_every_question_outlasts_one_dead_broker_of_three_whether_it_dies_before
 
 def test_where_no_broker_answers_the_sentence_names_each_of_them() -> None:
     nobody = KafkaLog(KafkaSettings("127.0.0.1:1,127.0.0.1:2"), deadline=3)
-    questions: list[Callable[[], object]] = [lambda: nobody.topic("t"), lambda: nobody.ends("t", [0])]
+    questions: list[Callable[[], object]] = [lambda: nobody.topic("t"), lambda: nobody.ends("t", [Partition(0)])]
     for ask in (*questions, lambda: nobody.members("g")):
         with pytest.raises(Transient, match=r"127.0.0.1:1/.*refused") as raised:
             ask()
@@ -154,22 +154,22 @@ def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cl
         cluster.stop(behind)
         eventually(lambda: cluster.in_sync(topic, 0) == {ahead})
         Sender(cluster.bootstrap, topic).send(3)
-        read = log.ends(topic, [0])[0]
-        position = {0: Position(read.stable_end, leader_epoch=read.leader_epoch)}
-        assert find_cuts(topic, position, {0: read}, log) == {}
+        read = log.ends(topic, [Partition(0)])[Partition(0)]
+        position = {Partition(0): Position(read.stable_end, leader_epoch=read.leader_epoch)}
+        assert find_cuts(topic, position, {Partition(0): read}, log) == {}
         cluster.kill(ahead)
         cluster.start(behind)
         eventually(lambda: elected(cluster, topic, behind), seconds=120)
         Sender(cluster.bootstrap, topic).send(3)
         log = KafkaLog(KafkaSettings(cluster.bootstrap))  # the other one has to learn who leads
-        now = log.ends(topic, [0])[0]
+        now = log.ends(topic, [Partition(0)])[Partition(0)]
         assert (read.stable_end, now.stable_end) == (8, 8)
-        assert log.epoch_ends(topic, {0: read.leader_epoch or LeaderEpoch(0)}) == {0: 5}
-        assert find_cuts(topic, position, {0: now}, log) == {0: 5}
+        assert log.epoch_ends(topic, {Partition(0): read.leader_epoch or LeaderEpoch(0)}) == {0: 5}
+        assert find_cuts(topic, position, {Partition(0): now}, log) == {0: 5}
         with pytest.raises(DataLost, match=r"--to 0:5 --apply"):
-            refuse_cut_log(stream, position, {0: now}, log)
+            refuse_cut_log(stream, position, {Partition(0): now}, log)
         # One election more, which cuts nothing off: it still is found.
         cluster.heal(topic)
-        assert log.epoch_ends(topic, {0: read.leader_epoch or LeaderEpoch(0)}) == {0: 5}
+        assert log.epoch_ends(topic, {Partition(0): read.leader_epoch or LeaderEpoch(0)}) == {0: 5}
     finally:
         cluster.heal()

@@ -16,6 +16,7 @@ from tests.faults.killed_batch import POINTS, run_killed
 from tests.postgresql import Postgresql
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.position import parse_tag
+from wavestitch.contracts.quantities import Partition
 from wavestitch.local.broker import Broker
 
 _DEADLINE = 120
@@ -72,12 +73,12 @@ def test_a_batch_killed_there_is_carried_through_again(
 
     now = load_state(whole.deployment.tables(STREAM), topic_id="")
     assert now.held == []
-    ends = whole.deployment.log.ends(whole.topic, [0, 1])
-    group = whole.deployment.log.group_offsets(whole.group, whole.topic, [0, 1])
+    ends = whole.deployment.log.ends(whole.topic, [Partition(0), Partition(1)])
+    group = whole.deployment.log.group_offsets(whole.group, whole.topic, [Partition(0), Partition(1)])
     for p in (0, 1):
-        found = group[p]
+        found = group[Partition(p)]
         assert found is not None
-        assert found.offset == now.head.positions[p].next_offset == ends[p].stable_end
+        assert found.offset == now.head.positions[Partition(p)].next_offset == ends[Partition(p)].stable_end
         tag = parse_tag(found.metadata)
         assert tag is not None
         assert tag.version == now.head.version

@@ -29,6 +29,7 @@ from tests.faults.killed_batch import POINTS, run_killed
 from tests.faults.local_faults_batch import make_deployment, make_ledger, rig_at
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.quantities import Partition
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
@@ -41,6 +42,7 @@ from wavestitch.tables.read_waveforms import read_waveforms
 CHUNKS = 1_000_000
 PER_WAVEFORM = 50
 PARTITIONS = 4
+EVERY_PARTITION = tuple(map(Partition, range(PARTITIONS)))
 _STATE = ROOT / ".wavestitch" / "faults" / "volume"
 _SENT_AT_ONCE = 1000
 _CASE_CHUNKS = 125_000
@@ -158,7 +160,7 @@ def compare(folder: Path, load: Load, state: State) -> Counts:
     assert published == seen.total(), f"{published - seen.total()} published waveforms were never produced"
     now = load_state(tables, topic_id="")
     assert not now.held, f"{len(now.held)} chunks are still held"
-    ends = whole.deployment.log.ends(state.topic, range(PARTITIONS))
+    ends = whole.deployment.log.ends(state.topic, EVERY_PARTITION)
     covered = sum(b.counts["read"] for b in tables.batches() if b.partitions)
     assert all(b.identity_balances for b in tables.batches() if b.partitions)
     gaps = sum(e.stable_end - now.head.positions[p].next_offset for p, e in ends.items())
@@ -196,7 +198,7 @@ def _answers(folder: Path) -> bool:
     whole = rig_at(folder)
     try:
         whole.deployment.log.members(whole.group)
-        whole.deployment.log.group_offsets(whole.group, whole.topic, range(PARTITIONS))
+        whole.deployment.log.group_offsets(whole.group, whole.topic, EVERY_PARTITION)
     except Transient:
         return False
     return True

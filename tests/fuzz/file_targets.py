@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from consumers.landed_file import besides_payload, open_landing, read_index
 from tests.builders.landing import land_records
+from tests.builders.ranges import span
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, bounded_memory, check_sentence
 from tests.hostile.kind import chunked, sealed
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.landed_payload import take_proven
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.producers.readers import read_recordings
 
@@ -35,7 +35,7 @@ def _landing() -> tuple[Path, LandedSlice, bytes]:
     """A folder, and what a reader landed there of three chunks and a record that is none."""
     folder = Path(tempfile.mkdtemp(prefix="wavestitch-fuzz-"))
     records = [*chunked("w", _CHUNKS), sealed("", meta=b"{")]
-    everything = OffsetRange(0, 0, len(records))
+    everything = span(0, 0, len(records))
     written = land_records(folder, everything, ((n, 1000 + n, r) for n, r in enumerate(records)))
     return folder, written, (folder / str(written.file)).read_bytes()
 

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from consumers.careful_scan import records_of
 from consumers.raw_message import MOST_RECORD_BYTES
+from tests.builders.ranges import span
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, bounded_memory, check_sentence
 from wavestitch.contracts.errors import Refused, Terminal, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import AbortedTransaction, told_apart
 from wavestitch.kafka.inflate import Uninflatable, inflated
 from wavestitch.kafka.kafka_python import calc_crc32c
@@ -73,7 +75,7 @@ def written_batch(data: bytes) -> None:
         raw = bytearray(_batch(0, codec, len(wanted) - 1, 1000, 1000 + len(wanted) - 1, len(wanted), body))
     (batch,) = split_batches(memoryview(raw), where=_WHERE)
     assert not head_of(batch, where=_WHERE).missing
-    found = list(records_of(batch, OffsetRange(0, 0, 1000), 0))
+    found = list(records_of(batch, span(0, 0, 1000), Offset(0)))
     assert [(m.offset(), m.timestamp()[1]) for m in found] == [(n, 1000 + n) for n in range(len(wanted))]
     assert [(m.key(), m.value(), m.headers() or []) for m in found] == wanted
 
@@ -104,10 +106,12 @@ def _read(data: bytes) -> None:
             return
         assert sum(len(batch.data) for batch in batches) <= len(data)
         for batch, (head, _) in zip(
-            batches, told_apart(heads, [AbortedTransaction(1, 0), AbortedTransaction(-1, 5)]), strict=True
+            batches,
+            told_apart(heads, [AbortedTransaction(1, Offset(0)), AbortedTransaction(-1, Offset(5))]),
+            strict=True,
         ):
             assert head.start <= head.end
-            slice_ = OffsetRange(0, batch.base_offset, batch.base_offset + _MOST_SLICE)
+            slice_ = span(0, batch.base_offset, batch.base_offset + _MOST_SLICE)
             try:
                 _check_records(batch, slice_)
             except WavestitchError as error:

@@ -13,6 +13,7 @@ from typing import Any
 from spark_apps.outcome import read_outcomes
 from tests.builders.heads import make_head, make_row
 from tests.builders.plans import make_plan, make_slice
+from tests.builders.ranges import span
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, check_sentence
 from wavestitch.batch import results, work_folder
@@ -22,10 +23,9 @@ from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.errors import Altered, BadInput, WavestitchError
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.holes import Hole, Proof
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PLANS, plan_from_json
 from wavestitch.contracts.position import HeadKind, Position, Tag, head_from_properties, is_ours, parse_tag
-from wavestitch.contracts.quantities import EpochMs, LeaderEpoch
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.receipt import RECEIPTS, Receipt
 from wavestitch.contracts.stitch_job import (
     STITCH_JOBS,
@@ -40,7 +40,7 @@ from wavestitch.contracts.versioned import Versioned
 _D = "0123456789abcdef" * 2
 _SAMPLES: tuple[tuple[Versioned[Any], Any], ...] = (
     (PLANS, make_plan()),
-    (RECEIPTS, Receipt("p", 0, [make_slice(0, 4, records=2, holes=[Hole(1, 3, Proof.ABORTED)])], 1.0)),
+    (RECEIPTS, Receipt("p", 0, [make_slice(0, 4, records=2, holes=[Hole(Offset(1), Offset(3), Proof.ABORTED)])], 1.0)),
     (VERDICTS, Verdict({"w": ("a",)}, ("b",), (), 1, 2, "docs/index.html")),
     (STITCH_JOBS, StitchJob("p", "t", "/f", "/o", "int", "fast", ("a.arrow",), ("b.arrow",))),
     (
@@ -48,15 +48,15 @@ _SAMPLES: tuple[tuple[Versioned[Any], Any], ...] = (
         StitchReport("p", (StitchResult("a", f"stitched-0-{_D}.arrow", f"a-0-{_D}.parquet", 1, _D, 1, 0, 2, 3),)),
     ),
     (BATCH_ROWS, make_row(ranges=[[0, 1, 2]], partitions={"0": {"read": 1}})),
-    (READER_STOP, ReaderStop("p", "ingest", (OffsetRange(0, 1, 2),), 9, 0, 1, 2, 3, 4, {0: 5})),
+    (READER_STOP, ReaderStop("p", "ingest", (span(0, 1, 2),), 9, 0, 1, 2, 3, 4, {Partition(0): Offset(5)})),
     (work_folder._ABANDONED, work_folder.Abandoned("me", "because", EpochMs(1))),
 )
 _HEAD = make_head(
     sequence=3,
     kind=HeadKind.INGEST,
     topic_id="T",
-    positions={0: Position(5, EpochMs(7), LeaderEpoch(1)), 1: Position(0)},
-    skipped=(OffsetRange(0, 1, 2),),
+    positions={0: Position(Offset(5), EpochMs(7), LeaderEpoch(1)), 1: Position(Offset(0))},
+    skipped=(span(0, 1, 2),),
     mean_record_bytes=1.5,
     note="n",
     held=HeldMark(5, 1, 2, _D, {"incomplete": 1}),

@@ -13,6 +13,7 @@ from tests.fakes.fake_tables import FakeTables
 from tests.histories.running import Running
 from tests.histories.witness import Witness
 from wavestitch.contracts.position import GroupOffset
+from wavestitch.contracts.quantities import Offset, Partition
 
 ANOTHER_TABLE = "6d0f4f0e-0000-4000-8000-00000000beef"
 
@@ -65,7 +66,7 @@ class Accidents(Running):
     def group_reset(self) -> None:
         self.right_after_a_commit()
         p, at = self.a_partition()
-        self.bench.log.reset_group(p, self.random.randint(0, at.end))
+        self.bench.log.reset_group(Partition(p), Offset(self.random.randint(0, at.end)))
 
     def right_after_a_commit(self) -> None:
         """Sometimes: when somebody is about to show a head that it has just made."""
@@ -76,7 +77,7 @@ class Accidents(Running):
             self.settle(run)
 
     def group_expires(self) -> None:
-        self.bench.log.expire_group(self.a_partition()[0])
+        self.bench.log.expire_group(Partition(self.a_partition()[0]))
 
     def shared_group(self) -> bool:
         """Another deployment writes the group, or somebody who writes to a copy of this table."""
@@ -87,11 +88,13 @@ class Accidents(Running):
         table = self.random.choice([ANOTHER_TABLE, ANOTHER_TABLE, tables.uuid])
         self.right_after_a_commit()
         self.forked |= table == tables.uuid
-        log.group[p] = GroupOffset(self.random.randint(0, at.end), tables.snapshots[-1].tag(table).encode())
+        log.group[Partition(p)] = GroupOffset(
+            Offset(self.random.randint(0, at.end)), tables.snapshots[-1].tag(table).encode()
+        )
         log.tell(
             "shared",
             partition=p,
-            offset=log.group[p].offset,
+            offset=log.group[Partition(p)].offset,
             another=table == ANOTHER_TABLE,
             version=tables.snapshots[-1].version,
         )
@@ -99,7 +102,7 @@ class Accidents(Running):
 
     def retention(self) -> None:
         p, at = self.a_partition()
-        self.bench.log.retain_from(p, self.random.randint(0, at.end))
+        self.bench.log.retain_from(Partition(p), Offset(self.random.randint(0, at.end)))
 
     def truncated(self) -> bool:
         """An unclean election; what is produced from here on takes offsets that were taken before, often read ones."""
@@ -108,9 +111,9 @@ class Accidents(Running):
             return False
         head = self.bench.tables.snapshots[-1] if self.bench.tables.snapshots else None
         here = head is not None and head.topic_id == self.bench.log.topic_id and p in head.positions
-        stands = head.positions[p].next_offset if head is not None and here else at.end
+        stands = head.positions[Partition(p)].next_offset if head is not None and here else at.end
         about = stands if at.log_start < stands <= at.end and self.random.random() < 0.7 else at.end
-        self.bench.log.truncate(p, self.random.randint(max(at.log_start, about - 6), about - 1))
+        self.bench.log.truncate(Partition(p), Offset(self.random.randint(max(at.log_start, about - 6), about - 1)))
         for _ in range(self.random.choice([0, 1, 3, 6])):
             *now, later = self.new_waveform(self.random.randint(1, 3))
             for one in now:
@@ -122,7 +125,9 @@ class Accidents(Running):
         p, at = self.a_partition()
         if at.stable_end == at.log_start:
             return False
-        self.bench.log.lose(p, self.random.randrange(max(at.log_start, at.stable_end - 12), at.stable_end))
+        self.bench.log.lose(
+            Partition(p), Offset(self.random.randrange(max(at.log_start, at.stable_end - 12), at.stable_end))
+        )
         return True
 
     def partition_added(self) -> bool:

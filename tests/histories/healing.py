@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from tests.builders.ranges import span
 from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
 from tests.histories.events import Quiet
@@ -15,7 +16,6 @@ from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
@@ -102,7 +102,7 @@ class Healing(Widening):
         """Beside a closed gate: a batch that leaves the positions, then maintenance, which expires all but its head."""
         self.ops["a month at a closed gate"] += 1
         p, at = self.a_partition()
-        named = (OffsetRange(p, at.log_start, at.end),)
+        named = (span(p, at.log_start, at.end),)
         self.launch("manual", partial(self.batch, self.stream, PlanRequest(PlanKind.MANUAL, ranges=named)), far=True)
         self.bench.tables.expire_snapshots(1)
 

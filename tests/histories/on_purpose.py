@@ -22,7 +22,7 @@ from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.position import GroupOffset, Tag
-from wavestitch.contracts.quantities import Generation
+from wavestitch.contracts.quantities import Generation, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 
 
@@ -50,11 +50,11 @@ class OnPurpose(Healing):
         """The position; 0 where there is none on this topic."""
         head = self.bench.tables.snapshots[-1] if self.bench.tables.snapshots else None
         mine = head is not None and head.topic_id == self.bench.log.topic_id and not self.bench.tables.headless
-        return head.positions[p].next_offset if head is not None and mine and p in head.positions else 0
+        return head.positions[Partition(p)].next_offset if head is not None and mine and p in head.positions else 0
 
     def written_anew(self, p: int, *, cut: int, until: int) -> None:
-        self.bench.log.truncate(p, cut)
-        while self.bench.log.partitions[p].end < until:
+        self.bench.log.truncate(Partition(p), Offset(cut))
+        while self.bench.log.partitions[Partition(p)].end < until:
             for one in self.new_waveform(1):
                 self.send(one, p)
 
@@ -64,7 +64,7 @@ class OnPurpose(Healing):
         stands = self.stands(p)
         if at.log_start + 1 < stands <= at.end:
             self.written_anew(p, cut=stands - 2, until=stands + 2)
-            self.start_rewind(Target(offsets={p: stands + 1}), True, far=True)
+            self.start_rewind(Target(offsets={Partition(p): Offset(stands + 1)}), True, far=True)
 
     def back_over_a_cut_that_retention_passed(self) -> None:
         """The log is cut off and written anew, retention takes some of that, and somebody goes back to the rest."""
@@ -77,7 +77,7 @@ class OnPurpose(Healing):
         stands = self.stands(p)
         if at.log_start + 4 <= stands <= at.end:
             self.written_anew(p, cut=stands - 4, until=stands + 2)
-            self.bench.log.retain_from(p, stands - 2)
+            self.bench.log.retain_from(Partition(p), Offset(stands - 2))
             self.start_rewind(rewind_target(f"{p}:earliest"), True, far=True)
 
     # the group
@@ -89,12 +89,12 @@ class OnPurpose(Healing):
         if not tables.snapshots or log.live_members or tables.headless:
             return
         self.history.append(Rewound(f"run-{self.launched + 1}", "offsets", True, (p,)))
-        back = Target(offsets={p: at.log_start})
+        back = Target(offsets={Partition(p): at.log_start})
         run = self.launch("rewind", partial(self.rewound, back, True), now=0)
         self.to_a_commit(run)
         run.advance()
         if not run.done:
-            log.group[p] = GroupOffset(at.log_start, tables.snapshots[-1].tag(ANOTHER_TABLE).encode())
+            log.group[Partition(p)] = GroupOffset(at.log_start, tables.snapshots[-1].tag(ANOTHER_TABLE).encode())
             version = tables.snapshots[-1].version
             log.tell("shared", partition=p, offset=at.log_start, another=True, version=version)
         self.step(run, 1000)
@@ -105,7 +105,7 @@ class OnPurpose(Healing):
             p, at = self.a_partition()
             tables = self.bench.tables
             tag = Tag(tables.uuid, Generation(10**12), tables.snapshots[-1].sequence)
-            self.bench.log.group[p] = GroupOffset(at.end, tag.encode())
+            self.bench.log.group[Partition(p)] = GroupOffset(at.end, tag.encode())
             self.bench.log.tell("forged", partition=p, offset=at.end)
 
     def a_reset_beside_what_retention_overtook(self) -> None:
@@ -120,9 +120,9 @@ class OnPurpose(Healing):
         overtaken, back = self.random.sample(sorted(log.partitions), 2)
         for _ in range(3):
             self.send(self.new_waveform(1)[0], overtaken)
-        log.retain_from(overtaken, log.partitions[overtaken].end - 1)
+        log.retain_from(overtaken, Offset(log.partitions[overtaken].end - 1))
         if self.stands(back) > log.partitions[back].log_start:
-            log.reset_group(back, self.stands(back) - 1)
+            log.reset_group(back, Offset(self.stands(back) - 1))
             refused = self.all_there_is()
             self.history.append(Advised(f"run-{self.launched + 1}", refused.name))
             meant = PlanRequest(only=frozenset(log.partitions) - {overtaken})

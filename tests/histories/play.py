@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from tests.builders.ranges import span
 from tests.fakes.faults import Steps
 from tests.histories.history import History
 from tests.histories.on_purpose import OnPurpose
@@ -16,9 +17,8 @@ from tests.histories.producing import START_MS
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 
 WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic")
 
@@ -85,8 +85,8 @@ class Play(OnPurpose):
         """An ingest of one partition, or one that ends at a named offset."""
         p, at = self.a_partition()
         if self.random.random() < 0.5:
-            return PlanRequest(only=frozenset({p}))
-        return PlanRequest(until={p: self.random.randint(at.log_start, at.end)})
+            return PlanRequest(only=frozenset({Partition(p)}))
+        return PlanRequest(until={Partition(p): Offset(self.random.randint(at.log_start, at.end))})
 
     def backfill(self) -> None:
         if not self.busy:
@@ -99,7 +99,7 @@ class Play(OnPurpose):
         if not self.busy:
             p, at = self.a_partition()
             start = self.random.randint(at.log_start, at.end)
-            named = (OffsetRange(p, start, self.random.randint(start, at.end)),)
+            named = (span(p, start, self.random.randint(start, at.end)),)
             self.launch("manual", partial(self.batch, self.stream, PlanRequest(PlanKind.MANUAL, ranges=named)))
 
     def carry_again(self) -> None:
@@ -114,7 +114,7 @@ class Play(OnPurpose):
             target = self.random.choice(
                 [
                     *map(Target, WORDS),
-                    Target(offsets={p: self.random.randint(at.log_start, at.end)}),
+                    Target(offsets={Partition(p): Offset(self.random.randint(at.log_start, at.end))}),
                     Target(time_ms=EpochMs(START_MS + self.random.randint(0, 300) * 1000)),
                     rewind_target(self.random.choice(["earliest", "latest", "previous"]), str(p)),
                     rewind_target(f"{p}:{self.random.choice(['earliest', 'latest', 'head', 'group'])}"),

@@ -17,6 +17,7 @@ from tests.histories.events import GateSays
 from tests.histories.history import History
 from tests.histories.sealing import sealed
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
+from wavestitch.contracts.quantities import Partition
 
 START_MS = 1_700_000_000_000
 SECRET = b"sixteen bytes or more"
@@ -45,7 +46,7 @@ class Producing:
 
     def send(self, what: Letter, to: int | None = None, seen: Visibility = Visibility.COMMITTED) -> None:
         partition = self.random.randrange(len(self.bench.log.partitions)) if to is None else to
-        self.bench.log.append(partition, self.clock_ms, *what, seen)
+        self.bench.log.append(Partition(partition), self.clock_ms, *what, seen)
         self.sent.append(what)
 
     def ours(self, one: Letter) -> Letter:
@@ -122,7 +123,7 @@ class Producing:
             self.ops["bad record"] += 1
             to = self.a_partition()[0]
             self.bench.log.append(
-                to, self.clock_ms, *lied(self.random.choice(self.sent), self.random.choice(list(Lie)))
+                Partition(to), self.clock_ms, *lied(self.random.choice(self.sent), self.random.choice(list(Lie)))
             )
 
     def junk_flood(self) -> None:
@@ -130,7 +131,7 @@ class Producing:
         self.ops["junk flood"] += 1
         to = self.a_partition()[0]
         for n in range(self.random.choice([5, 20, 60])):
-            self.bench.log.append(to, self.clock_ms, None, (), b"{} of another job" + n.to_bytes(2))
+            self.bench.log.append(Partition(to), self.clock_ms, None, (), b"{} of another job" + n.to_bytes(2))
 
     def stranger(self) -> None:
         """Valid records again with what no seal binds changed: other headers, the record time, the partition."""
@@ -141,7 +142,7 @@ class Producing:
             known = {name for name, _ in one.headers}
             again = one._replace(headers=(*one.headers, *(h for h in more if h[0] not in known)))
             at = self.random.choice([1, self.clock_ms, self.clock_ms + 10**9, 10**15])
-            self.bench.log.append(self.a_partition()[0], at, *again)
+            self.bench.log.append(Partition(self.a_partition()[0]), at, *again)
 
     def contradict(self) -> None:
         """A valid chunk that cannot stand beside the others of its waveform."""
@@ -170,7 +171,7 @@ class Producing:
             self.ops["markers"] += 1
             count = self.random.choice([1, 2, 3, 64, 65, 128, 700, 5000])
             outcome = self.random.choice([Visibility.COMMITTED, Visibility.ABORTED])
-            self.bench.log.mark(self.a_partition()[0], outcome, self.clock_ms, count)
+            self.bench.log.mark(Partition(self.a_partition()[0]), outcome, self.clock_ms, count)
 
     def transaction(self) -> None:
         """Begin one, or end the open one with its markers."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from tests.builders.ranges import span
 from tests.builders.records import Letter
 from tests.fakes.faults import Steps
 from tests.histories.undoing import Undoing
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.reasons import Reason
 
@@ -98,6 +98,6 @@ class Racing(Undoing):
         for one in (*bad, *good):
             self.send(one, p)
         self.ops["second copies"] += 1
-        named = (OffsetRange(p, start, at.end),)
+        named = (span(p, start, at.end),)
         request = PlanRequest(PlanKind.MANUAL, ranges=named)
         self.launch("manual", partial(self.batch, self.stream, request), far=True)

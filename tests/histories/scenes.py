@@ -27,12 +27,14 @@ from consumers.log_view import KafkaLog
 from consumers.range_scan import Source
 from consumers.slice_reader import read_slice as read_slice_really
 from tests.broker.reading_rig import Sender, delete_before, delete_topic
+from tests.builders.ranges import span
 from tests.builders.records import Letter, letter, metadata
 from tests.deployment_rig import eventually
 from tests.fakes.fake_log import FakeLog, Visibility
 from tests.fakes.fake_reader import read_slice
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.kafka.client_settings import KafkaSettings
 
 START_MS = 1_700_000_000_000
@@ -73,7 +75,7 @@ class Scene(ABC):
         """(offset, record time, bytes) of every record, and the holes."""
         found = topic_id or self.log.topic(self.topic).topic_id
         source = Source("waves", self.topic, found, self.group, 2)
-        return self._read(source, OffsetRange(partition, start, end))
+        return self._read(source, span(partition, start, end))
 
     @abstractmethod
     def _put(self, one: Letter, partition: int, time_ms: int) -> None: ...
@@ -113,7 +115,7 @@ class FakeScene(Scene):
         self.log = self.memory
 
     def _put(self, one: Letter, partition: int, time_ms: int) -> None:
-        self.memory.append(partition, time_ms, *one)
+        self.memory.append(Partition(partition), time_ms, *one)
 
     def _read(self, source: Source, slice_: OffsetRange) -> Any:
         found, holes = read_slice(self.memory, source, slice_)
@@ -124,13 +126,13 @@ class FakeScene(Scene):
 
     def begin(self, count: int, *, partition: int = 0, at_ms: int = 0) -> None:
         for one in self._chunks(count):
-            self.memory.append(partition, START_MS + at_ms, *one, Visibility.OPEN)
+            self.memory.append(Partition(partition), START_MS + at_ms, *one, Visibility.OPEN)
 
     def end(self, outcome: Visibility) -> None:
         self.memory.end_transactions(outcome, int(time.time() * 1000))
 
     def delete_before(self, offset: int, *, partition: int = 0) -> None:
-        self.memory.retain_from(partition, offset)
+        self.memory.retain_from(Partition(partition), Offset(offset))
 
     def recreate(self, partitions: int) -> None:
         self.memory.recreate(partitions)
@@ -142,10 +144,10 @@ class FakeScene(Scene):
         self.memory.compacted = True
 
     def reset(self, partition: int, offset: int) -> None:
-        self.memory.reset_group(partition, offset)
+        self.memory.reset_group(Partition(partition), Offset(offset))
 
     def expire(self, partition: int) -> None:
-        self.memory.expire_group(partition)
+        self.memory.expire_group(Partition(partition))
 
     @contextmanager
     def member(self) -> Iterator[None]:
@@ -268,8 +270,9 @@ def scenario(partitions: int = 1) -> Callable[[Scenario], Scenario]:
     return enter
 
 
-def everything(scene: Scene, partitions: Sequence[int] = (0,)) -> Iterator[Step]:
+def everything(scene: Scene, numbers: Sequence[int] = (0,)) -> Iterator[Step]:
     """The looks that a plan takes."""
+    partitions = [Partition(n) for n in numbers]
 
     def topic() -> Any:
         view = scene.log.topic(scene.topic)

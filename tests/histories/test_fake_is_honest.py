@@ -29,7 +29,7 @@ from tests.histories.scenes import (
 )
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.position import GroupOffset, Position, Tag
-from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch
+from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch, Offset, Partition
 from wavestitch.local.broker import Broker, run_kafka_tool
 
 TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", Generation(3), 14).encode()
@@ -75,11 +75,14 @@ def an_open_transaction_at_the_end(scene: Scene) -> Iterator[Step]:
     yield from everything(scene)
     yield "up to the stable end", lambda: scene.read(0, 4)
     yield "beyond it", lambda: scene.read(0, 7)
-    yield "a time behind the stable end", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS + 4000)})
+    yield (
+        "a time behind the stable end",
+        lambda: scene.log.offsets_at(scene.topic, {Partition(0): EpochMs(START_MS + 4000)}),
+    )
     scene.send(2, at_ms=6000)
-    yield "another producer goes on", lambda: scene.log.ends(scene.topic, [0])
+    yield "another producer goes on", lambda: scene.log.ends(scene.topic, [Partition(0)])
     scene.end(Visibility.COMMITTED)
-    yield "ended", lambda: scene.log.ends(scene.topic, [0])
+    yield "ended", lambda: scene.log.ends(scene.topic, [Partition(0)])
     yield "all of it", lambda: scene.read(0, 10)
 
 
@@ -92,11 +95,11 @@ def retention(scene: Scene) -> Iterator[Step]:
     yield "below where it begins", lambda: scene.read(2, 10)
     yield "all of it gone", lambda: scene.read(0, 3)
     for ms in (-1, -2, -3, -4, -(10**15)):
-        yield f"a time before 1970, {ms}", partial(scene.log.offsets_at, scene.topic, {0: EpochMs(ms)})
-    yield "a time before", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS)})
+        yield f"a time before 1970, {ms}", partial(scene.log.offsets_at, scene.topic, {Partition(0): EpochMs(ms)})
+    yield "a time before", lambda: scene.log.offsets_at(scene.topic, {Partition(0): EpochMs(START_MS)})
     scene.delete_before(10)
-    yield "empty again", lambda: scene.log.ends(scene.topic, [0])
-    yield "a time of nothing", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS)})
+    yield "empty again", lambda: scene.log.ends(scene.topic, [Partition(0)])
+    yield "a time of nothing", lambda: scene.log.offsets_at(scene.topic, {Partition(0): EpochMs(START_MS)})
     scene.send(1)
     yield "and on", lambda: scene.read(10, 11)
 
@@ -109,7 +112,7 @@ def retention_behind_an_open_transaction(scene: Scene) -> Iterator[Step]:
 
     def times(committed: bool) -> Any:
         asked = [EpochMs(START_MS + ms) for ms in (500, 5000, 6000, 7000)]
-        return [scene.log.offsets_at(scene.topic, {0: at}, committed=committed) for at in asked]
+        return [scene.log.offsets_at(scene.topic, {Partition(0): at}, committed=committed) for at in asked]
 
     yield "times up to the stable end", lambda: times(True)
     yield "and up to the high watermark", lambda: times(False)
@@ -120,9 +123,9 @@ def retention_behind_an_open_transaction(scene: Scene) -> Iterator[Step]:
     yield from everything(scene)
     yield "none of them is left", lambda: times(False)
     scene.send(2, at_ms=8000)
-    yield "it still is open", lambda: scene.log.ends(scene.topic, [0])
+    yield "it still is open", lambda: scene.log.ends(scene.topic, [Partition(0)])
     scene.end(Visibility.COMMITTED)
-    yield "ended", lambda: scene.log.ends(scene.topic, [0])
+    yield "ended", lambda: scene.log.ends(scene.topic, [Partition(0)])
     yield "and on", lambda: scene.read(12, 15)
 
 
@@ -131,7 +134,7 @@ def leader_epochs(scene: Scene) -> Iterator[Step]:
     scene.send(5)
 
     def ends(epoch: int) -> Any:
-        return scene.log.epoch_ends(scene.topic, {0: LeaderEpoch(epoch)})
+        return scene.log.epoch_ends(scene.topic, {Partition(0): LeaderEpoch(epoch)})
 
     yield "the epoch of now ends where the log does", lambda: ends(0)
     yield "one that never was", lambda: ends(7)
@@ -155,8 +158,10 @@ def a_recreated_topic(scene: Scene) -> Iterator[Step]:
     scene.send(5)
     first = scene.log.topic(scene.topic).topic_id
     yield from everything(scene, (0, 1))
-    scene.log.commit_group(scene.group, scene.topic, {0: Position(5), 1: Position(0)}, TAG)
-    yield "committed", lambda: scene.log.group_offsets(scene.group, scene.topic, [0, 1])
+    scene.log.commit_group(
+        scene.group, scene.topic, {Partition(0): Position(Offset(5)), Partition(1): Position(Offset(0))}, TAG
+    )
+    yield "committed", lambda: scene.log.group_offsets(scene.group, scene.topic, [Partition(0), Partition(1)])
     scene.recreate(1)
     yield from everything(scene)
     scene.fresh_producer()
@@ -169,7 +174,7 @@ def a_recreated_topic(scene: Scene) -> Iterator[Step]:
 @scenario()
 def grown_partitions(scene: Scene) -> Iterator[Step]:
     scene.send(2)
-    scene.log.commit_group(scene.group, scene.topic, {0: Position(2)}, TAG)
+    scene.log.commit_group(scene.group, scene.topic, {Partition(0): Position(Offset(2))}, TAG)
     scene.grow()
     yield from everything(scene, (0, 1))
     scene.fresh_producer()
@@ -187,9 +192,12 @@ def offsets_by_time(scene: Scene) -> Iterator[Step]:
         yield f"{at_ms} ms", lambda asked=asked: scene.log.offsets_at(scene.topic, asked)  # type: ignore[misc]
     scene.begin(2, at_ms=200)
     scene.end(Visibility.ABORTED)
-    yield "what was aborted has its time", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS + 150)})
-    yield "so has its marker", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(START_MS + 300)})
-    yield "and nothing is later", lambda: scene.log.offsets_at(scene.topic, {0: EpochMs(4_000_000_000_000)})
+    yield (
+        "what was aborted has its time",
+        lambda: scene.log.offsets_at(scene.topic, {Partition(0): EpochMs(START_MS + 150)}),
+    )
+    yield "so has its marker", lambda: scene.log.offsets_at(scene.topic, {Partition(0): EpochMs(START_MS + 300)})
+    yield "and nothing is later", lambda: scene.log.offsets_at(scene.topic, {Partition(0): EpochMs(4_000_000_000_000)})
 
 
 @scenario()
@@ -206,12 +214,15 @@ def a_compacted_topic(scene: Scene) -> Iterator[Step]:
 def what_is_not_there(scene: Scene) -> Iterator[Step]:
     log = scene.log
     yield "no topic", lambda: log.topic("no-such-topic")
-    yield "no topic's ends", lambda: log.ends("no-such-topic", [0])
-    yield "no topic's times", lambda: log.offsets_at("no-such-topic", {0: EpochMs(0)})
-    yield "no topic's group", lambda: log.group_offsets(scene.group, "no-such-topic", [0])
-    yield "no partition's ends", lambda: log.ends(scene.topic, [0, 7])
-    yield "no partition's times", lambda: log.offsets_at(scene.topic, {0: EpochMs(0), 7: EpochMs(0)})
-    yield "no partition's group", lambda: log.group_offsets(scene.group, scene.topic, [0, 7])
+    yield "no topic's ends", lambda: log.ends("no-such-topic", [Partition(0)])
+    yield "no topic's times", lambda: log.offsets_at("no-such-topic", {Partition(0): EpochMs(0)})
+    yield "no topic's group", lambda: log.group_offsets(scene.group, "no-such-topic", [Partition(0)])
+    yield "no partition's ends", lambda: log.ends(scene.topic, [Partition(0), Partition(7)])
+    yield (
+        "no partition's times",
+        lambda: log.offsets_at(scene.topic, {Partition(0): EpochMs(0), Partition(7): EpochMs(0)}),
+    )
+    yield "no partition's group", lambda: log.group_offsets(scene.group, scene.topic, [Partition(0), Partition(7)])
     yield "nothing asked", lambda: (log.ends(scene.topic, []), log.offsets_at(scene.topic, {}))
 
 
@@ -224,21 +235,32 @@ def offsets_of_a_group(scene: Scene) -> Iterator[Step]:
     log = scene.log
 
     def look() -> Any:
-        return log.group_offsets(scene.group, scene.topic, [0, 1, 2])
+        return log.group_offsets(scene.group, scene.topic, [Partition(0), Partition(1), Partition(2)])
 
     yield "none yet", look
-    yield "our own", lambda: log.commit_group(scene.group, scene.topic, {0: Position(4), 1: Position(0)}, TAG)
+    yield (
+        "our own",
+        lambda: log.commit_group(
+            scene.group, scene.topic, {Partition(0): Position(Offset(4)), Partition(1): Position(Offset(0))}, TAG
+        ),
+    )
     yield "seen", look
     scene.reset(0, 2)
     yield "somebody's reset has no tag", look
     scene.reset(2, 5)
     yield "a reset where we had none", look
-    yield "written over", lambda: log.commit_group(scene.group, scene.topic, {p: Position(9) for p in range(3)}, TAG)
+    yield (
+        "written over",
+        lambda: log.commit_group(scene.group, scene.topic, {Partition(p): Position(Offset(9)) for p in range(3)}, TAG),
+    )
     yield "ours again", look
     yield (
         "with leader epochs",
         lambda: log.commit_group(
-            scene.group, scene.topic, {0: Position(9, leader_epoch=LeaderEpoch(0)), 1: Position(9)}, TAG
+            scene.group,
+            scene.topic,
+            {Partition(0): Position(Offset(9), leader_epoch=LeaderEpoch(0)), Partition(1): Position(Offset(9))},
+            TAG,
         ),
     )
     yield "which are kept", look
@@ -247,20 +269,28 @@ def offsets_of_a_group(scene: Scene) -> Iterator[Step]:
     yield "none of them", lambda: log.commit_group(scene.group, scene.topic, {}, TAG)
     yield (
         "a partition that is not there",
-        lambda: log.commit_group(scene.group, scene.topic, {0: Position(1), 7: Position(1)}, TAG),
+        lambda: log.commit_group(
+            scene.group, scene.topic, {Partition(0): Position(Offset(1)), Partition(7): Position(Offset(1))}, TAG
+        ),
     )
     yield "the one that is there was written", look
-    yield "a topic that is not there", lambda: log.commit_group(scene.group, "no-such-topic", {0: Position(1)}, TAG)
+    yield (
+        "a topic that is not there",
+        lambda: log.commit_group(scene.group, "no-such-topic", {Partition(0): Position(Offset(1))}, TAG),
+    )
 
 
 @scenario()
 def a_live_member(scene: Scene) -> Iterator[Step]:
     with scene.member():
         yield "seen", lambda: len(scene.log.members(scene.group))
-        yield "kept out", lambda: scene.log.commit_group(scene.group, scene.topic, {0: Position(1)}, TAG)
+        yield (
+            "kept out",
+            lambda: scene.log.commit_group(scene.group, scene.topic, {Partition(0): Position(Offset(1))}, TAG),
+        )
     yield "gone", lambda: len(scene.log.members(scene.group))
-    yield "let in", lambda: scene.log.commit_group(scene.group, scene.topic, {0: Position(1)}, TAG)
-    yield "written", lambda: scene.log.group_offsets(scene.group, scene.topic, [0])
+    yield "let in", lambda: scene.log.commit_group(scene.group, scene.topic, {Partition(0): Position(Offset(1))}, TAG)
+    yield "written", lambda: scene.log.group_offsets(scene.group, scene.topic, [Partition(0)])
 
 
 # logs that lie
@@ -276,8 +306,8 @@ def _keeping_the_group(real: Any) -> Any:
 
 
 def _up_to_the_stable_end(self: FakeLog, partition: int, offset: int) -> None:
-    at = self.partitions[partition]
-    at.log_start = min(max(at.log_start, offset), at.stable_end)
+    at = self.partitions[Partition(partition)]
+    at.log_start = Offset(min(max(at.log_start, offset), at.stable_end))
 
 
 def _without_markers(self: FakeLog, outcome: Visibility, _time_ms: int) -> None:
@@ -286,7 +316,7 @@ def _without_markers(self: FakeLog, outcome: Visibility, _time_ms: int) -> None:
 
 
 def _keeping_the_tag(self: FakeLog, partition: int, offset: int) -> None:
-    self.group[partition] = GroupOffset(offset, TAG)
+    self.group[Partition(partition)] = GroupOffset(Offset(offset), TAG)
 
 
 # both worlds

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from tests.builders.ranges import span
 from tests.builders.records import Letter, letter
 from tests.fakes.batch import FakeEdges
 from tests.fakes.faults import Steps
@@ -20,8 +21,8 @@ from wavestitch.batch.rewind import Target, apply_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import GateClosed
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 
 
@@ -138,7 +139,7 @@ class Undoing(Deciding):
         for one in waves:
             if one not in bad:
                 self.send(one, p)
-        named = (OffsetRange(p, max(at.log_start, at.end - 20), at.end),)
+        named = (span(p, max(at.log_start, at.end - 20), at.end),)
         self.launch("manual", partial(self.batch, self.stream, PlanRequest(PlanKind.MANUAL, ranges=named)))
 
     def unsure_gate(self) -> None:
@@ -155,11 +156,11 @@ class Undoing(Deciding):
         for one in waves:
             if one not in bad:
                 self.send(one, p)
-        named = PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(p, max(at.log_start, at.end - 20), at.end),))
+        named = PlanRequest(PlanKind.MANUAL, ranges=(span(p, max(at.log_start, at.end - 20), at.end),))
         stopped = self.launch("manual", partial(self.batch, self.stream, named, unsure=True), far=True)
         if isinstance(stopped.error, GateClosed):
             self.ops["unsure gate"] += 1
-            self.launch("ingest", partial(self.batch, self.stream, PlanRequest(until={p: until})), far=True)
+            self.launch("ingest", partial(self.batch, self.stream, PlanRequest(until={Partition(p): until})), far=True)
             plan = self.bench.plans[stopped.error.facts["plan_id"]]
             self.launch("manual again", partial(self.carry, plan, self.carrying()), far=True)
 
@@ -167,25 +168,25 @@ class Undoing(Deciding):
         """An election cuts the log off below the head; it is written anew beyond that, and somebody goes back to in
         between."""
         heads, p = self.bench.tables.snapshots, self.a_partition()[0]
-        at = self.bench.log.partitions[p]
-        stands = heads[-1].positions[p].next_offset if heads and p in heads[-1].positions else 0
+        at = self.bench.log.partitions[Partition(p)]
+        stands = heads[-1].positions[Partition(p)].next_offset if heads and p in heads[-1].positions else 0
         if self.busy or len(at.cuts) > 1 or (heads[-1:] and heads[-1].topic_id != self.bench.log.topic_id):
             return
         if not at.log_start + 1 < stands <= at.end:
             return
         self.ops["back behind a cut"] += 1
         cut = self.random.randint(max(at.log_start, stands - 12), stands - 2)
-        self.bench.log.truncate(p, cut)
+        self.bench.log.truncate(Partition(p), Offset(cut))
         while at.end <= stands:
             for one in self.new_waveform(self.random.randint(1, 3)):
                 self.send(one, p)
         to = self.random.randint(cut + 1, stands)
         match self.random.randrange(4):
             case 0:
-                self.bench.log.reset_group(p, to)
+                self.bench.log.reset_group(Partition(p), Offset(to))
             case 1:
                 self.launch_undo(heads[-1].sequence, None)
             case 2:
                 self.start_rewind(Target("previous"), True)
             case _:
-                self.start_rewind(Target(offsets={p: to}), True)
+                self.start_rewind(Target(offsets={Partition(p): Offset(to)}), True)

@@ -19,6 +19,7 @@ from tests.histories.events import Asks
 from tests.histories.forking import Fork
 from tests.histories.producing import SECRET
 from wavestitch.contracts.chunk_proof import ChunkProof
+from wavestitch.contracts.quantities import Partition
 
 SHARE, OFTEN = 0.4, 0.12
 """Of all histories so many are wider; in those something more comes after so many acts."""
@@ -150,4 +151,4 @@ class Widening(Approving):
         p = self.a_partition()[0]
         for n in range(self.random.choice([2, 9, 30])):
             large = bytes([n]) * self.random.choice([300, 800, 3000])
-            self.bench.log.append(p, self.clock_ms, None, (), large)
+            self.bench.log.append(Partition(p), self.clock_ms, None, (), large)

@@ -15,6 +15,7 @@ from wavestitch.batch.steps import step_read
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.landed_payload import take_proven
 from wavestitch.contracts.plan import plan_from_json
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.receipt import receipt_from_json
 
 STREAM_YAML = "reading: {min_slice: 4, workers: 2}\nlimits: {max_clock_skew: 19000 d}\n"
@@ -26,7 +27,9 @@ def land_two_plans(folder: Path) -> Path:
     assert isinstance(whole.deployment, FakeDeployment)
     for waveform_id, count in (("damaged", 40), ("another", 8)):
         for n, record in enumerate(chunked(waveform_id, count)):
-            whole.deployment.memory.append(n % 2, 1_767_225_600_000 + n, record.key, record.headers, record.value)
+            whole.deployment.memory.append(
+                Partition(n % 2), 1_767_225_600_000 + n, record.key, record.headers, record.value
+            )
         edges = landed_edges(whole.deployment)
         step_read(edges, plan_on(edges).plan_id)
     return whole.deployment.settings.landing

@@ -12,6 +12,7 @@ from tests.hostile.corpus import STREAM_YAML, record_kinds
 from tests.hostile.kind import Record
 from tests.hostile.landed_deployment import FakeDeployment, make_landed_deployment, run_landed_batch
 from tests.hostile.outcome import HeldRecord, Sent, held_records, interleave, samples_of
+from wavestitch.contracts.quantities import Partition
 
 PARTITIONS = 3
 ALLOWED_LATENESS_S = 3600
@@ -38,9 +39,11 @@ def carry_corpus(folder: Path) -> Carried:
     whole = make_landed_deployment(folder, stream_yaml=STREAM_YAML, partitions=PARTITIONS)
     assert isinstance(whole.deployment, FakeDeployment)
     now_ms = time.time_ns() // 1_000_000
-    sent = {}
+    sent: dict[tuple[int, int], Sent] = {}
     for one in interleave(record_kinds(), partitions=PARTITIONS):
-        landed = whole.deployment.memory.append(one.partition, record_time(one.record, now_ms), *said(one.record))
+        landed = whole.deployment.memory.append(
+            Partition(one.partition), record_time(one.record, now_ms), *said(one.record)
+        )
         sent[landed.partition, landed.offset] = one
     done = run_landed_batch(whole.deployment)
     return Carried(

@@ -14,6 +14,7 @@ from tests.hostile.kind import PUBLISHED, Kind
 from tests.hostile.landed_deployment import run_landed_batch
 from tests.hostile.outcome import count_fates, held_records, problems
 from tests.hostile.sending import ALLOWED_LATENESS_S, Carried, carry_corpus, record_time, said
+from wavestitch.contracts.quantities import Partition
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def test_sent_again_all_that_was_published_is_a_replay(carried: Carried) -> None
     mixed = {one.kind for one in carried.sent.values() if one.becomes != PUBLISHED}
     again = [one for one in carried.sent.values() if one.kind in whole - mixed]
     for one in again:
-        carried.deployment.memory.append(one.partition, record_time(one.record, now_ms), *said(one.record))
+        carried.deployment.memory.append(Partition(one.partition), record_time(one.record, now_ms), *said(one.record))
     before, held_before = carried.whole.published(), held_records(carried.whole, allowed_lateness_s=ALLOWED_LATENESS_S)
     done = run_landed_batch(carried.deployment)
     assert done["counts"]["replay"] == done["counts"]["read"] == len(again)

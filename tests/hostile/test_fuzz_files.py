@@ -23,6 +23,7 @@ from consumers.landed_file import besides_payload, open_landing, read_index
 from spark_apps.outcome import read_outcomes, run_task
 from tests.builders.landing import land_records
 from tests.builders.plans import make_plan, make_receipt, make_slice
+from tests.builders.ranges import span
 from tests.domain.effort import FACTOR, effort
 from tests.domain.landed_corpus import random_waveform
 from tests.domain.stitch_rig import land_corpus, make_job, staged
@@ -33,8 +34,8 @@ from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.errors import Altered, BadInput, DataLost, WavestitchError
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.landed_payload import take_proven
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, plan_from_json
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage, receipt_from_json
 from wavestitch.contracts.verdict import Verdict, verdict_from_json
 
@@ -58,7 +59,7 @@ def overwrite(path: Path, content: bytes) -> None:
 def land(folder: Path) -> LandedSlice:
     """Ten chunks and two records that are none, as the reader lands them."""
     records = [*chunked("w", 10), sealed("w", ws_crc=b"x"), sealed("", meta=b"{")]
-    return land_records(folder, OffsetRange(0, 0, 12), ((n, 1000 + n, r) for n, r in enumerate(records)))
+    return land_records(folder, span(0, 0, 12), ((n, 1000 + n, r) for n, r in enumerate(records)))
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +221,9 @@ def replaced(text: str, pick: int, value: Any, *, drop: bool) -> str:
 def test_a_receipt_changed_anywhere_is_refused_or_still_explains_every_offset(
     pick: int, value: Any, drop: bool
 ) -> None:
-    whole = make_receipt(make_slice(5, 7, holes=[Hole(6, 7, Proof.CONTROL)], records=1), make_slice(7, 9))
+    whole = make_receipt(
+        make_slice(5, 7, holes=[Hole(Offset(6), Offset(7), Proof.CONTROL)], records=1), make_slice(7, 9)
+    )
 
     def read() -> Receipt:
         found = receipt_from_json(replaced(whole.to_json(), pick, value, drop=drop))

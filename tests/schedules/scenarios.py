@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.builders.ranges import span
 from tests.domain.protocol_machine import ProtocolMachine
 from tests.fakes.faults import under_way
 from tests.schedules.explore import Scenario
@@ -15,8 +16,8 @@ from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held_choice import HeldAction
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.quantities import Partition
 
 
 def begun(*, held: str = "held") -> ProtocolMachine:
@@ -60,7 +61,8 @@ def with_named_offsets() -> ProtocolMachine:
     """Offsets were named to be published; no position stands in the way of publishing them twice."""
     machine = begun()
     step_plan(
-        machine.edges(), PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 0, machine.bench.log.partitions[0].end),))
+        machine.edges(),
+        PlanRequest(PlanKind.MANUAL, ranges=(span(0, 0, machine.bench.log.partitions[Partition(0)].end),)),
     )
     return machine
 

@@ -23,6 +23,7 @@ from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_commit_offsets, step_plan, step_read
+from wavestitch.contracts.quantities import Partition
 from wavestitch.producers.sender import send_chunks
 from wavestitch.settings import load_settings
 
@@ -56,7 +57,9 @@ class SecureDeployment:
         """The head, and the group's offsets as the owner sees them."""
         deployment = self.enter("owner")
         stream = deployment.stream(STREAM)
-        return deployment.tables(STREAM).head(), deployment.log.group_offsets(stream.group, stream.topic, [0, 1])
+        return deployment.tables(STREAM).head(), deployment.log.group_offsets(
+            stream.group, stream.topic, [Partition(0), Partition(1)]
+        )
 
     def forget_group(self) -> None:
         """As if the group's offsets had expired: the next plan has to write them again."""

@@ -11,6 +11,7 @@ import pytest
 from consumers.log_view import KafkaLog
 from consumers.range_scan import ScanFailed, Source, scan_range
 from consumers.unit_reader import read_here
+from tests.builders.ranges import span
 from tests.builders.recordings import cut, recordings
 from tests.deployment_rig import STREAM, plan_on
 from tests.security.secure_broker import SecureBroker
@@ -20,7 +21,6 @@ from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.results import Read
 from wavestitch.batch.steps import step_read
 from wavestitch.contracts.errors import Terminal, Transient
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stop_rule import Why
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -142,9 +142,9 @@ def test_raw_batches_are_read_over_the_same_login_and_the_same_checked_certifica
 def test_a_reader_never_needs_a_right_to_its_group(secure: SecureDeployment) -> None:
     """The client hears that it may not see the group a while after it began; that must not end a longer reading."""
     deployment = secure.enter("owner")
-    topic, ends = secure.whole.topic, deployment.log.ends(secure.whole.topic, [0])
+    topic, ends = secure.whole.topic, deployment.log.ends(secure.whole.topic, [Partition(0)])
     source = Source(stream="ecg", topic=topic, topic_id="", group="somebody-elses", idle_seconds=2.5)
-    beyond = OffsetRange(0, 0, ends[0].stable_end + 1)
+    beyond = span(0, 0, ends[Partition(0)].stable_end + 1)
     with pytest.raises(ScanFailed) as found:
         scan_range(beyond, settings=deployment.kafka, source=source, take=lambda m, _: len(m.value()))
     assert found.value.why is Why.IDLE

@@ -18,6 +18,7 @@ from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.results import Read, Reassembled, Validated
 from wavestitch.batch.steps import step_publish, step_read, step_reassemble, step_validate
 from wavestitch.contracts.errors import Altered, BadInput, WavestitchError
+from wavestitch.contracts.quantities import Partition
 
 PLAIN = "report-0123456789abcdef0123456789abcdef.json"
 NAMES = [
@@ -44,7 +45,9 @@ class Under:
         )
         assert isinstance(whole.deployment, FakeDeployment)
         for n, record in enumerate(chunked("w", 8)):
-            whole.deployment.memory.append(0, 1_767_225_600_000 + n, record.key, record.headers, record.value)
+            whole.deployment.memory.append(
+                Partition(0), 1_767_225_600_000 + n, record.key, record.headers, record.value
+            )
         self.edges: DeploymentEdges = landed_edges(whole.deployment)
         self.plan_id = plan_on(self.edges).plan_id
         read = step_read(self.edges, self.plan_id)

@@ -31,6 +31,7 @@ from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import Fenced, WavestitchError
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import Offset
 from wavestitch.maintain.run import maintain_stream
 from wavestitch.settings import MaintainLimits
 from wavestitch.tables.lookup.file_scans import read_rows
@@ -148,7 +149,7 @@ class Endurance:
         head = tables.head()
         if head is None or not any(at.next_offset for at in head.positions.values()):
             return
-        back = {p: max(0, at.next_offset - self.rng.randint(1, 300)) for p, at in head.positions.items()}
+        back = {p: Offset(max(0, at.next_offset - self.rng.randint(1, 300))) for p, at in head.positions.items()}
 
         def move() -> None:
             found = plan_rewind(

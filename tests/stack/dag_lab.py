@@ -11,6 +11,7 @@ from typing import Any
 
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.quantities import Partition
 from wavestitch.local.broker import Broker
 from wavestitch.producers.chunking import ChunkRecord, cut_recording
 from wavestitch.producers.recording import make_recording
@@ -86,7 +87,7 @@ class Lab:
 
     def group(self) -> dict[int, int | None]:
         stream = self.deployment.stream("ecg")
-        found = self.deployment.log.group_offsets(stream.group, stream.topic, [0, 1])
+        found = self.deployment.log.group_offsets(stream.group, stream.topic, [Partition(0), Partition(1)])
         return {p: at.offset if at else None for p, at in found.items()}
 
     def published(self) -> list[str]:

@@ -19,6 +19,7 @@ from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, recorded
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.local.airflow_api import AirflowApi
 from wavestitch.local.airflow_settings import AirflowFolders, airflow_environment
 from wavestitch.local.process import wait_until
@@ -123,7 +124,7 @@ def test_a_backfill_that_is_cancelled_made_again_and_cleared_publishes_each_wave
 ) -> None:
     stream = live.declare("shoal", ARCHIVE, flows=["backfill"])
     stream.send(*(recorded(f"d{n}", start_ns=FIRST_NS + n * DAY_NS) for n in range(2)))
-    run_here(stream.deployment, stream.name, RunOptions(PlanRequest(until={0: 1})))
+    run_here(stream.deployment, stream.name, RunOptions(PlanRequest(until={Partition(0): Offset(1)})))
     assert (stream.positions(), stream.published()) == ({0: 1}, [])
     asked = {"dag_id": "backfill_shoal", **RANGE, "to_date": "2020-01-02T00:00:00Z", "max_active_runs": 1}
     with live.airflow.login("user") as user:

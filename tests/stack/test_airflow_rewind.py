@@ -12,6 +12,7 @@ from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, recorded
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.local.process import wait_until
 
 START_NS = 1_577_836_800_000_000_000
@@ -98,7 +99,7 @@ def test_a_rewind_is_previewed_approved_of_and_undone_while_another_one_waits(li
     assert head.note == "rewind to shift:-4 by op, approved by admin: to see"
 
     # The next batch publishes nothing again, and the undo returns to where the stream stood, also after it.
-    again = ingest(reef, PlanRequest(until={0: 2}))
+    again = ingest(reef, PlanRequest(until={Partition(0): Offset(2)}))
     assert again["published"]["waveforms"]["published"] == 0
     back = ask(live, "reef", done["undo"])
     answer(live, "admin", "reef", back, "Approve", accept_skip=True)

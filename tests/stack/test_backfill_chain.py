@@ -21,6 +21,7 @@ from wavestitch.batch.edges import Progress
 from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.receipt import Receipt
 
 DAY_MS = 86_400_000
@@ -116,7 +117,7 @@ def test_an_interval_of_which_nothing_is_there_succeeds_and_one_that_retention_t
     assert empty.states()["report"] == "success"
     assert empty.states()["plan_across_cuts"] == "skipped"
     shore.send("gone", day=1, chunks=2)
-    shore.bench.log.retain_from(0, 2)
+    shore.bench.log.retain_from(Partition(0), Offset(2))
     assert shore.run(SECOND_DAY).states()["report"] == "failed"
     out = capfd.readouterr()
     assert "nothing is left of this interval" in out.out + out.err

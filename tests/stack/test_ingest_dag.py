@@ -21,6 +21,7 @@ from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.results import Read
 from wavestitch.batch.steps import step_reassemble
 from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.quantities import Partition
 from wavestitch.local.process import wait_until
 
 STEPS = ["plan", "read", "reassemble", "validate", "answered", "publish", "commit_offsets"]
@@ -92,7 +93,7 @@ def test_a_run_that_its_limits_cut_short_triggers_the_next(lab: Lab) -> None:
 
 def test_a_run_that_names_offsets_publishes_them_and_leaves_the_positions_alone(lab: Lab) -> None:
     lab.send(waveform(1))
-    ends = lab.deployment.log.ends(lab.deployment.stream("ecg").topic, [0, 1])
+    ends = lab.deployment.log.ends(lab.deployment.stream("ecg").topic, [Partition(0), Partition(1)])
     partition = next(p for p, e in ends.items() if e.stable_end)
 
     named = lab.run({"offsets": f"{partition}:0-4"})

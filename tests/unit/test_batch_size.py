@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.fake_log import FakeLog, stored_size
@@ -22,9 +23,8 @@ from wavestitch.contracts.batch_size import (
     unit_budget,
 )
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.stream import Limits
 
 START_MS = 1_767_614_400_000
@@ -35,8 +35,10 @@ STREAM = make_stream(limits=LIMITS)
 def stop(
     *, records: int = 10, size: int = 1 << 20, planned: int = 100, at: int = 0, kind: str = "ingest"
 ) -> ReaderStop:
-    ranges = (OffsetRange(0, at, at + planned),)
-    return ReaderStop("plan", kind, ranges, LIMITS.max_batch_bytes, 0, records, planned, size, planned, {0: at})
+    ranges = (span(0, at, at + planned),)
+    return ReaderStop(
+        "plan", kind, ranges, LIMITS.max_batch_bytes, 0, records, planned, size, planned, {Partition(0): Offset(at)}
+    )
 
 
 def test_a_stop_under_a_smaller_limit_does_not_halve_what_a_larger_one_allows() -> None:
@@ -47,15 +49,11 @@ def test_a_stop_under_a_smaller_limit_does_not_halve_what_a_larger_one_allows() 
 @pytest.mark.parametrize("kind", ["backfill", "manual"])
 def test_a_plan_that_names_what_it_reads_is_not_halved_and_its_stop_is_nobody_elses(kind: str) -> None:
     seen = stop(records=1000, planned=100, kind=kind)
-    same, more = [OffsetRange(0, 0, 100)], [OffsetRange(0, 0, 101)]
+    same, more = [span(0, 0, 100)], [span(0, 0, 101)]
     assert stops_of([seen], kind=kind, wanted=same) == [seen]
     # A backfill is a chain of batches: what one of them met says something of all that it has to read.
     assert stops_of([seen], kind=kind, wanted=more) == ([seen] if kind == "backfill" else [])
-    assert (
-        stops_of([seen], kind=kind, wanted=[OffsetRange(0, 0, 99)])
-        == stops_of([seen], kind="ingest", wanted=same)
-        == []
-    )
+    assert stops_of([seen], kind=kind, wanted=[span(0, 0, 99)]) == stops_of([seen], kind="ingest", wanted=same) == []
     assert stops_of([stop()], kind=kind, wanted=same) == []
     assert batch_offsets(LIMITS, mean=1.0, stops=[seen]) > 100
 
@@ -91,7 +89,7 @@ def test_after_enough_stops_one_offset_is_planned_never_none(planned: int, recor
 
 @given(st.lists(st.lists(st.integers(1, 1000), min_size=1, max_size=3), min_size=1, max_size=6))
 def test_the_units_of_a_plan_share_its_budget(sizes: list[list[int]]) -> None:
-    units = [tuple(OffsetRange(0, 0, n) for n in unit) for unit in sizes]
+    units = [tuple(span(0, 0, n) for n in unit) for unit in sizes]
     planned = sum(map(sum, sizes))
     shares = [unit_budget(LIMITS, unit, planned=planned) for unit in units]
     assert sum(shares) <= LIMITS.max_batch_bytes + len(units)
@@ -129,7 +127,7 @@ def filled(count: int, size: int) -> FakeLog:
 def test_the_first_estimate_comes_from_the_log_not_from_its_largest_message() -> None:
     log = filled(600, 1000)
     plan = planned(log, FakeTables(FakeFiles()))
-    assert plan.mean_record_bytes == stored_size(log.partitions[0].records[0])
+    assert plan.mean_record_bytes == stored_size(log.partitions[Partition(0)].records[0])
     assert plan.records == 600, "a broker's largest message is 1 MiB, so one record was planned"
 
 

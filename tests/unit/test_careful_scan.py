@@ -20,17 +20,18 @@ from consumers.pending_rows import PendingRows
 from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, RawMessage
 from consumers.record_sink import RecordSink
 from tests.broker.raw_producing import batch_of, part, record, zigzag, zstd
+from tests.builders.ranges import span
 from wavestitch.contracts.chunk_header import Rejection
 from wavestitch.contracts.chunk_proof import NO_PROOF
 from wavestitch.contracts.landed_payload import take_proven
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.raw_headers import HEADER_OVERHEAD, decode_raw_headers
 from wavestitch.contracts.reasons import Reason
 from wavestitch.kafka import inflate
 from wavestitch.kafka.inflate import inflated
 from wavestitch.kafka.raw_batches import RawBatch, split_batches
 
-FAR = OffsetRange(0, 0, 1 << 40)
+FAR = span(0, 0, 1 << 40)
 M = 2**63 - 1
 EXTREMES = st.one_of(
     st.integers(-3, 200),
@@ -46,10 +47,10 @@ def made(body: bytes, records: int, first: int = 5) -> RawBatch:
 
 def landed(batch: RawBatch) -> list[dict[str, Any]]:
     folder = Path(tempfile.mkdtemp())
-    slice_ = OffsetRange(0, 0, batch.end)
+    slice_ = span(0, 0, batch.end)
     with LandingWriter(folder, slice_) as writer:
-        sink = RecordSink(writer, NO_PROOF, lambda _: None, careful=True)
-        for message in records_of(batch, slice_, 0):
+        sink = RecordSink(writer, NO_PROOF, lambda _: None, careful=True, partition=Partition(0))
+        for message in records_of(batch, slice_, Offset(0)):
             sink.land(message, message.offset_)
         done = writer.finish([])
     table = open_landing(folder / str(done.file))
@@ -61,7 +62,7 @@ def landed(batch: RawBatch) -> list[dict[str, Any]]:
 
 def test_a_time_that_overflows_wraps_as_it_does_in_every_client() -> None:
     batch = made(record(0, b"x", since=M) + record(1, b"y", since=-M), 2, first=M)
-    assert [m.timestamp_ for m in records_of(batch, FAR, 0)] == [(0, 0), (TIMESTAMP_CREATE_TIME, 0)]
+    assert [m.timestamp_ for m in records_of(batch, FAR, Offset(0))] == [(0, 0), (TIMESTAMP_CREATE_TIME, 0)]
     assert [r["timestamp_ms"] for r in landed(batch)] == [0, 0]
 
 
@@ -80,9 +81,9 @@ def test_headers_take_what_they_are_counted_for_whatever_is_in_them() -> None:
     for name in NAMES:
         counted: list[int] = []
         folder = Path(tempfile.mkdtemp())
-        with LandingWriter(folder, OffsetRange(0, 0, 1)) as writer:
-            sink = RecordSink(writer, NO_PROOF, counted.append, careful=True)
-            sink.land(RawMessage(0, (1, 1), 0, b"k", b"v", [(name, None), (b"x", b"y")]), 0)
+        with LandingWriter(folder, span(0, 0, 1)) as writer:
+            sink = RecordSink(writer, NO_PROOF, counted.append, careful=True, partition=Partition(0))
+            sink.land(RawMessage(Offset(0), (1, 1), 0, b"k", b"v", [(name, None), (b"x", b"y")]), Offset(0))
             done = writer.finish([])
         (row,) = open_landing(folder / str(done.file)).to_pylist()
         raw = row["raw_headers"]
@@ -109,8 +110,8 @@ def test_the_raw_batch_is_kept_once_and_named_by_the_others_whatever_slice_is_re
     bomb = b"\0\1" * (MOST_HEADERS + 1)
     body = record(0, b"good") + b"".join(record(n, b"", headers=bomb, count=MOST_HEADERS + 1) for n in (1, 2))
     batch = made(body + b"\xff", 4)
-    found = list(records_of(batch, OffsetRange(0, start, 4), start))
-    whole = list(records_of(batch, FAR, 0))
+    found = list(records_of(batch, span(0, start, 4), Offset(start)))
+    whole = list(records_of(batch, FAR, Offset(0)))
     assert found == whole[start:]
     assert [m.offset_ for m in whole] == [0, 1, 2, 3]
     assert [m.value_ == bytes(batch.data) for m in whole] == [False, True, False, False]
@@ -145,7 +146,7 @@ def test_what_lies_behind_the_bound_of_one_batch_is_held_and_what_lies_before_it
     monkeypatch.setattr(inflate, "MOST_BATCH_BYTES", 4 << 20)
     batch = made(record(0, b"w") + record(1, bytes(8 << 20)) + record(2, b"y"), 3)
     reader = inflated(batch.codec, batch.body)
-    found = list(records_of(batch, FAR, 0, reader))
+    found = list(records_of(batch, FAR, Offset(0), reader))
     assert [m.offset_ for m in found] == [0, 1, 2]
     assert found[0].value_ == b"w"
     assert all(f"a batch inflates to more than {4 << 20} bytes" in str(m.unreadable) for m in found[1:])
@@ -169,19 +170,25 @@ def test_a_record_is_stored_for_at_least_as_much_as_reading_it_takes(records: li
         body += record(n, value, headers=parts, count=len(headers))
     batch = made(body, len(records))
     reader = inflated(batch.codec, batch.body)
-    with LandingWriter(Path(tempfile.mkdtemp()), OffsetRange(0, 0, batch.end)) as writer:
-        sink = RecordSink(writer, NO_PROOF, lambda stored: counted.append(stored + RECORD_OVERHEAD), careful=True)
-        for message in records_of(batch, FAR, 0, reader):
+    with LandingWriter(Path(tempfile.mkdtemp()), span(0, 0, batch.end)) as writer:
+        sink = RecordSink(
+            writer,
+            NO_PROOF,
+            lambda stored: counted.append(stored + RECORD_OVERHEAD),
+            careful=True,
+            partition=Partition(0),
+        )
+        for message in records_of(batch, FAR, Offset(0), reader):
             sink.land(message, message.offset_)
     assert len(counted) == len(records)
     assert reader.work <= sum(counted)
 
 
 def test_a_row_that_no_column_can_hold_is_held_by_its_coordinates_and_its_neighbours_stay() -> None:
-    pending = PendingRows(0)
+    pending = PendingRows(Partition(0))
     junk = Rejection(Reason.NOT_A_CHUNK, "no headers")
     for offset, stamp in ((7, 1), (8, 2**63), (9, 3)):
-        pending.add_rejection(offset, stamp, junk, key=b"k", headers=None, value=b"v")
+        pending.add_rejection(Offset(offset), stamp, junk, key=b"k", headers=None, value=b"v")
     rows = pending.to_batch().to_pylist()
     assert [(r["offset"], r["reason"], r["payload"]) for r in rows] == [
         (7, "not_a_chunk", b"v"),

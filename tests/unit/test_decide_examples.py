@@ -22,7 +22,7 @@ from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import Milliseconds
+from wavestitch.contracts.quantities import Milliseconds, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 
 T = NOON
@@ -42,7 +42,7 @@ def held(name: str, reason: Reason, *, at: int = T) -> HeldChunk:
 
 
 def published(waveform_id: str) -> Mapping[str, PublishedWaveform]:
-    pieces = tuple(PublishedChunk(0, n, 4, chunk(f"{waveform_id}/{n}@{n}").piece) for n in range(2))
+    pieces = tuple(PublishedChunk(Partition(0), Offset(n), 4, chunk(f"{waveform_id}/{n}@{n}").piece) for n in range(2))
     return {waveform_id: PublishedWaveform(waveform_id, pieces)}
 
 
@@ -63,7 +63,7 @@ def made(
     plan = make_plan(
         kind=PlanKind.INGEST if choice is None else PlanKind.HELD,
         stream=make_stream(allowed_lateness=LATENESS_S),
-        ends={0: Position(100)},
+        ends={0: Position(Offset(100))},
         watermark_ms=watermark,
         clock_ms=T + 3_600_000,
         choice=choice,
@@ -170,7 +170,7 @@ def test_the_deadline_is_that_of_the_newest_open_chunk() -> None:
 
 
 def test_the_next_head_keeps_the_record_time_of_what_was_read_last() -> None:
-    assert made(("w/0@1",), seen_ms={0: T + 77}).head.positions[0].seen_ms == T + 77
+    assert made(("w/0@1",), seen_ms={0: T + 77}).head.positions[Partition(0)].seen_ms == T + 77
 
 
 DECISIONS = (

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition, Uuid
 from consumers.group_state import committed_offsets
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.position import GroupOffset
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.kafka.admin import _identity
 
 MOVING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE)
@@ -35,12 +36,12 @@ class Client:
 
 
 def ask(client: Client, deadline: float) -> Any:
-    return committed_offsets(client, "g", "t", [0], deadline=deadline, refused=lambda: None)
+    return committed_offsets(client, "g", "t", [Partition(0)], deadline=deadline, refused=lambda: None)
 
 
 @pytest.mark.parametrize("code", MOVING)
 def test_a_coordinator_that_moves_is_asked_until_it_has_settled(code: int) -> None:
-    assert ask(Client(code, refusals=8), 10) == {0: GroupOffset(7, "")}
+    assert ask(Client(code, refusals=8), 10) == {0: GroupOffset(Offset(7), "")}
 
 
 def test_the_whole_deadline_is_waited_for_a_coordinator_that_never_settles_and_not_in_a_busy_loop() -> None:

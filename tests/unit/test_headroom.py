@@ -9,11 +9,11 @@ import pytest
 from wavestitch.contracts.headroom import Alarm, Retention, Room, Thresholds, Unread, judge_room
 from wavestitch.contracts.headroom_told import PartitionTold, Told, numbers, say_room
 from wavestitch.contracts.open_transaction import OpenTransaction, said_of_open
-from wavestitch.contracts.quantities import Milliseconds
+from wavestitch.contracts.quantities import Milliseconds, Offset, Partition
 
 GREEN, AMBER, RED = Alarm
 HOUR = Milliseconds(3_600_000)
-SEEN = Unread(0, position=100, log_start=0, end=200, age_ms=Milliseconds(0))
+SEEN = Unread(Partition(0), position=100, log_start=Offset(0), end=200, age_ms=Milliseconds(0))
 LIMITS = Thresholds(amber=0.5, red=0.25)
 
 
@@ -22,7 +22,9 @@ HOUR_KEPT = Retention(ms=HOUR)
 
 def colour(age_ms: int, before: Alarm = GREEN, retention: Retention = HOUR_KEPT) -> Alarm:
     seen = replace(SEEN, age_ms=Milliseconds(age_ms))
-    return judge_room([seen], retention=retention, mean_bytes=10.0, thresholds=LIMITS, before={0: before}).alarm
+    return judge_room(
+        [seen], retention=retention, mean_bytes=10.0, thresholds=LIMITS, before={Partition(0): before}
+    ).alarm
 
 
 @pytest.mark.parametrize(
@@ -70,19 +72,19 @@ def test_seconds_left_are_the_least_that_time_and_bytes_leave() -> None:
 def test_what_is_read_has_all_the_room_there_is_however_old_it_is() -> None:
     read = replace(SEEN, position=200, age_ms=Milliseconds(99 * HOUR))
     room = judge_room(
-        [read], retention=Retention(ms=HOUR, bytes=1), mean_bytes=10.0, thresholds=LIMITS, before={0: RED}
+        [read], retention=Retention(ms=HOUR, bytes=1), mean_bytes=10.0, thresholds=LIMITS, before={Partition(0): RED}
     )
     assert (room.alarm, room.left_s, room.behind_s, room.backlog) == (GREEN, None, None, 0)
 
 
 def test_a_backlog_that_takes_longer_to_read_than_it_stays_is_red_at_once() -> None:
-    old, young = replace(SEEN, age_ms=Milliseconds(600_000)), replace(SEEN, partition=1)
+    old, young = replace(SEEN, age_ms=Milliseconds(600_000)), replace(SEEN, partition=Partition(1))
     room = judge_room([old, young], retention=Retention(ms=HOUR), mean_bytes=None, reading_s=3300.0, thresholds=LIMITS)
     assert [p.alarm for p in room.partitions] == [RED, GREEN]
 
 
 def test_what_retention_took_unread_is_red_and_counted_and_is_no_backlog() -> None:
-    gone = replace(SEEN, log_start=150)
+    gone = replace(SEEN, log_start=Offset(150))
     room = judge_room([gone], retention=Retention(), mean_bytes=None, thresholds=LIMITS)
     assert (room.alarm, room.lost, room.backlog) == (RED, 50, 50)
     assert say_room("ecg", room)[0] == "ecg: retention took 50 offsets that nobody had read"
@@ -91,7 +93,7 @@ def test_what_retention_took_unread_is_red_and_counted_and_is_no_backlog() -> No
 def test_a_state_is_told_once_and_a_loss_is_another_state_than_its_danger() -> None:
     green, red, lost = (
         judge_room([seen], retention=Retention(ms=HOUR), mean_bytes=None, thresholds=LIMITS)
-        for seen in (SEEN, replace(SEEN, age_ms=HOUR), replace(SEEN, age_ms=HOUR, log_start=150))
+        for seen in (SEEN, replace(SEEN, age_ms=HOUR), replace(SEEN, age_ms=HOUR, log_start=Offset(150)))
     )
     told = Told()
     for room, new in ((green, False), (red, True), (red, False), (lost, True), (lost, False), (green, True)):
@@ -101,7 +103,7 @@ def test_a_state_is_told_once_and_a_loss_is_another_state_than_its_danger() -> N
 
 
 def test_that_nothing_can_be_seen_is_told_after_the_second_look_and_that_it_can_again() -> None:
-    before = Told({0: PartitionTold(RED)})
+    before = Told({Partition(0): PartitionTold(RED)})
     first = before.failing()
     assert not first.must_be_told(before), "a broker that starts again"
     second = first.failing()
@@ -113,7 +115,7 @@ def test_that_nothing_can_be_seen_is_told_after_the_second_look_and_that_it_can_
 
 
 def test_what_is_told_says_first_what_happens_then_where_and_what_to_do() -> None:
-    seen = [replace(SEEN, partition=p, age_ms=Milliseconds(HOUR - p * 60_000)) for p in (3, 2)]
+    seen = [replace(SEEN, partition=Partition(p), age_ms=Milliseconds(HOUR - p * 60_000)) for p in (3, 2)]
     room = judge_room(seen, retention=Retention(ms=HOUR), mean_bytes=None, reading_s=90.0, thresholds=LIMITS)
     subject, text = say_room("ecg", room)
     assert subject == "ecg: headroom is red: retention takes unread data in 2.0 min"
@@ -138,11 +140,11 @@ def story(*looks: list[Unread]) -> list[str]:
 
 
 def near(partition: int, minutes: float) -> Unread:
-    return replace(SEEN, partition=partition, age_ms=Milliseconds(round(minutes * 60_000)))
+    return replace(SEEN, partition=Partition(partition), age_ms=Milliseconds(round(minutes * 60_000)))
 
 
 def lost(partition: int, offsets: int) -> Unread:
-    return replace(SEEN, partition=partition, log_start=100 + offsets, end=100_000)
+    return replace(SEEN, partition=Partition(partition), log_start=Offset(100 + offsets), end=100_000)
 
 
 def test_a_partition_that_gets_worse_is_told_although_another_one_is_red_or_has_lost_something() -> None:
@@ -186,7 +188,7 @@ def test_a_stream_that_catches_up_partition_by_partition_is_told_of_once_and_wha
 
 
 def test_what_waits_behind_an_open_transaction_is_said_with_every_notice_and_how_to_find_it() -> None:
-    held = tuple(OpenTransaction(p, 4, 24, Milliseconds(HOUR * 2)) for p in range(10))
+    held = tuple(OpenTransaction(Partition(p), Offset(4), Offset(24), Milliseconds(HOUR * 2)) for p in range(10))
     room = replace(judge_room([near(0, 50)], retention=HOUR_KEPT, mean_bytes=None, thresholds=LIMITS), topic="waves")
     _, text = say_room("ecg", replace(room, open=held[:1]))
     assert "topic waves partition 0 (20 offsets from 4 on, open for 2.0 h): an open transaction keeps it from" in text
@@ -197,4 +199,4 @@ def test_what_waits_behind_an_open_transaction_is_said_with_every_notice_and_how
 
 
 def test_partitions_are_numbered_with_neighbours_as_one() -> None:
-    assert [numbers(n) for n in ([], [3], [5, 3, 4, 9, 8])] == ["", "3", "3 to 5, 8, 9"]
+    assert [numbers(map(Partition, n)) for n in ([], [3], [5, 3, 4, 9, 8])] == ["", "3", "3 to 5, 8, 9"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -9,23 +10,24 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.builders.ranges import span
 from wavestitch.contracts.errors import DataLost, Transient
-from wavestitch.contracts.holes import Hole, HoleFinder, Interval, Proof, lost_to_retention, prove_holes
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.holes import Hole, HoleFinder, Proof, lost_to_retention, prove_holes
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 
-SLICE = OffsetRange(3, 100, 1000)
+SLICE = span(3, 100, 1000)
 
 
 @given(st.sets(st.integers(0, 80)), st.integers(0, 40), st.integers(0, 40))
 def test_holes_are_exactly_the_offsets_that_did_not_come(offsets: set[int], start: int, size: int) -> None:
     end = start + size
     delivered = sorted(o for o in offsets if start <= o < end)
-    finder = HoleFinder(start)
+    finder = HoleFinder(Offset(start))
     for o in delivered:
-        finder.add(o)
-    holes = finder.close(end)
+        finder.add(Offset(o))
+    holes = finder.close(Offset(end))
     assert sorted(o for a, b in holes for o in range(a, b)) == sorted(set(range(start, end)) - set(delivered))
     assert all(a < b for a, b in holes)
     assert all(before[1] < after[0] for before, after in pairwise(holes)), "two that touch"
@@ -53,18 +55,20 @@ class Log:
             self.kinds += kind * count
             if kind in "RP":
                 missing = range(start, end) if kind == "P" else ()
-                self.batches.append(RecordBatch(start, end, -1, False, None, missing))
+                self.batches.append(RecordBatch(Offset(start), Offset(end), -1, False, None, missing))
             if kind == "A":
-                self.batches.append(RecordBatch(start, end, number, True, None))
-                self.aborted.append((AbortedTransaction(number, start), end))
+                self.batches.append(RecordBatch(Offset(start), Offset(end), number, True, None))
+                self.aborted.append((AbortedTransaction(number, Offset(start)), end))
                 # The same producer goes on: what it commits later is not of the aborted transaction.
-                self.batches.append(RecordBatch(end, end + 1, number, True, Control.ABORT))
-                self.batches.append(RecordBatch(end + 1, end + 2, number, True, None))
-                self.batches.append(RecordBatch(end + 2, end + 3, number, True, Control.COMMIT))
+                self.batches.append(RecordBatch(Offset(end), Offset(end + 1), number, True, Control.ABORT))
+                self.batches.append(RecordBatch(Offset(end + 1), Offset(end + 2), number, True, None))
+                self.batches.append(RecordBatch(Offset(end + 2), Offset(end + 3), number, True, Control.COMMIT))
                 self.kinds += "XRC"
             if kind in "CX":
                 control = Control.COMMIT if kind == "C" else Control.ABORT
-                self.batches += [RecordBatch(o, o + 1, 10_000 + o, True, control) for o in range(start, end)]
+                self.batches += [
+                    RecordBatch(Offset(o), Offset(o + 1), 10_000 + o, True, control) for o in range(start, end)
+                ]
 
     def __call__(self, offset: int, most_bytes: int, /) -> RawFetch:
         self.fetches += 1
@@ -76,8 +80,9 @@ class Log:
 PROOFS = {"C": Proof.COMMIT_MARKER, "X": Proof.ABORT_MARKER, "A": Proof.ABORTED}
 
 
-def prove(holes: list[Interval], log: Log) -> list[Hole]:
-    return prove_holes(holes, stream="ecg", topic="waves", slice_=SLICE, fetch=log)
+def prove(holes: Sequence[tuple[int, int]], log: Log) -> list[Hole]:
+    wanted = [(Offset(a), Offset(b)) for a, b in holes]
+    return prove_holes(wanted, stream="ecg", topic="waves", slice_=SLICE, fetch=log)
 
 
 def runs(kinds: str, wanted: str, start: int, end: int) -> list[tuple[int, int, str]]:
@@ -100,12 +105,12 @@ def test_every_hole_is_proven_as_what_it_is_however_the_slice_and_the_fetches_fa
     log = Log(made, most=most)
     start = data.draw(st.integers(0, len(log.kinds)))
     end = data.draw(st.integers(start, len(log.kinds)))
-    finder = HoleFinder(start)
+    finder = HoleFinder(Offset(start))
     for o in range(start, end):
         if log.kinds[o] == "R":
-            finder.add(o)
-    expected = [Hole(a, b, PROOFS[kind]) for a, b, kind in runs(log.kinds, "CXA", start, end)]
-    assert prove(finder.close(end), log) == expected
+            finder.add(Offset(o))
+    expected = [Hole(Offset(a), Offset(b), PROOFS[kind]) for a, b, kind in runs(log.kinds, "CXA", start, end)]
+    assert prove(finder.close(Offset(end)), log) == expected
 
 
 @given(pieces, pieces, st.sampled_from("GP"), st.integers(1, 9), st.integers(1, 9))
@@ -115,12 +120,12 @@ def test_what_is_gone_is_lost_by_name_and_nothing_else_is(
 ) -> None:
     log = Log([*before, Piece(how, count), *after], most=most)
     first = log.kinds.index(how)
-    finder = HoleFinder(0)
+    finder = HoleFinder(Offset(0))
     for o, kind in enumerate(log.kinds):
         if kind == "R":
-            finder.add(o)
+            finder.add(Offset(o))
     with pytest.raises(DataLost) as lost:
-        prove(finder.close(len(log.kinds)), log)
+        prove(finder.close(Offset(len(log.kinds))), log)
     assert lost.value.facts["offsets"] == [[first, first + count]]
     assert f"`wavestitch run ecg --partitions 3 --until 3:{first}`" in lost.value.message
     assert f"`wavestitch rewind ecg --to 3:{first + count} --accept-skip --apply`" in lost.value.message
@@ -130,7 +135,7 @@ def test_what_is_gone_is_lost_by_name_and_nothing_else_is(
 @pytest.mark.parametrize("kind", "CX")
 def test_no_number_of_markers_side_by_side_is_too_many(kind: str, count: int) -> None:
     log = Log([Piece("R", 100), Piece(kind, count), Piece("R", 1)], most=800)
-    assert prove([(100, 100 + count)], log) == [Hole(100, 100 + count, PROOFS[kind])]
+    assert prove([(100, 100 + count)], log) == [Hole(Offset(100), Offset(100 + count), PROOFS[kind])]
     assert log.fetches <= 1 + count // 800
 
 
@@ -160,11 +165,11 @@ def test_no_hole_asks_nobody() -> None:
 
 
 def test_what_retention_took_is_named_up_to_where_the_log_begins() -> None:
-    lost = lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=300)
+    lost = lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=Offset(300))
     assert "offsets [120, 300) were deleted before they were read" in lost.message
     assert "`wavestitch rewind ecg --to 3:300 --accept-skip --apply`" in lost.message
     assert lost.facts["offsets"] == [[120, 300]]
-    assert lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=5000).facts[
+    assert lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=Offset(5000)).facts[
         "offsets"
     ] == [[120, 1000]]
 
@@ -172,11 +177,11 @@ def test_what_retention_took_is_named_up_to_where_the_log_begins() -> None:
 @pytest.mark.parametrize("kind", [PlanKind.MANUAL, PlanKind.BACKFILL])
 def test_a_plan_that_names_what_it_reads_is_led_around_a_loss_not_sent_to_a_rewind(kind: PlanKind) -> None:
     finder = Log([Piece("R", 100), Piece("G", 2), Piece("R", 5)], most=10)
-    slice_ = OffsetRange(3, 90, 107)
+    slice_ = span(3, 90, 107)
     with pytest.raises(DataLost) as lost:
-        prove_holes([(100, 102)], stream="ecg", topic="waves", slice_=slice_, fetch=finder, kind=kind)
+        prove_holes([(Offset(100), Offset(102))], stream="ecg", topic="waves", slice_=slice_, fetch=finder, kind=kind)
     assert "`wavestitch run ecg --offsets 3:90-100`, `wavestitch run ecg --offsets 3:102-107`" in lost.value.message
-    gone = lost_to_retention(stream="ecg", topic="waves", slice_=slice_, position=90, log_start=95, kind=kind)
+    gone = lost_to_retention(stream="ecg", topic="waves", slice_=slice_, position=90, log_start=Offset(95), kind=kind)
     assert "`wavestitch run ecg --offsets 3:95-107`" in gone.message
     for advice in (lost.value.message, gone.message):
         assert "wavestitch rewind" not in advice

@@ -23,6 +23,7 @@ from consumers.landing import LandingWriter
 from consumers.pending_rows import BATCH_BYTES
 from tests.builders.full_disk import largest_file
 from tests.builders.landing import land_records
+from tests.builders.ranges import span
 from tests.builders.records import letter
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_table import ChunkTable
@@ -30,12 +31,13 @@ from wavestitch.contracts.errors import Altered, Terminal, Transient
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.landed_payload import take_proven
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.raw_headers import decode_raw_headers
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, texts_of
 
-SLICE = OffsetRange(4, 100, 110)
+SLICE = span(4, 100, 110)
 META = (
     '{"source":"s","channel":"c","start_time_ns":0,"sampling_rate_hz":1.0,"sample_format":"i16le","units":"mV",'
     '"adc_gain":1.0,"baseline":0.0}'
@@ -51,7 +53,7 @@ def chunk(seq: int, value: bytes, *, count: int | None = None, digest: str | Non
 
 def land(folder: Path, values: list[bytes], slice_: OffsetRange = SLICE) -> LandedSlice:
     records = [letter("w", i, value, meta=META.encode(), count=None) for i, value in enumerate(values)]
-    holes = [Hole(slice_.start + len(values), slice_.end, Proof.ABORTED)]
+    holes = [Hole(Offset(slice_.start + len(values)), slice_.end, Proof.ABORTED)]
     return land_records(folder, slice_, ((slice_.start + i, 1000 + i, r) for i, r in enumerate(records)), holes=holes)
 
 
@@ -84,16 +86,18 @@ def test_chunks_come_back_as_they_were_landed(tmp_path: Path) -> None:
         3,
         1016,
         1002,
-        [Hole(103, 110, Proof.ABORTED)],
+        [Hole(Offset(103), Offset(110), Proof.ABORTED)],
     )
 
 
 def test_a_record_that_is_no_chunk_is_kept_as_it_came(tmp_path: Path) -> None:
     rejection = Rejection(Reason.CORRUPT, "seen", "w", 7)
     with LandingWriter(tmp_path, SLICE) as writer:
-        writer.add_rejection(100, 0, rejection, key=b"\xff", headers=[("a", None), ("b", b"\x00")], value=b"abc")
-        writer.add_rejection(101, 5, Rejection(Reason.NULL_VALUE, "none"), key=None, headers=None, value=None)
-        writer.add_rejection(102, 0, Rejection(Reason.NOT_A_CHUNK, "none"), key=b"", headers=[], value=b"")
+        writer.add_rejection(
+            Offset(100), 0, rejection, key=b"\xff", headers=[("a", None), ("b", b"\x00")], value=b"abc"
+        )
+        writer.add_rejection(Offset(101), 5, Rejection(Reason.NULL_VALUE, "none"), key=None, headers=None, value=None)
+        writer.add_rejection(Offset(102), 0, Rejection(Reason.NOT_A_CHUNK, "none"), key=b"", headers=[], value=b"")
         landed = writer.finish([])
     table = open_landing(tmp_path / str(landed.file))
     table.validate(full=True)
@@ -166,9 +170,11 @@ def test_what_a_file_says_of_its_records_is_what_was_landed(tmp_path: Path, colu
 
 def test_payload_that_changed_is_found_where_it_is_taken(tmp_path: Path) -> None:
     with LandingWriter(tmp_path, SLICE) as writer:
-        writer.add_chunk(100, 1, chunk(0, b"first bytes!"), b"first bytes!")
-        writer.add_rejection(101, 1, Rejection(Reason.CORRUPT, "x"), key=None, headers=None, value=b"other bytes")
-        writer.add_rejection(102, 1, Rejection(Reason.NULL_VALUE, "x"), key=None, headers=None, value=None)
+        writer.add_chunk(Offset(100), 1, chunk(0, b"first bytes!"), b"first bytes!")
+        writer.add_rejection(
+            Offset(101), 1, Rejection(Reason.CORRUPT, "x"), key=None, headers=None, value=b"other bytes"
+        )
+        writer.add_rejection(Offset(102), 1, Rejection(Reason.NULL_VALUE, "x"), key=None, headers=None, value=None)
         landed = writer.finish([])
     path = tmp_path / str(landed.file)
     content = path.read_bytes()
@@ -199,7 +205,7 @@ def test_an_attempt_that_fails_leaves_nothing(tmp_path: Path) -> None:
         with LandingWriter(tmp_path, SLICE) as writer:
             for i in range(20):
                 value = bytes(1 << 20)
-                writer.add_chunk(100 + i, 1, chunk(i, value), value)
+                writer.add_chunk(Offset(100 + i), 1, chunk(i, value), value)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -220,7 +226,7 @@ def test_a_full_disk_is_a_transient_error_that_says_how_much_is_needed(tmp_path:
     def attempt() -> None:
         with LandingWriter(tmp_path, SLICE, expected_bytes=40 << 20) as writer:
             for i, value in enumerate(values):
-                writer.add_chunk(100 + i, 1, chunk(i, value), value)
+                writer.add_chunk(Offset(100 + i), 1, chunk(i, value), value)
             writer.finish([])
 
     with largest_file(room), pytest.raises(Transient) as full:
@@ -250,7 +256,7 @@ def test_record_batches_hold_about_4_mib_and_one_huge_record_has_its_own(tmp_pat
 def test_records_without_payload_do_not_pile_up(tmp_path: Path) -> None:
     with LandingWriter(tmp_path, SLICE) as writer:
         for i in range(70_000):
-            writer.add_rejection(i, 1, Rejection(Reason.NULL_VALUE, ""), key=None, headers=None, value=None)
+            writer.add_rejection(Offset(i), 1, Rejection(Reason.NULL_VALUE, ""), key=None, headers=None, value=None)
         landed = writer.finish([])
     with pa.memory_map(str(tmp_path / str(landed.file))) as mapped:
         reader = pa.ipc.open_file(mapped)
@@ -261,7 +267,7 @@ def test_large_headers_of_rejected_records_count_towards_the_batch(tmp_path: Pat
     with LandingWriter(tmp_path, SLICE) as writer:
         for i in range(40):
             writer.add_rejection(
-                i, 1, Rejection(Reason.NOT_A_CHUNK, ""), key=None, headers=[("h", bytes(1 << 20))], value=b""
+                Offset(i), 1, Rejection(Reason.NOT_A_CHUNK, ""), key=None, headers=[("h", bytes(1 << 20))], value=b""
             )
         landed = writer.finish([])
     with pa.memory_map(str(tmp_path / str(landed.file))) as mapped:
@@ -269,7 +275,7 @@ def test_large_headers_of_rejected_records_count_towards_the_batch(tmp_path: Pat
 
 
 def test_opening_maps_the_payload_and_the_index_leaves_it_out(tmp_path: Path) -> None:
-    landed = land(tmp_path, [os.urandom(1 << 20) for _ in range(64)], OffsetRange(4, 100, 200))
+    landed = land(tmp_path, [os.urandom(1 << 20) for _ in range(64)], span(4, 100, 200))
     before = pa.total_allocated_bytes()
     table = open_landing(tmp_path / str(landed.file))
     index = read_index(tmp_path, landed)
@@ -330,9 +336,9 @@ def test_a_file_that_is_no_landing_file_is_refused(tmp_path: Path, damage: str) 
 def test_metadata_are_stored_once_a_record_batch_and_shared_by_the_index(tmp_path: Path) -> None:
     long = json.dumps({**json.loads(META), "note": "x" * 10_000})
     count = 2 * BATCH_BYTES // len(long)
-    with LandingWriter(tmp_path, OffsetRange(4, 0, count)) as writer:
+    with LandingWriter(tmp_path, span(4, 0, count)) as writer:
         for n in range(count):
-            writer.add_chunk(n, 1, chunk(n, b"ab")._replace(meta=long), b"ab")
+            writer.add_chunk(Offset(n), 1, chunk(n, b"ab")._replace(meta=long), b"ab")
         landed = writer.finish([])
     index = read_index(tmp_path, landed)
     assert 2 <= len(index.to_batches()) <= 3, "what reads a record batch is bounded by what came in"
@@ -343,9 +349,9 @@ def test_metadata_are_stored_once_a_record_batch_and_shared_by_the_index(tmp_pat
 
 
 def test_unique_metadata_are_all_stored(tmp_path: Path) -> None:
-    with LandingWriter(tmp_path, OffsetRange(4, 0, 2000)) as writer:
+    with LandingWriter(tmp_path, span(4, 0, 2000)) as writer:
         for n in range(2000):
-            writer.add_chunk(n, 1, chunk(n, b"ab")._replace(meta=f"{n:010000}"), b"ab")
+            writer.add_chunk(Offset(n), 1, chunk(n, b"ab")._replace(meta=f"{n:010000}"), b"ab")
         landed = writer.finish([])
     assert landed.file_bytes > 2000 * 10_000
     assert len(read_index(tmp_path, landed).to_batches()) >= 2000 * 10_000 // (BATCH_BYTES + 10_000)

@@ -16,9 +16,10 @@ from tests.builders.heads import make_head
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.ui.looks import BUSY, NO_ANSWER, NOT_YET, Looks
 
-HEAD = make_head(sequence=3, positions={0: Position(7)}, plan_id="a" * 32)
+HEAD = make_head(sequence=3, positions={0: Position(Offset(7))}, plan_id="a" * 32)
 
 
 class Stream:
@@ -31,11 +32,11 @@ class Stream:
     def ask_tables(self, name: str) -> StreamFacts:
         self.asked += 1
         self.tables.wait(30)
-        return StreamFacts(name, topic="t", head=HEAD, partitions=(PartitionFacts(0, 7, None, None),))
+        return StreamFacts(name, topic="t", head=HEAD, partitions=(PartitionFacts(Partition(0), 7, None, None),))
 
     def ask_log(self, known: StreamFacts) -> StreamFacts:
         self.log.wait(30)
-        return replace(known, partitions=(PartitionFacts(0, 7, 0, 9),))
+        return replace(known, partitions=(PartitionFacts(Partition(0), 7, Offset(0), 9),))
 
 
 @pytest.fixture

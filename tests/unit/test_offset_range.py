@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.ranges import span
 from wavestitch.contracts.offset_range import (
     OffsetRange,
     bound_ranges,
@@ -23,7 +24,7 @@ from wavestitch.contracts.offset_range import (
 def backlogs(draw: st.DrawFn) -> list[OffsetRange]:
     sizes = draw(st.lists(st.integers(0, 5000), min_size=1, max_size=8))
     starts = [draw(st.integers(0, 10_000)) for _ in sizes]
-    return [OffsetRange(p, a, a + n) for p, (a, n) in enumerate(zip(starts, sizes, strict=True))]
+    return [span(p, a, a + n) for p, (a, n) in enumerate(zip(starts, sizes, strict=True))]
 
 
 def offsets(ranges: list[OffsetRange]) -> list[tuple[int, int]]:
@@ -55,17 +56,17 @@ def test_slices_and_units_cover_the_ranges_exactly_once(
 
 
 def test_partitions_that_fill_the_workers_are_not_cut() -> None:
-    ranges = [OffsetRange(p, 0, 1000) for p in range(4)]
+    ranges = [span(p, 0, 1000) for p in range(4)]
     assert cut_slices(ranges, workers=4, min_slice=1) == ranges
 
 
 def test_one_partition_is_read_by_all_workers() -> None:
-    assert len(cut_slices([OffsetRange(0, 0, 4000)], workers=4, min_slice=10)) == 4
+    assert len(cut_slices([span(0, 0, 4000)], workers=4, min_slice=10)) == 4
 
 
 def test_a_small_backlog_leaves_its_share_to_the_others() -> None:
-    bounded = bound_ranges([OffsetRange(0, 0, 10), OffsetRange(1, 0, 1000)], max_records=500)
-    assert bounded == [OffsetRange(0, 0, 10), OffsetRange(1, 0, 490)]
+    bounded = bound_ranges([span(0, 0, 10), span(1, 0, 1000)], max_records=500)
+    assert bounded == [span(0, 0, 10), span(1, 0, 490)]
 
 
 RANGES = st.lists(

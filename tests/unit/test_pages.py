@@ -12,7 +12,7 @@ from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.headroom import Retention, Thresholds, Unread, judge_room
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import Milliseconds
+from wavestitch.contracts.quantities import Milliseconds, Offset, Partition
 from wavestitch.ui.docs_files import find_page
 from wavestitch.ui.pages import batch_page, note_page, overview_page
 
@@ -30,7 +30,7 @@ ROW = make_row(
 )
 FRAME = ["static/theme.js", "static/airflow_links.js", "#main", "./"]
 """Where every page of ours leads; from one that lies in a folder, up from there."""
-HEAD = make_head(sequence=3, positions={0: Position(7)}, plan_id=PLAN)
+HEAD = make_head(sequence=3, positions={0: Position(Offset(7))}, plan_id=PLAN)
 
 
 def facts(**changes: object) -> StreamFacts:
@@ -38,7 +38,7 @@ def facts(**changes: object) -> StreamFacts:
         "name": "ecg",
         "topic": "t",
         "head": HEAD,
-        "partitions": (PartitionFacts(0, 7, 0, 1007),),
+        "partitions": (PartitionFacts(Partition(0), 7, Offset(0), 1007),),
         "open": 2,
         "quarantined": 1,
     }
@@ -58,7 +58,7 @@ def test_the_overview_shows_where_a_stream_stands() -> None:
 
 
 def test_the_overview_shows_how_long_retention_leaves_what_is_unread() -> None:
-    seen = Unread(0, position=7, log_start=9, end=1007, age_ms=Milliseconds(3_500_000))
+    seen = Unread(Partition(0), position=7, log_start=Offset(9), end=1007, age_ms=Milliseconds(3_500_000))
     room = judge_room([seen], retention=Retention(ms=Milliseconds(3_600_000)), mean_bytes=None, thresholds=Thresholds())
     html = overview_page([(facts(room=room), None)])
     assert '<span class="failed">red</span>: 1.7 min until retention takes unread data' in html
@@ -67,7 +67,9 @@ def test_the_overview_shows_how_long_retention_leaves_what_is_unread() -> None:
 
 
 def test_a_log_that_does_not_answer_leaves_a_sentence_and_no_guess() -> None:
-    html = overview_page([(facts(problem="the broker is away", partitions=(PartitionFacts(0, 7, None, None),)), 3.2)])
+    html = overview_page(
+        [(facts(problem="the broker is away", partitions=(PartitionFacts(Partition(0), 7, None, None),)), 3.2)]
+    )
     assert "the broker is away" in html
     assert "Backlog not known" in html
     assert "Looked at 3 s ago" in html

@@ -8,9 +8,11 @@ import pytest
 
 from tests.builders.heads import make_row
 from tests.builders.plans import make_plan
+from tests.builders.ranges import span
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.offset_range import OffsetRange, pack_units
+from wavestitch.contracts.offset_range import pack_units
 from wavestitch.contracts.past_cost import RECENT, forecast, reading_weights
+from wavestitch.contracts.quantities import Partition
 
 MIB = 1 << 20
 
@@ -41,7 +43,7 @@ def test_what_took_a_telling_time_weighs_by_its_seconds():
 
 def test_a_partition_measured_too_shortly_weighs_by_its_bytes_at_the_rate_of_the_others():
     found = reading_weights([row({"0": [8 * MIB, 4.0], "1": [2 * MIB, 0.1]})])
-    assert found[0] == pytest.approx(4 * found[1])
+    assert found[Partition(0)] == pytest.approx(4 * found[Partition(1)])
 
 
 def test_what_is_long_past_does_not_count():
@@ -50,7 +52,7 @@ def test_what_is_long_past_does_not_count():
 
 
 def test_units_share_out_cost_and_not_records():
-    slices = [OffsetRange(0, 0, 100), OffsetRange(1, 0, 100), OffsetRange(2, 0, 100), OffsetRange(3, 0, 100)]
+    slices = [span(0, 0, 100), span(1, 0, 100), span(2, 0, 100), span(3, 0, 100)]
     weights = reading_weights([row({"0": [90 * MIB, 0.0], **{p: [30 * MIB, 0.0] for p in "123"}})])
     assert pack_units(slices, workers=2, weight={}) == [(slices[0], slices[2]), (slices[1], slices[3])]
     assert pack_units(slices, workers=2, weight=weights) == [(slices[0],), tuple(slices[1:])]

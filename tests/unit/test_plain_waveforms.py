@@ -147,7 +147,7 @@ def it_ends_beyond_what_time_can_say(world: World, name: str, chunks: list[Chunk
 
 @odd
 def it_is_published(world: World, name: str, chunks: list[ChunkFacts]) -> list[ChunkFacts]:
-    pieces = tuple(PublishedChunk(0, n, c.length, c.piece) for n, c in enumerate(chunks))
+    pieces = tuple(PublishedChunk(Partition(0), Offset(n), c.length, c.piece) for n, c in enumerate(chunks))
     world.published[name] = PublishedWaveform(name, pieces)
     return chunks
 
@@ -212,7 +212,10 @@ def decided(world: World, *, order: Callable[[list[ChunkFacts]], list[ChunkFacts
     for h in world.held:
         counts[h.reason.value] = counts.get(h.reason.value, 0) + 1
     plan = make_plan(
-        stream=make_stream(limits=LIMITS), ends={0: Position(100), 1: Position(100)}, clock_ms=NOON + DAY_MS, **changes
+        stream=make_stream(limits=LIMITS),
+        ends={0: Position(Offset(100)), 1: Position(Offset(100))},
+        clock_ms=NOON + DAY_MS,
+        **changes,
     )
     head = make_head(watermark_ms=NOON, held=HeldMark(1, len(world.held), 0, "", counts, 1 << 20))
     return decide(plan, replace(evidence, park=park), head=head, held=world.held, published=world.published)

@@ -10,6 +10,7 @@ from tests.builders.plans import make_plan, make_receipt, make_slice
 from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.plan import PlanKind, Scope, plan_from_json
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.receipt import LandedSlice, check_coverage, receipt_from_json
 
 
@@ -35,12 +36,12 @@ def test_every_execution_of_planning_makes_another_plan() -> None:
 
 
 def test_a_receipt_survives_its_file() -> None:
-    one = make_receipt(make_slice(5, 7, holes=[Hole(6, 7, Proof.CONTROL)], records=1))
+    one = make_receipt(make_slice(5, 7, holes=[Hole(Offset(6), Offset(7), Proof.CONTROL)], records=1))
     assert receipt_from_json(one.to_json()) == one
 
 
 def test_full_coverage_passes() -> None:
-    rest = make_slice(7, 9, records=1, holes=[Hole(8, 9, Proof.COMMIT_MARKER)])
+    rest = make_slice(7, 9, records=1, holes=[Hole(Offset(8), Offset(9), Proof.COMMIT_MARKER)])
     check_coverage(make_plan(), [make_receipt(make_slice(5, 7), rest)])
 
 
@@ -51,7 +52,7 @@ def test_full_coverage_passes() -> None:
         [make_slice(5, 7), make_slice(7, 9), make_slice(7, 9)],
         [make_slice(5, 7), make_slice(7, 8)],
         [make_slice(5, 7), make_slice(7, 9, records=1)],
-        [make_slice(5, 7), make_slice(7, 9, holes=[Hole(8, 9, Proof.COMMIT_MARKER)])],
+        [make_slice(5, 7), make_slice(7, 9, holes=[Hole(Offset(8), Offset(9), Proof.COMMIT_MARKER)])],
     ],
     ids=["slice missing", "slice twice", "slice short", "record missing", "record too many"],
 )

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.ranges import span
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import check_gate, earlier_plan, parse_range, plan_request, rewind_target
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 
 DAY = (datetime(2026, 1, 30, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC))
 EMPTY: dict[str, Any] = {"offsets": None, "interval": None, "plan_id": None}
@@ -63,7 +63,7 @@ def test_a_backfill_without_a_clear_interval_of_its_own_is_refused(interval: Any
 
 def test_a_manual_run_that_names_offsets_reads_those() -> None:
     found = plan_request("manual", DAY, {"offsets": "0:100-200, 3:0-7"})
-    assert found == PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 100, 200), OffsetRange(3, 0, 7)))
+    assert found == PlanRequest(PlanKind.MANUAL, ranges=(span(0, 100, 200), span(3, 0, 7)))
 
 
 def test_a_manual_run_that_names_an_interval_backfills_it() -> None:
@@ -94,7 +94,7 @@ def test_what_cannot_be_understood_is_refused_with_what_to_write(params: dict[st
 
 @given(st.integers(0, 10**9 - 1), st.integers(0, 10**17), st.integers(1, 10**17))
 def test_any_range_is_read_back_as_it_was_written(partition: int, start: int, size: int) -> None:
-    assert parse_range(f"{partition}:{start}-{start + size}") == OffsetRange(partition, start, start + size)
+    assert parse_range(f"{partition}:{start}-{start + size}") == span(partition, start, start + size)
 
 
 @given(st.text())
@@ -133,7 +133,7 @@ def test_a_gate_is_only_opened_with_a_reason() -> None:
     [
         ("earliest", Target(word="earliest")),
         (" new-topic ", Target(word="new-topic")),
-        ("0:100,1:250", Target(offsets={0: 100, 1: 250})),
+        ("0:100,1:250", Target(offsets={Partition(0): Offset(100), Partition(1): Offset(250)})),
         ("2026-01-31T12:00:00Z", Target(time_ms=EpochMs(1_769_860_800_000))),
         ("2026-01-31 12:00:00Z", Target(time_ms=EpochMs(1_769_860_800_000))),
     ],

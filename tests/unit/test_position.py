@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.ranges import span
 from tests.domain.effort import effort
 from tests.hostile.refusing import value_or_refusal
 from wavestitch.contracts.disagreement import next_generation
 from wavestitch.contracts.errors import BadInput, NewerFormat
 from wavestitch.contracts.held_mark import HeldMark
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import (
     GroupOffset,
     Head,
@@ -27,18 +27,18 @@ from wavestitch.contracts.position import (
     parse_tag,
 )
 from wavestitch.contracts.protocol import left_alone
-from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch, Milliseconds
+from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch, Milliseconds, Offset, Partition
 
 HEAD = Head(
     sequence=7,
     generation=Generation(2),
     kind=HeadKind.INGEST,
     topic_id="AAAA",
-    positions={0: Position(12, EpochMs(99), LeaderEpoch(3)), 11: Position(0)},
+    positions={Partition(0): Position(Offset(12), EpochMs(99), LeaderEpoch(3)), Partition(11): Position(Offset(0))},
     plan_id="ab" * 16,
     decision="cd" * 16,
     watermark_ms=EpochMs(1234),
-    skipped=(OffsetRange(0, 3, 5),),
+    skipped=(span(0, 3, 5),),
     mean_record_bytes=65536.5,
     note="a note, with ünicode",
     held=HeldMark(9, 3, 100, "ef" * 32, {"open": 3}),
@@ -138,7 +138,7 @@ def test_no_forged_tag_leads_beyond_what_can_be_written(generation: int, sequenc
     head, table = HEAD, "ab"
     for _ in range(3):
         tag = Tag(table, Generation(generation), sequence)
-        group = {0: GroupOffset(HEAD.positions[0].next_offset, tag.encode())}
+        group = {Partition(0): GroupOffset(HEAD.positions[Partition(0)].next_offset, tag.encode())}
         after = next_generation(head, group, table=table)
         assert head.generation < after <= head.generation + 10**9 + 1001
         head = replace(head, generation=after)
@@ -182,7 +182,7 @@ def test_what_is_not_our_tag_is_foreign(text: str | None) -> None:
 
 
 def watermark(seen: list[int | None], *, previous: int = 0, clock: int = 1_000_000, idle: int = 1000) -> int:
-    positions = {p: Position(1, EpochMs(ms)) for p, ms in enumerate(seen)}
+    positions = {Partition(p): Position(Offset(1), EpochMs(ms)) for p, ms in enumerate(seen)}
     return advance_watermark(positions, previous_ms=EpochMs(previous), clock_ms=EpochMs(clock), idle=Milliseconds(idle))
 
 

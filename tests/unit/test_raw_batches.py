@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from consumers.careful_scan import records_of
+from tests.builders.ranges import span
 from tests.fuzz.kafka_targets import new_batch
 from tests.fuzz.target import bounded_memory
 from wavestitch.contracts.errors import Terminal
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import AllBut
 from wavestitch.kafka.inflate import Uninflatable, inflated
 from wavestitch.kafka.kafka_python import calc_crc32c
@@ -74,7 +75,7 @@ def test_a_batch_that_claims_two_thousand_million_offsets_takes_no_memory_for_th
 
 def test_records_out_of_order_are_never_taken_for_others() -> None:
     batch = one(written(body=two_records(1, 0), delta=1))
-    found = list(records_of(batch, OffsetRange(0, 5, 7), 5))
+    found = list(records_of(batch, span(0, 5, 7), Offset(5)))
     assert [m.offset() for m in found] == sorted({m.offset() for m in found})
     with pytest.raises(Terminal, match="not in order"):
         head_of(one(written(body=two_records(1, 0), delta=3)), where=_WHERE)

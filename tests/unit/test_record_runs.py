@@ -20,15 +20,16 @@ from consumers.range_scan import _ClientEvents, _hand_out
 from consumers.raw_message import MOST_HEADERS
 from consumers.record_sink import NeedsCare, RecordSink
 from tests.builders.plans import make_plan
+from tests.builders.ranges import span
 from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.holes import HoleFinder
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding, IdPartitions
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stop_rule import StopRule, Why
 
-FAR = OffsetRange(0, 0, 1 << 40)
+FAR = span(0, 0, 1 << 40)
 SHA256 = ChunkProof("sha256")
 BOUND = IdBinding(IdPartitions(prefixes={"w1": (0,), "w": (1,)}))
 
@@ -79,8 +80,14 @@ def landed(
         budget = ByteBudget(make_plan(), (0,), Path(folder), allowed)
         with LandingWriter(Path(folder), FAR) as writer:
             run = budget.add_run if runs else None
-            sink = RecordSink(writer, proof, budget.add, careful=False, ids=ids, on_stored_run=run)
-            rule, holes, events = StopRule(FAR, idle_seconds=9, now=0.0), HoleFinder(0), _ClientEvents(0)
+            sink = RecordSink(
+                writer, proof, budget.add, careful=False, partition=Partition(0), ids=ids, on_stored_run=run
+            )
+            rule, holes, events = (
+                StopRule(FAR, idle_seconds=9, now=0.0),
+                HoleFinder(Offset(0)),
+                _ClientEvents(Partition(0)),
+            )
             take_run = sink.land_run if runs else None
             given: list[Any] = [0, 0]
             try:
@@ -88,7 +95,7 @@ def landed(
                     some = list(messages[at : at + max(1, runs)])
                     counts = _hand_out(some, rule, holes, events, sink.land, take_run=take_run)
                     given = [a + b for a, b in zip(given, counts, strict=True)]
-                return (writer.finish([]), budget.counts, holes.close(len(messages)), rule.reached, given)
+                return (writer.finish([]), budget.counts, holes.close(Offset(len(messages))), rule.reached, given)
             except (Refused, NeedsCare) as error:
                 return (type(error), str(error), budget.counts)
 
@@ -230,11 +237,11 @@ def test_a_budget_is_spent_at_the_same_record() -> None:
 
 
 def test_what_comes_behind_the_end_or_with_an_event_is_given_out_record_by_record() -> None:
-    slice_ = OffsetRange(0, 5, 15)
+    slice_ = span(0, 5, 15)
     for offsets in (range(5, 20), range(4, 14), [5, 6, 6, 7], [5, 9, 10]):
         seen: list[list[int]] = [[], []]
         rules = [StopRule(slice_, idle_seconds=9, now=0.0) for _ in seen]
-        holes = [HoleFinder(5) for _ in seen]
+        holes = [HoleFinder(Offset(5)) for _ in seen]
         messages = [message(waveform("w", 1)[0], n, (1, 1)) for n in offsets]
         for n, took in enumerate(seen):
 
@@ -246,11 +253,11 @@ def test_what_comes_behind_the_end_or_with_an_event_is_given_out_record_by_recor
                 took.extend(range(start, start + len(some)))
                 return 0
 
-            events = _ClientEvents(0)
+            events = _ClientEvents(Partition(0))
             _hand_out(messages, rules[n], holes[n], events, take, take_run=take_run if n else None)
         assert seen[0] == seen[1]
         assert rules[0].reached == rules[1].reached
-        assert holes[0].close(15) == holes[1].close(15)
+        assert holes[0].close(Offset(15)) == holes[1].close(Offset(15))
     rule = StopRule(slice_, idle_seconds=9, now=0.0)
     rule.fail(Why.LOG_ERROR)
-    assert not rule.admit_run(5, 6)
+    assert not rule.admit_run(Offset(5), Offset(6))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.quantities import EpochMs, Generation, Milliseconds
+from tests.builders.ranges import span
+from wavestitch.contracts.quantities import EpochMs, Generation, Milliseconds, Offset, Partition
 from wavestitch.contracts.rewind_preview import PartitionPreview, RewindPreview
 from wavestitch.flows.rewind_markdown import describe_preview
 
@@ -14,10 +14,10 @@ HOUR = 3_600_000
 
 def row(partition: int, *, expires_ms: int | None = 48 * HOUR) -> PartitionPreview:
     return PartitionPreview(
-        partition=partition,
+        partition=Partition(partition),
         current=900,
         target=100,
-        log_start=50,
+        log_start=Offset(50),
         log_end=1000,
         again=800,
         back_ms=Milliseconds(2 * HOUR),
@@ -36,7 +36,7 @@ PREVIEW = RewindPreview(
     made_ms=EpochMs(0),
     generation=Generation(3),
     sequence=7,
-    targets={0: 100},
+    targets={Partition(0): Offset(100)},
     whole=False,
     skipped=(),
     missing=(),
@@ -62,7 +62,7 @@ def test_it_says_who_asks_what_it_takes_and_where_each_partition_goes() -> None:
 
 def test_what_is_about_to_be_lost_is_said_as_such() -> None:
     lost = dataclasses.replace(
-        PREVIEW, rows=(row(0, expires_ms=-1), row(1, expires_ms=None)), skipped=(OffsetRange(1, 900, 950),)
+        PREVIEW, rows=(row(0, expires_ms=-1), row(1, expires_ms=None)), skipped=(span(1, 900, 950),)
     )
     said = describe_preview(lost)
     assert "any moment" in said
@@ -73,7 +73,7 @@ def test_what_is_about_to_be_lost_is_said_as_such() -> None:
 
 def test_of_very_many_partitions_and_ranges_it_says_how_many_are_not_shown() -> None:
     many = dataclasses.replace(
-        PREVIEW, rows=tuple(map(row, range(60))), skipped=tuple(OffsetRange(0, n * 10, n * 10 + 2) for n in range(55))
+        PREVIEW, rows=tuple(map(row, range(60))), skipped=tuple(span(0, n * 10, n * 10 + 2) for n in range(55))
     )
     said = describe_preview(many)
     assert "| and 10 more |" in said

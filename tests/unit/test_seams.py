@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.builders.chunks import NOON, make_chunk
 from tests.builders.plans import make_plan
+from tests.builders.ranges import span
 from tests.builders.records import metadata
 from tests.builders.table_rows import first_head
 from tests.domain.effort import effort
@@ -17,9 +18,8 @@ from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.copies import Copy, contradict, say_no_more
 from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.fates import AllStitched
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.seams import PARTS, Part, Parts, across_cuts, copies_elsewhere, parts_of
 from wavestitch.contracts.start_times import start_time_ns
@@ -90,7 +90,7 @@ def test_what_is_whole_stays_so_with_copies_that_say_no_more(chunks: list[ChunkF
 
 
 def copy(seq: int, *, of: int | None, at: int, piece: str = "aa") -> Copy:
-    return Copy(0, at, seq, piece, of, None, "m")
+    return Copy(Partition(0), Offset(at), seq, piece, of, None, "m")
 
 
 def part(waveform_id: str, *copies: Copy, why: Reason = Reason.OPEN) -> Part:
@@ -103,7 +103,7 @@ def test_what_several_batches_have_together_is_read_together_and_what_is_missing
     lacks, more = part("lacks", copy(0, of=3, at=6)), part("lacks", copy(2, of=3, at=91))
     whole = part("whole", copy(0, of=3, at=5), copy(1, of=3, at=6)), part("whole", copy(2, of=None, at=90))
     found = across_cuts([Parts("p1", (whole[0], lacks, alone, refused)), Parts("p2", (whole[1], more))])
-    assert found.together == {"whole": (OffsetRange(0, 5, 7), OffsetRange(0, 90, 91))}
+    assert found.together == {"whole": (span(0, 5, 7), span(0, 90, 91))}
     assert (found.lacking, found.contradicted) == (("alone", "lacks"), ())
 
 
@@ -113,7 +113,7 @@ def test_what_is_held_of_a_waveform_counts_beside_what_batches_have_of_it() -> N
     )
     assert (found.together, found.lacking) == ({}, ("w",))
     beside = found.beside([make_chunk("w", 0, count=3)])
-    assert (beside.together, beside.lacking) == ({"w": (OffsetRange(0, 5, 6), OffsetRange(0, 9, 10))}, ())
+    assert (beside.together, beside.lacking) == ({"w": (span(0, 5, 6), span(0, 9, 10))}, ())
 
 
 def test_a_waveform_that_nobody_counts_is_not_whole_however_many_pieces_there_are() -> None:

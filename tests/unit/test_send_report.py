@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, Message
 
+from tests.builders.ranges import span
 from wavestitch.contracts.errors import Terminal, Transient
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.producers.send_report import Deliveries
 
 
@@ -19,7 +19,7 @@ def test_a_report_counts_records_bytes_and_the_range_of_each_partition() -> None
         deliveries.note(None, stored(partition, offset))
     report = deliveries.report(waveforms=2)
     assert (report.topic, report.waveforms, report.records, report.bytes) == ("t", 2, 4, 16)
-    assert report.ranges == (OffsetRange(0, 3, 4), OffsetRange(1, 7, 10))
+    assert report.ranges == (span(0, 3, 4), span(1, 7, 10))
     assert report.unknown_offsets == 0
 
 
@@ -28,7 +28,7 @@ def test_a_record_whose_offset_the_broker_no_longer_tells_is_counted_as_such() -
     deliveries.note(None, stored(0, 5))
     deliveries.note(None, stored(0, -1001))
     report = deliveries.report(waveforms=1)
-    assert (report.records, report.unknown_offsets, report.ranges) == (2, 1, (OffsetRange(0, 5, 6),))
+    assert (report.records, report.unknown_offsets, report.ranges) == (2, 1, (span(0, 5, 6),))
 
 
 def test_failures_that_may_pass_are_transient_and_name_partition_code_and_number() -> None:

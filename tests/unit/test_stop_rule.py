@@ -5,10 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.ranges import span
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.stop_rule import Ruling, State, StopRule, Why
 
-SLICE = OffsetRange(0, 10, 20)
+SLICE = span(0, 10, 20)
 DONE = Ruling(State.DONE, Why.REACHED_END)
 CONTINUE = Ruling(State.CONTINUE, None)
 
@@ -19,58 +21,60 @@ def rule(slice_: OffsetRange = SLICE) -> StopRule:
 
 def test_the_record_before_the_end_does_end_it() -> None:
     r = rule()
-    assert r.admit(19)
+    assert r.admit(Offset(19))
     assert r.judge(position=None, now=1) == DONE
 
 
 def test_a_marker_before_the_end_is_passed_by_position_alone() -> None:
     r = rule()
-    assert r.admit(18)
-    assert r.judge(position=19, now=1) == CONTINUE
-    assert r.judge(position=20, now=2) == DONE
+    assert r.admit(Offset(18))
+    assert r.judge(position=Offset(19), now=1) == CONTINUE
+    assert r.judge(position=Offset(20), now=2) == DONE
 
 
 def test_a_record_behind_the_end_is_dropped_and_proves_the_end_was_passed() -> None:
     r = rule()
-    assert not r.admit(23)
+    assert not r.admit(Offset(23))
     assert r.judge(position=None, now=1) == DONE
 
 
 def test_an_empty_slice_is_done_before_anything_came() -> None:
-    assert rule(OffsetRange(0, 7, 7)).judge(position=None, now=0) == DONE
+    assert rule(span(0, 7, 7)).judge(position=None, now=0) == DONE
 
 
 def test_silence_is_never_the_end_and_fails_at_the_deadline() -> None:
     r = rule()
-    assert [r.judge(position=p, now=t).state for p, t in ((None, 1), (-1001, 3), (10, 4.99))] == [State.CONTINUE] * 3
-    assert r.judge(position=10, now=5) == Ruling(State.FAILED, Why.IDLE)
+    assert [r.judge(position=Offset(p), now=t).state for p, t in ((None, 1), (-1001, 3), (10, 4.99))] == [
+        State.CONTINUE
+    ] * 3
+    assert r.judge(position=Offset(10), now=5) == Ruling(State.FAILED, Why.IDLE)
 
 
 def test_any_step_forward_starts_the_deadline_anew() -> None:
     r = rule()
-    r.judge(position=11, now=4.9)
-    assert r.judge(position=11, now=9.8) == CONTINUE
-    assert r.judge(position=11, now=9.9) == Ruling(State.FAILED, Why.IDLE)
+    r.judge(position=Offset(11), now=4.9)
+    assert r.judge(position=Offset(11), now=9.8) == CONTINUE
+    assert r.judge(position=Offset(11), now=9.9) == Ruling(State.FAILED, Why.IDLE)
 
 
 def test_an_offset_that_comes_twice_fails() -> None:
     r = rule()
-    r.admit(12)
-    assert not r.admit(12)
-    assert r.judge(position=20, now=0) == Ruling(State.FAILED, Why.NOT_RISING)
+    r.admit(Offset(12))
+    assert not r.admit(Offset(12))
+    assert r.judge(position=Offset(20), now=0) == Ruling(State.FAILED, Why.NOT_RISING)
 
 
 def test_an_offset_before_the_start_fails() -> None:
     r = rule()
-    assert not r.admit(9)
-    assert r.judge(position=20, now=0) == Ruling(State.FAILED, Why.BEFORE_START)
+    assert not r.admit(Offset(9))
+    assert r.judge(position=Offset(20), now=0) == Ruling(State.FAILED, Why.BEFORE_START)
 
 
 def test_an_error_is_final_whatever_comes_after() -> None:
     r = rule()
     r.fail(Why.LOG_ERROR)
-    assert not r.admit(10)
-    assert r.judge(position=20, now=0) == Ruling(State.FAILED, Why.LOG_ERROR)
+    assert not r.admit(Offset(10))
+    assert r.judge(position=Offset(20), now=0) == Ruling(State.FAILED, Why.LOG_ERROR)
 
 
 Event = tuple[str, int]
@@ -90,18 +94,18 @@ def test_whatever_happens_done_means_the_end_was_reached_and_a_ruling_is_final(s
     r, now, kept, reached, final = rule(), 0.0, list[int](), SLICE.start, None
     for what, n in script:
         if what == "record":
-            admitted = r.admit(n)
+            admitted = r.admit(Offset(n))
             assert not (admitted and final), "a record was kept after the ruling"
             if admitted:
                 kept.append(n)
-            reached = max(reached, n + 1)
+            reached = Offset(max(reached, n + 1))
         elif what == "fail":
             r.fail(Why.LOG_ERROR)
         else:
             now += n if what == "wait" else 0
             position = n if what == "judge" else None
-            reached = max(reached, position or 0)
-            ruling = r.judge(position=position, now=now)
+            reached = Offset(max(reached, position or 0))
+            ruling = r.judge(position=Offset(position), now=now)
             assert final in (None, ruling)
             if ruling.state is State.DONE:
                 assert reached >= SLICE.end
@@ -123,5 +127,5 @@ def test_silence_alone_always_ends_in_idle(waits: list[int]) -> None:
 @given(st.sets(st.integers(10, 19)))
 def test_records_in_order_are_all_kept_and_the_position_ends_it(offsets: set[int]) -> None:
     r = rule()
-    assert all(r.admit(n) for n in sorted(offsets))
-    assert r.judge(position=20, now=0) == DONE
+    assert all(r.admit(Offset(n)) for n in sorted(offsets))
+    assert r.judge(position=Offset(20), now=0) == DONE

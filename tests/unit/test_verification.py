@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ranges import span
 from wavestitch.batch.verify_request import VerifyRequest, verify_request
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import COMPARED, RowFace, RowPiece
 from wavestitch.contracts.verification import (
@@ -24,17 +25,20 @@ from wavestitch.contracts.verification import (
 )
 
 A, B, OTHER = b"a" * 32, b"b" * 32, b"c" * 32
-HERE = (OffsetRange(0, 4, 6),)
+HERE = (span(0, 4, 6),)
 ROW = RowFace(
-    "w", "batch", tuple(b"" for _ in COMPARED), (RowPiece("topic", 0, 4, 8, A), RowPiece("topic", 0, 5, 8, B))
+    "w",
+    "batch",
+    tuple(b"" for _ in COMPARED),
+    (RowPiece("topic", Partition(0), Offset(4), 8, A), RowPiece("topic", Partition(0), Offset(5), 8, B)),
 )
 MADE = InLog("w", replace(ROW, plan_id="now"), None, "", HERE)
-INCOMPLETE = InLog("w", None, Reason.OPEN, "1 of 2 chunks here; missing: 1", (OffsetRange(0, 4, 5),))
+INCOMPLETE = InLog("w", None, Reason.OPEN, "1 of 2 chunks here; missing: 1", (span(0, 4, 5),))
 FAILING = replace(MADE, reason=Reason.FAILED_EXPECTATION, evidence="too long")
 REFUSED = InLog("w", None, Reason.TOO_LARGE, "2 chunks; allowed are 1", HERE)
 CONFLICT = InLog("w", None, Reason.CONFLICT, "chunk 1 has different bytes", HERE)
 CHUNKS = {(0, 4): LogChunk(A, 1), (0, 5): LogChunk(B, 2)}
-GROUND = Ground("topic", (OffsetRange(0, 2, 9),), {0: 0}, {0: 9}, CHUNKS)
+GROUND = Ground("topic", (span(0, 2, 9),), {Partition(0): Offset(0)}, {Partition(0): Offset(9)}, CHUNKS)
 HELD = HeldNow((Reason.PARKED,), "the gate closed")
 DISCARDED = HeldNow((Reason.DISCARDED,), "discard by ops: broken")
 
@@ -60,15 +64,33 @@ EXAMPLES = {
     "refused today, and neither published nor held": (REFUSED, [], None, GROUND, Agreement.MISSING_IN_TABLE),
     "held": (MADE, [], HELD, GROUND, Agreement.HELD),
     "discarded": (MADE, [], DISCARDED, GROUND, Agreement.DISCARDED),
-    "not read by an ingest yet": (MADE, [], None, replace(GROUND, positions={0: 5}), Agreement.OUTSIDE),
+    "not read by an ingest yet": (
+        MADE,
+        [],
+        None,
+        replace(GROUND, positions={Partition(0): Offset(5)}),
+        Agreement.OUTSIDE,
+    ),
     "not all of it, nor in the table": (INCOMPLETE, [], None, GROUND, Agreement.OUTSIDE),
     "fails an expectation today": (FAILING, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
     "fails, and differs": (FAILING, [saying("samples")], None, GROUND, Agreement.DIFFERS),
     "too large today": (REFUSED, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
     "a conflict today": (CONFLICT, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
-    "all chunks gone": (None, [ROW], None, replace(GROUND, log_start={0: 9}), Agreement.MISSING_IN_KAFKA),
-    "one chunk gone": (INCOMPLETE, [ROW], None, replace(GROUND, log_start={0: 5}), Agreement.MISSING_IN_KAFKA),
-    "gone, and sent again": (MADE, [ROW], None, replace(GROUND, log_start={0: 5}), Agreement.SAME),
+    "all chunks gone": (
+        None,
+        [ROW],
+        None,
+        replace(GROUND, log_start={Partition(0): Offset(9)}),
+        Agreement.MISSING_IN_KAFKA,
+    ),
+    "one chunk gone": (
+        INCOMPLETE,
+        [ROW],
+        None,
+        replace(GROUND, log_start={Partition(0): Offset(5)}),
+        Agreement.MISSING_IN_KAFKA,
+    ),
+    "gone, and sent again": (MADE, [ROW], None, replace(GROUND, log_start={Partition(0): Offset(5)}), Agreement.SAME),
     "no record where the row says": (
         INCOMPLETE,
         [ROW],
@@ -94,7 +116,7 @@ EXAMPLES = {
         INCOMPLETE,
         [ROW],
         None,
-        replace(GROUND, read=(OffsetRange(0, 2, 5),)),
+        replace(GROUND, read=(span(0, 2, 5),)),
         Agreement.OUTSIDE,
     ),
     "of another topic": (None, [lying(topic_id="before")], None, GROUND, Agreement.OUTSIDE),
@@ -125,7 +147,7 @@ def test_record_times_are_compared_where_both_took_the_same_copies() -> None:
 
 
 def test_what_is_lost_is_named_by_its_offsets() -> None:
-    assert compare("w", None, [ROW], None, replace(GROUND, log_start={0: 5})).lost == ((0, 4),)
+    assert compare("w", None, [ROW], None, replace(GROUND, log_start={Partition(0): Offset(5)})).lost == ((0, 4),)
 
 
 def test_what_an_operator_accepted_keeps_both_words() -> None:
@@ -157,9 +179,9 @@ def test_the_exit_code_says_whether_all_is_proven(counts: dict[str, int], code: 
 
 def test_a_range_is_named_as_for_a_run() -> None:
     assert verify_request({}) == VerifyRequest()
-    assert verify_request({"offsets": "0:1-2,1:3-4"}).ranges == (OffsetRange(0, 1, 2), OffsetRange(1, 3, 4))
+    assert verify_request({"offsets": "0:1-2,1:3-4"}).ranges == (span(0, 1, 2), span(1, 3, 4))
     assert verify_request({"batch": "beef00", "partitions": "0,2"}) == VerifyRequest(
-        batch="beef00", only=frozenset({0, 2})
+        batch="beef00", only=frozenset({Partition(0), Partition(2)})
     )
     found = verify_request({"interval": "2026-01-06T00:00:00Z/2026-01-07T00:00:00Z"}).scope
     assert found is not None

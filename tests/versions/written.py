@@ -31,6 +31,7 @@ from wavestitch.batch.results import result_to_json
 from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.batch.steps import step_plan, step_publish, step_read, step_reassemble, step_validate
 from wavestitch.contracts.position import GroupOffset
+from wavestitch.contracts.quantities import Partition
 from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -71,7 +72,7 @@ def load_log(left: dict[str, Any]) -> FakeLog:
     for partition, time_ms, key, headers, value in left["records"]:
         named = tuple((name, bytes.fromhex(said)) for name, said in headers)
         log.append(partition, time_ms, bytes.fromhex(key), named, bytes.fromhex(value))
-    log.group = {int(p): GroupOffset(at, tag) for p, (at, tag) in json.loads(left["group"]).items()}
+    log.group = {Partition(int(p)): GroupOffset(at, tag) for p, (at, tag) in json.loads(left["group"]).items()}
     return log
 
 

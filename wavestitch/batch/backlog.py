@@ -14,10 +14,13 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.protocol import named
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Stream
 
 
-def refuse_overtaken(stream: Stream, starts: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:
+def refuse_overtaken(
+    stream: Stream, starts: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]
+) -> None:
     gone = {p: at for p, at in sorted(starts.items()) if at < ends[p].log_start}
     if not gone:
         return
@@ -41,16 +44,17 @@ def find_backlog(
     head: Head,
     request: PlanRequest,
     topic: TopicView,
-    ends: Mapping[int, PartitionEnds],
+    ends: Mapping[Partition, PartitionEnds],
     log: Log,
-) -> tuple[list[OffsetRange], dict[int, str]]:
+) -> tuple[list[OffsetRange], dict[Partition, str]]:
     """All that could be read, per partition, and why it starts there."""
     if request.ranges:
         return _named(stream, request.ranges, ends)
-    starts, why = {}, {}
+    starts: dict[Partition, Offset] = {}
+    why = {}
     for p in filter(request.wants, topic.partitions):
         known = head.positions.get(p)
-        starts[p] = known.next_offset if known else 0
+        starts[p] = known.next_offset if known else Offset(0)
         why[p] = f"the head's position ({starts[p]})" if known else "a new partition starts at 0"
     refuse_overtaken(stream, starts, ends)
     refuse_cut_log(stream, {p: head.positions[p] for p in starts if p in head.positions}, ends, log)
@@ -59,7 +63,7 @@ def find_backlog(
     return [OffsetRange(p, start, reach[p]) for p, start in starts.items()], why
 
 
-def _end(stream: Stream, request: PlanRequest, *, partition: int, start: int, here: PartitionEnds) -> int:
+def _end(stream: Stream, request: PlanRequest, *, partition: Partition, start: Offset, here: PartitionEnds) -> Offset:
     until = request.until.get(partition)
     if until is None:
         return max(start, here.stable_end)
@@ -72,7 +76,7 @@ def _end(stream: Stream, request: PlanRequest, *, partition: int, start: int, he
     return until
 
 
-def _refuse_cut(stream: Stream, starts: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:
+def _refuse_cut(stream: Stream, starts: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]) -> None:
     cut = {p: at for p, at in sorted(starts.items()) if at > ends[p].high_watermark}
     if not cut:
         return
@@ -88,8 +92,8 @@ def _refuse_cut(stream: Stream, starts: Mapping[int, int], ends: Mapping[int, Pa
 
 
 def _named(
-    stream: Stream, wanted: Sequence[OffsetRange], ends: Mapping[int, PartitionEnds]
-) -> tuple[list[OffsetRange], dict[int, str]]:
+    stream: Stream, wanted: Sequence[OffsetRange], ends: Mapping[Partition, PartitionEnds]
+) -> tuple[list[OffsetRange], dict[Partition, str]]:
     for r in wanted:
         here = ends.get(r.partition)
         if here is None or not here.log_start <= r.start <= r.end <= here.stable_end:

@@ -13,6 +13,7 @@ from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, Tables
 from wavestitch.contracts.position import GroupOffset, Head
 from wavestitch.contracts.protocol import left_alone, may_project
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stream import Stream
 
 _TRIES = 5
@@ -32,7 +33,7 @@ def commit_offsets(stream: Stream, *, log: Log, tables: Tables) -> str:
 
 def look_at_group(
     stream: Stream, *, log: Log, tables: Tables
-) -> tuple[Head, dict[int, GroupOffset | None], str | None]:
+) -> tuple[Head, dict[Partition, GroupOffset | None], str | None]:
     """Head and group, free of disagreement. A batch that commits between our looks shows a newer head: look again.
 
     Asked right before a commit that moves no position, too: its head may have the very number and positions of one that
@@ -55,11 +56,11 @@ def look_at_group(
 def show_head(
     stream: Stream,
     head: Head,
-    seen: Mapping[int, GroupOffset | None],
+    seen: Mapping[Partition, GroupOffset | None],
     *,
     log: Log,
     tables: Tables,
-    moved: Collection[int] | None = None,
+    moved: Collection[Partition] | None = None,
 ) -> str:
     """Write a head that was just committed, or one that is shown in part, into the group.
 
@@ -72,7 +73,7 @@ def show_head(
     return project(stream, head, table=table, log=log, leave=left_alone(head, group, table=table, answered=answered))
 
 
-def project(stream: Stream, head: Head, *, table: str | None, log: Log, leave: Collection[int] = ()) -> str:
+def project(stream: Stream, head: Head, *, table: str | None, log: Log, leave: Collection[Partition] = ()) -> str:
     """Write `head` into the group, whatever stands there, the partitions to `leave` excepted. `table`: its UUID."""
     assert table is not None, "a head was read, so its table is there"
     # Asked last: on a topic that was made anew these offsets would lie beyond data that nobody has read (I4).

@@ -12,12 +12,13 @@ from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log, PartitionEnds
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Stream
 
 
 def find_cuts(
-    topic: str, positions: Mapping[int, Position], ends: Mapping[int, PartitionEnds], log: Log
-) -> dict[int, int]:
+    topic: str, positions: Mapping[Partition, Position], ends: Mapping[Partition, PartitionEnds], log: Log
+) -> dict[Partition, Offset]:
     """The partitions that were cut off below their position, and where: what lies from there on was never read.
 
     It is 0 where retention has passed the cut: then a broker knows its place no more, and anything that is gone may
@@ -35,11 +36,11 @@ def find_cuts(
     # A log that does not know the epoch was put back from before it: nothing says how far it is the same.
     known = {p: ends[p].log_start if end is None else end for p, end in found.items()}
     cuts = {p: end for p, end in known.items() if end < positions[p].next_offset}
-    return {p: end if end > ends[p].log_start else 0 for p, end in cuts.items()}
+    return {p: end if end > ends[p].log_start else Offset(0) for p, end in cuts.items()}
 
 
 def refuse_cut_log(
-    stream: Stream, positions: Mapping[int, Position], ends: Mapping[int, PartitionEnds], log: Log
+    stream: Stream, positions: Mapping[Partition, Position], ends: Mapping[Partition, PartitionEnds], log: Log
 ) -> None:
     """Raises `DataLost`, with the way to all that was written anew."""
     cuts = find_cuts(stream.topic, positions, ends, log)
@@ -65,7 +66,7 @@ def refuse_cut_log(
 
 
 def refuse_gone_anew(
-    stream: Stream, positions: Mapping[int, Position], ends: Mapping[int, PartitionEnds], log: Log
+    stream: Stream, positions: Mapping[Partition, Position], ends: Mapping[Partition, PartitionEnds], log: Log
 ) -> None:
     """The same, only where a part of what was written anew is gone."""
     cuts = find_cuts(stream.topic, positions, ends, log)
@@ -73,7 +74,7 @@ def refuse_gone_anew(
 
 
 def said_of_cuts(
-    cuts: Mapping[int, int], positions: Mapping[int, Position], wanted: Mapping[int, int]
+    cuts: Mapping[Partition, Offset], positions: Mapping[Partition, Position], wanted: Mapping[Partition, Offset]
 ) -> tuple[str, ...]:
     """A sentence each, for whoever is about to pass over what was written anew."""
     passed = {p: OffsetRange(p, at, min(wanted[p], positions[p].next_offset)) for p, at in sorted(cuts.items())}

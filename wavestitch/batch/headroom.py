@@ -18,7 +18,7 @@ from wavestitch.contracts.headroom_told import Told
 from wavestitch.contracts.past_cost import reading_seconds
 from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.quantities import EpochMs, Milliseconds, before
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition, before
 from wavestitch.contracts.stream import Stream
 
 _WINDOWS_MS = (60_000, 600_000)
@@ -40,7 +40,7 @@ def measure_room(
     topic = log.topic(stream.topic)
     ends = log.ends(topic.name, topic.partitions)
     # A partition that was added since is read from 0, as the plan has it: what retention took of it is lost.
-    at = {p: head.positions[p].next_offset if p in head.positions else 0 for p in topic.partitions}
+    at = {p: head.positions[p].next_offset if p in head.positions else Offset(0) for p in topic.partitions}
     first = {p: max(start, ends[p].log_start) for p, start in at.items()}
     unread = {p: start for p, start in first.items() if start < ends[p].high_watermark}
     ages = ages_of(log, topic.name, unread, now=now)
@@ -60,7 +60,9 @@ def measure_room(
     return replace(room, open=open_transactions(log, topic.name, ends, now=now), topic=topic.name)
 
 
-def _rates(log: Log, topic: TopicView, ends: Mapping[int, PartitionEnds], *, now: EpochMs) -> dict[int, float]:
+def _rates(
+    log: Log, topic: TopicView, ends: Mapping[Partition, PartitionEnds], *, now: EpochMs
+) -> dict[Partition, float]:
     """Offsets a second, written lately; asked only where it is needed to say how long bytes last."""
     if topic.retention_bytes is None or not ends:
         return {}

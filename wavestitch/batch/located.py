@@ -13,7 +13,17 @@ from typing import NamedTuple
 from wavestitch.contracts.offset_range import OffsetRange, joined
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
-from wavestitch.contracts.quantities import BEGINNING, EpochMs, Milliseconds, after, before, epoch_ms, milliseconds
+from wavestitch.contracts.quantities import (
+    BEGINNING,
+    EpochMs,
+    Milliseconds,
+    Offset,
+    Partition,
+    after,
+    before,
+    epoch_ms,
+    milliseconds,
+)
 from wavestitch.contracts.start_index import Known
 from wavestitch.contracts.stream import Stream
 
@@ -26,7 +36,7 @@ class Located(NamedTuple):
     ranges: list[OffsetRange]
     lost: tuple[OffsetRange, ...]
     read_before: tuple[OffsetRange, ...]
-    why: dict[int, str]
+    why: dict[Partition, str]
 
 
 def locate(
@@ -34,9 +44,9 @@ def locate(
     scope: Scope,
     *,
     topic: TopicView,
-    ends: Mapping[int, PartitionEnds],
+    ends: Mapping[Partition, PartitionEnds],
     log: Log,
-    known: Mapping[int, Known],
+    known: Mapping[Partition, Known],
 ) -> Located:
     windows, why = _windows(stream, scope, topic, ends, log)
     ranges: list[OffsetRange] = []
@@ -47,7 +57,7 @@ def locate(
         log_start = ends[window.partition].log_start
         # Less than that between two places is read, too: another slice costs more.
         ranges += joined([*index.unread(window), *index.found(window)], gap=stream.reading.min_slice)
-        gone = OffsetRange(window.partition, 0, log_start)
+        gone = OffsetRange(window.partition, Offset(0), log_start)
         before_it += index.held_of(index.found(gone))
         if window.start == log_start:
             # What lay before it is as old as the interval, or nobody knows how old.
@@ -56,8 +66,8 @@ def locate(
 
 
 def _windows(
-    stream: Stream, scope: Scope, topic: TopicView, ends: Mapping[int, PartitionEnds], log: Log
-) -> tuple[list[OffsetRange], dict[int, str]]:
+    stream: Stream, scope: Scope, topic: TopicView, ends: Mapping[Partition, PartitionEnds], log: Log
+) -> tuple[list[OffsetRange], dict[Partition, str]]:
     by_start = stream.backfill_by == "start"
     margin = milliseconds(stream.limits.max_clock_skew if by_start else stream.search_margin)
     starts = log.offsets_at(topic.name, dict.fromkeys(topic.partitions, _from(scope, margin)))
@@ -83,7 +93,7 @@ def _until(scope: Scope, margin: Milliseconds) -> EpochMs:
 
 
 def still_there(
-    groups: tuple[tuple[OffsetRange, ...], ...], ends: Mapping[int, PartitionEnds]
+    groups: tuple[tuple[OffsetRange, ...], ...], ends: Mapping[Partition, PartitionEnds]
 ) -> tuple[list[list[OffsetRange]], list[OffsetRange]]:
     """Of the offsets of each group what the log still has, and all that it has no more."""
     there, gone = [], []

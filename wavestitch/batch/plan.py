@@ -22,7 +22,7 @@ from wavestitch.contracts.open_transaction import WAY_OUT
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import PartitionEnds, Tables
 from wavestitch.contracts.position import Head, Position, advance_watermark
-from wavestitch.contracts.quantities import EpochMs, milliseconds
+from wavestitch.contracts.quantities import EpochMs, Partition, milliseconds
 from wavestitch.contracts.stages import Told
 from wavestitch.contracts.stream import Stream
 
@@ -68,9 +68,9 @@ def _nothing(
     stream: Stream,
     request: PlanRequest,
     head: Head,
-    ends: Mapping[int, PartitionEnds],
+    ends: Mapping[Partition, PartitionEnds],
     tables: Tables,
-    after: Mapping[int, Position],
+    after: Mapping[Partition, Position],
     clock_ms: EpochMs,
 ) -> NothingToDo | None:
     """Why there is nothing to do; None where an empty batch still has open waveforms to expire."""

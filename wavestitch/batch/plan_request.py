@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +21,15 @@ class PlanRequest:
     kind: PlanKind = PlanKind.INGEST
     scope: Scope | None = None
     ranges: tuple[OffsetRange, ...] = ()
-    only: frozenset[int] | None = None
-    until: Mapping[int, int] = field(default_factory=dict)
+    only: frozenset[Partition] | None = None
+    until: Mapping[Partition, Offset] = field(default_factory=dict)
     together: tuple[tuple[OffsetRange, ...], ...] = ()
     after: tuple[str, ...] = ()
 
-    def wants(self, partition: int) -> bool:
+    def wants(self, partition: Partition) -> bool:
         return self.only is None or partition in self.only
 
-    def unbounded(self, partition: int) -> bool:
+    def unbounded(self, partition: Partition) -> bool:
         """Whether it goes to the end of the log there."""
         return self.wants(partition) and partition not in self.until
 

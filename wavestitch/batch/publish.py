@@ -21,7 +21,7 @@ from wavestitch.contracts.held_quota import check_quota, places_of
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
 from wavestitch.contracts.protocol import check_fence
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Partition
 from wavestitch.contracts.row_check import StagedRows, check_rows
 from wavestitch.contracts.start_times import index_starts
 
@@ -49,7 +49,7 @@ class Audit:
     """What the history says of a batch beside the decision itself; see `describe_batch`. `elapsed`: seconds since
     publishing began."""
 
-    holes: Mapping[int, int]
+    holes: Mapping[Partition, int]
     committed_ms: EpochMs
     seconds: Mapping[str, float]
     sizes: Mapping[str, int]

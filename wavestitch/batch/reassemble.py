@@ -29,7 +29,7 @@ from wavestitch.contracts.held import HeldKey, bare_keys
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.protocol import check_fence
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Partition
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
 from wavestitch.contracts.rows import STITCHED
@@ -49,8 +49,8 @@ class Landed:
 
     files: list[str]
     chunks: ChunkTable
-    seen_ms: dict[int, EpochMs]
-    holes: dict[int, int]
+    seen_ms: dict[Partition, EpochMs]
+    holes: dict[Partition, int]
     payload_bytes: int
     seconds: float
     reading: dict[int, tuple[int, float]] = field(default_factory=dict)
@@ -72,8 +72,8 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
     slices = sorted((s for r in receipts for s in r.slices), key=lambda s: (s.partition, s.start))
     files: list[str] = []
     chunks: list[ChunkTable] = []
-    seen: dict[int, EpochMs] = {}
-    holes: dict[int, int] = defaultdict(int)
+    seen: dict[Partition, EpochMs] = {}
+    holes: dict[Partition, int] = defaultdict(int)
     reading: dict[int, tuple[int, float]] = {}
     for s in slices:
         holes[s.partition] += sum(hole.end - hole.start for hole in s.holes)

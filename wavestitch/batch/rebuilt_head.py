@@ -20,7 +20,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, HeadKind, Position, Tag, is_believable, parse_tag
 from wavestitch.contracts.protocol import moved_position, still_skipped
-from wavestitch.contracts.quantities import BEGINNING, NONE_YET, Generation
+from wavestitch.contracts.quantities import BEGINNING, NONE_YET, Generation, Offset, Partition
 
 _SHOWN = 20
 
@@ -60,7 +60,9 @@ def rebuild_head(
     positions = {p: _position(sight, p, shown, left) for p in sight.topic.partitions}
     stands = {p: at.next_offset for p, at in positions.items()}
     # Beyond the log's end it was cut off, and nobody can say where.
-    read_to = {p: shown[p] if p in shown and shown[p] <= at.high_watermark else 0 for p, at in sight.ends.items()}
+    read_to = {
+        p: shown[p] if p in shown and shown[p] <= at.high_watermark else Offset(0) for p, at in sight.ends.items()
+    }
     skipped = tuple(
         OffsetRange(p, read_to[p], at.log_start)
         for p, at in sorted(sight.ends.items())
@@ -88,7 +90,7 @@ def with_missing(note: str, missing: Sequence[Missing], left_out: Sequence[str] 
     return note + (f"; not taken: {', '.join(left_out)}" if left_out else "")
 
 
-def _tag(sight: Sight, remains: Remains, partition: int) -> Tag | None:
+def _tag(sight: Sight, remains: Remains, partition: Partition) -> Tag | None:
     found = sight.group.get(partition)
     tag = parse_tag(found.metadata) if found is not None else None
     return tag if tag is not None and tag.table == remains.table and is_believable(tag, remains.left) else None
@@ -104,7 +106,7 @@ def _newest_generation(remains: Remains, history: Sequence[BatchRow]) -> Generat
     return max([left, *(b.generation for b in history)])
 
 
-def _position(sight: Sight, partition: int, shown: Mapping[int, int], left: Head | None) -> Position:
+def _position(sight: Sight, partition: Partition, shown: Mapping[Partition, Offset], left: Head | None) -> Position:
     here = sight.ends[partition]
     at = shown.get(partition)
     # Beyond the log's end: it was cut back. Below its start: retention; then what is gone is named as skipped.
@@ -126,7 +128,7 @@ def _known_to(history: Sequence[BatchRow]) -> int:
     return to
 
 
-def _generation(remains: Remains, tags: Mapping[int, Tag], history: Sequence[BatchRow]) -> Generation:
+def _generation(remains: Remains, tags: Mapping[Partition, Tag], history: Sequence[BatchRow]) -> Generation:
     """Newer than any that ever was: each head that left no trace may have been a rewind."""
     versions = [*((t.generation, t.sequence) for t in tags.values()), *((b.generation, b.sequence) for b in history)]
     if remains.left is not None:
@@ -160,7 +162,7 @@ def missing_published(
 
 
 def _of_batch(row: BatchRow, said: int, has: int) -> str:
-    ranges = ", ".join(str(OffsetRange(*r)) for r in row.ranges) or "no offsets are known"
+    ranges = ", ".join(str(r) for r in row.read_ranges) or "no offsets are known"
     return f"batch {row.plan_id[:16]}: {has} of {said}, {ranges}"
 
 
@@ -178,8 +180,8 @@ def _doubted(tag: Tag, known_to: int, *, settled: bool) -> str:
 def _remarks(
     sight: Sight,
     remains: Remains,
-    tags: Mapping[int, Tag],
-    shown: Mapping[int, int],
+    tags: Mapping[Partition, Tag],
+    shown: Mapping[Partition, Offset],
     *,
     known_to: int,
     left: Head | None,

@@ -20,13 +20,15 @@ from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
 from wavestitch.contracts.protocol import moved_position, reconcile, still_skipped
-from wavestitch.contracts.quantities import FIRST_GENERATION
+from wavestitch.contracts.quantities import FIRST_GENERATION, Partition
 from wavestitch.contracts.stream import Stream
 
 _ADOPT_TRIES = 5
 
 
-def reconcile_head(stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Walk) -> tuple[Head, Mapping[int, str]]:
+def reconcile_head(
+    stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Walk
+) -> tuple[Head, Mapping[Partition, str]]:
     """The head to plan on, after the group was compared with it. A conflict means: look at both again."""
     log, tables = walk.log, walk.tables
     for _ in range(_ADOPT_TRIES):
@@ -73,8 +75,8 @@ def _committed(walk: Walk, commit: CommitHead, show: ShowHead) -> Head:
 
 
 def _first_head(
-    stream: Stream, topic: TopicView, log: Log, group: Mapping[int, GroupOffset | None]
-) -> tuple[Head, dict[int, str]]:
+    stream: Stream, topic: TopicView, log: Log, group: Mapping[Partition, GroupOffset | None]
+) -> tuple[Head, dict[Partition, str]]:
     ends = log.ends(topic.name, topic.partitions)
     positions, why = {}, {}
     for p in topic.partitions:
@@ -91,7 +93,7 @@ def _first_head(
     return Head(1, FIRST_GENERATION, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
 
 
-def _as_moved(head: Head, was: Head, ends: Mapping[int, PartitionEnds]) -> Head:
+def _as_moved(head: Head, was: Head, ends: Mapping[Partition, PartitionEnds]) -> Head:
     """What was set by hand, as a rewind sets it: with a leader epoch, and without what is read again among what was
     skipped."""
     moved = {p: at.next_offset for p, at in head.positions.items() if p in ends and at.leader_epoch is None}
@@ -99,5 +101,5 @@ def _as_moved(head: Head, was: Head, ends: Mapping[int, PartitionEnds]) -> Head:
     return replace(head, positions={**head.positions, **fresh}, skipped=still_skipped(head.skipped, moved))
 
 
-def _refuse_skipped_start(stream: Stream, head: Head, ends: Mapping[int, PartitionEnds]) -> None:
+def _refuse_skipped_start(stream: Stream, head: Head, ends: Mapping[Partition, PartitionEnds]) -> None:
     refuse_overtaken(stream, {p: at.next_offset for p, at in head.positions.items() if p in ends}, ends)

@@ -9,14 +9,16 @@ from collections.abc import Mapping
 
 from wavestitch.contracts.open_transaction import LONG, OpenTransaction
 from wavestitch.contracts.ports import Log, PartitionEnds
-from wavestitch.contracts.quantities import EpochMs, Milliseconds, before
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition, before
 
 _YOUNGEST_MS, _OLDEST_MS = 1_000, 100 * 365 * 86_400_000
 _STEPS = 12
 """Each halves what is not known of an age's order of magnitude: after these it is known to about half a percent."""
 
 
-def ages_of(log: Log, topic: str, offsets: Mapping[int, int], *, now: EpochMs) -> dict[int, Milliseconds]:
+def ages_of(
+    log: Log, topic: str, offsets: Mapping[Partition, Offset], *, now: EpochMs
+) -> dict[Partition, Milliseconds]:
     """How long ago the newest record up to and including each offset was written, as retention reckons; a partition
     whose records have no time is not in it."""
     known = {p: float(_OLDEST_MS) for p in offsets}
@@ -31,7 +33,7 @@ def ages_of(log: Log, topic: str, offsets: Mapping[int, int], *, now: EpochMs) -
 
 
 def open_transactions(
-    log: Log, topic: str, ends: Mapping[int, PartitionEnds], *, now: EpochMs
+    log: Log, topic: str, ends: Mapping[Partition, PartitionEnds], *, now: EpochMs
 ) -> tuple[OpenTransaction, ...]:
     """Those that have been open for `LONG`, by partition."""
     held = {p: at.stable_end for p, at in sorted(ends.items()) if at.high_watermark > at.stable_end}
@@ -44,8 +46,8 @@ def open_transactions(
 
 
 def _as_young(
-    log: Log, topic: str, offsets: Mapping[int, int], ages: Mapping[int, float], now: EpochMs
-) -> frozenset[int]:
+    log: Log, topic: str, offsets: Mapping[Partition, Offset], ages: Mapping[Partition, float], now: EpochMs
+) -> frozenset[Partition]:
     """The partitions of which some record up to the offset is no older than that."""
     if not ages:
         return frozenset()

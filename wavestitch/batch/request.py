@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import said_by_person
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.quantities import epoch_ms, time_ns
+from wavestitch.contracts.quantities import Offset, Partition, epoch_ms, time_ns
 
 Gate = Literal["stop", "accept", "park"]
 GATES: tuple[Gate, ...] = ("stop", "accept", "park")
@@ -107,13 +107,13 @@ def rewind_target(to: str, partitions: str | None = None) -> Target:
         raise BadInput(f"{to!r} is not PARTITION:WHERE,…; write it like 2:earliest,3:12345")
     if len({int(p) for p, _, _ in pairs}) < len(pairs):
         raise BadInput(f"{to!r} names a partition twice; name one place a partition")
-    offsets = {int(p): int(where) for p, _, where in pairs if _OFFSET.match(where)}
+    offsets = {Partition(int(p)): Offset(int(where)) for p, _, where in pairs if _OFFSET.match(where)}
     if len(offsets) == len(pairs):
         return Target(offsets=offsets)
     return Target(
         parts={
-            int(p): Target(offsets={int(p): offsets[int(p)]}) if int(p) in offsets else _part(where)
-            for p, _, where in pairs
+            p: Target(offsets={p: offsets[p]}) if p in offsets else _part(where)
+            for p, where in ((Partition(int(p)), where) for p, _, where in pairs)
         }
     )
 
@@ -136,17 +136,17 @@ def _place(where: str) -> Target:
     return Target(word=where)
 
 
-def parse_partitions(text: str | None) -> frozenset[int] | None:
+def parse_partitions(text: str | None) -> frozenset[Partition] | None:
     """`0,2`; None where nothing was named."""
     named = (text or "").replace(" ", "")
     if not named:
         return None
     if not _PARTITIONS.fullmatch(named):
         raise BadInput(f"{text!r} is not a list of partitions; write it like 0,2")
-    return frozenset(int(p) for p in named.split(","))
+    return frozenset(Partition(int(p)) for p in named.split(","))
 
 
-def parse_until(text: str | None) -> dict[int, int]:
+def parse_until(text: str | None) -> dict[Partition, Offset]:
     """`PARTITION:OFFSET,…`: the offset named is the first one that is not read."""
     named = (text or "").replace(" ", "")
     if not named:
@@ -156,7 +156,7 @@ def parse_until(text: str | None) -> dict[int, int]:
     pairs = [part.split(":") for part in named.split(",")]
     if len({int(p) for p, _ in pairs}) < len(pairs):
         raise BadInput(f"{text!r} names a partition twice; name one offset a partition")
-    return {int(p): int(o) for p, o in pairs}
+    return {Partition(int(p)): Offset(int(o)) for p, o in pairs}
 
 
 def parse_range(text: str) -> OffsetRange:
@@ -164,7 +164,7 @@ def parse_range(text: str) -> OffsetRange:
     found = _RANGE.match(text.strip())
     if not found or int(found[2]) >= int(found[3]):
         raise BadInput(f"{text!r} is not PARTITION:START-END with START before END, e.g. 0:100-200")
-    return OffsetRange(int(found[1]), int(found[2]), int(found[3]))
+    return OffsetRange(Partition(int(found[1])), Offset(int(found[2])), Offset(int(found[3])))
 
 
 def parse_time(text: str) -> int:

@@ -16,6 +16,7 @@ from wavestitch.contracts.errors import BadInput, Fenced
 from wavestitch.contracts.held_quota import said_of_places
 from wavestitch.contracts.past_cost import Forecast
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stages import Stage, Told, explain
 from wavestitch.contracts.versioned import Versioned
 
@@ -35,7 +36,7 @@ class Planned:
     records: int
     estimated_bytes: int
     ranges: tuple[tuple[int, int, int], ...]
-    why: dict[int, str]
+    why: dict[Partition, str]
     left: int
     forecast: Forecast | None = None
     remarks: tuple[str, ...] = ()

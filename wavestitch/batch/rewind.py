@@ -23,7 +23,7 @@ from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours
 from wavestitch.contracts.protocol import moved_position, still_skipped
-from wavestitch.contracts.quantities import following
+from wavestitch.contracts.quantities import Offset, Partition, following
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
@@ -43,9 +43,9 @@ class Rewind:
 
     base: Head | None
     head: Head
-    moves: Mapping[int, tuple[int | None, int]]
+    moves: Mapping[Partition, tuple[Offset | None, Offset]]
     skipped: tuple[OffsetRange, ...]
-    group: Mapping[int, GroupOffset | None]
+    group: Mapping[Partition, GroupOffset | None]
     settles: str = ""
     remains: Remains | None = None
     remarks: tuple[str, ...] = ()
@@ -173,7 +173,9 @@ def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str, wanted
     history = tables.batches()
     held = find_held(tables, history, last=remains.left, wanted=wanted)
     found = rebuild_head(sight, remains, history, held=held, by_plan=tables.published_by_plan, note=note)
-    moves: dict[int, tuple[int | None, int]] = {p: (None, at.next_offset) for p, at in found.head.positions.items()}
+    moves: dict[Partition, tuple[Offset | None, Offset]] = {
+        p: (None, at.next_offset) for p, at in found.head.positions.items()
+    }
     new, skipped = found.head, found.skipped
     return Rewind(None, new, moves, skipped, group, remains=remains, remarks=found.remarks, missing=found.missing)
 
@@ -220,7 +222,7 @@ def _settled(sight: Sight, target: Target) -> str:
     return refusal.message
 
 
-def _passed(sight: Sight, target: Target, wanted: Mapping[int, int]) -> dict[int, Position]:
+def _passed(sight: Sight, target: Target, wanted: Mapping[Partition, Offset]) -> dict[Partition, Position]:
     """The positions that it moves forward from, or back to the log's beginning, with what they say of the log before
     them: where it goes they say it no more."""
     head = sight.head
@@ -231,15 +233,15 @@ def _passed(sight: Sight, target: Target, wanted: Mapping[int, int]) -> dict[int
 
 
 def _moves(
-    sight: Sight, target: Target, wanted: Mapping[int, int], *, cuts: Mapping[int, int]
-) -> tuple[dict[int, tuple[int | None, int]], tuple[OffsetRange, ...]]:
+    sight: Sight, target: Target, wanted: Mapping[Partition, Offset], *, cuts: Mapping[Partition, Offset]
+) -> tuple[dict[Partition, tuple[Offset | None, Offset]], tuple[OffsetRange, ...]]:
     """From where to where, and what is skipped: where the log was cut off and written anew, from there on. A first head
     skips what lies before it in the log."""
     known = {} if sight.head is None or target.afresh else sight.head.positions
     moves = {p: (known[p].next_offset if p in known else None, to) for p, to in wanted.items()}
     # Where nothing moves nothing is checked: a partition that retention overtook must not bar the way out of another.
     _check_inside(sight.stream, {p: to for p, (was, to) in moves.items() if was != to}, sight.ends)
-    least = {p: sight.ends[p].log_start if sight.head is None else 0 for p in moves}
+    least = {p: sight.ends[p].log_start if sight.head is None else Offset(0) for p in moves}
     if target.word == "start-over":
         return moves, _lost_before(sight, moves, cuts)
     starts = {p: cuts.get(p, was) if was is not None else least[p] for p, (was, _) in moves.items()}
@@ -247,21 +249,21 @@ def _moves(
 
 
 def _lost_before(
-    sight: Sight, moves: Mapping[int, tuple[int | None, int]], cuts: Mapping[int, int]
+    sight: Sight, moves: Mapping[Partition, tuple[Offset | None, Offset]], cuts: Mapping[Partition, Offset]
 ) -> tuple[OffsetRange, ...]:
     """Starting over on the head's own topic: what retention has taken beyond the head's position, or of what was
     written anew before it, is lost, by name."""
     head = sight.head
     if head is None or head.topic_id != sight.topic.topic_id:
         return ()
-    stood = {p: cuts.get(p, head.positions[p].next_offset if p in head.positions else 0) for p in moves}
+    stood = {p: cuts.get(p, head.positions[p].next_offset if p in head.positions else Offset(0)) for p in moves}
     return tuple(OffsetRange(p, stood[p], to) for p, (_, to) in sorted(moves.items()) if to > stood[p])
 
 
 def _head_after(
     sight: Sight,
     target: Target,
-    moves: Mapping[int, tuple[int | None, int]],
+    moves: Mapping[Partition, tuple[Offset | None, Offset]],
     skipped: tuple[OffsetRange, ...],
     note: str,
     left: FoundHeld | None,
@@ -295,7 +297,9 @@ def _head_after(
     )
 
 
-def _refuse_nothing(sight: Sight, target: Target, moves: Mapping[int, tuple[int | None, int]], after: Head) -> None:
+def _refuse_nothing(
+    sight: Sight, target: Target, moves: Mapping[Partition, tuple[Offset | None, Offset]], after: Head
+) -> None:
     """A head that changes nothing but the generation would fence every batch under way, and let closed gates fall, for
     nothing. To stay is an answer only to the group, where somebody has reset it."""
     head = sight.head
@@ -312,7 +316,7 @@ def _refuse_nothing(sight: Sight, target: Target, moves: Mapping[int, tuple[int 
         )
 
 
-def _check_inside(stream: Stream, wanted: Mapping[int, int], ends: Mapping[int, PartitionEnds]) -> None:
+def _check_inside(stream: Stream, wanted: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]) -> None:
     for p, to in sorted(wanted.items()):
         here = ends.get(p)
         if here is None or not here.log_start <= to <= here.high_watermark:

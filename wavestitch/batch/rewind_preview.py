@@ -22,7 +22,7 @@ from wavestitch.contracts.past_cost import reading_seconds
 from wavestitch.contracts.plain_text import name_of_person
 from wavestitch.contracts.ports import CommitConflict, PartitionEnds, TopicView
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.quantities import NONE_YET, EpochMs, Milliseconds, apart, elapsed
+from wavestitch.contracts.quantities import NONE_YET, EpochMs, Milliseconds, Partition, apart, elapsed
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.rewind_preview import PartitionPreview, RewindPreview
 
@@ -131,7 +131,7 @@ def _void(edges: Edges, why: str) -> Refused:
 
 
 def _rows(
-    edges: Edges, found: Rewind, topic: TopicView, ends: Mapping[int, PartitionEnds], past: Sequence[BatchRow]
+    edges: Edges, found: Rewind, topic: TopicView, ends: Mapping[Partition, PartitionEnds], past: Sequence[BatchRow]
 ) -> list[PartitionPreview]:
     now, mean = edges.clock_ms(), found.head.mean_record_bytes
     back = {p: at for p, (was, at) in found.moves.items() if was is not None and at < was}
@@ -166,11 +166,11 @@ def _left(first: EpochMs | None, retention_ms: int | None, now: EpochMs) -> Mill
 
 
 def _reads(row: BatchRow, again: Sequence[OffsetRange]) -> bool:
-    return any(OffsetRange(*r).cut(a).size > 0 for r in row.ranges for a in again if r[0] == a.partition)
+    return any(r.cut(a).size > 0 for r in row.read_ranges for a in again if r.partition == a.partition)
 
 
 def _published(row: BatchRow, again: OffsetRange) -> int:
     """Chunks that the batch published of these offsets, at most."""
-    inside = sum(OffsetRange(*r).cut(again).size for r in row.ranges if r[0] == again.partition)
+    inside = sum(r.cut(again).size for r in row.read_ranges if r.partition == again.partition)
     counted = row.partitions.get(str(again.partition), {})
     return min(inside, counted.get(Fate.PUBLISHED.value, 0))

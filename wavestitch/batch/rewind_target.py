@@ -12,7 +12,7 @@ from wavestitch.contracts.batch_stages import CommitHead
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.ports import Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import GroupOffset, Head
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.stages import RewindTo
 from wavestitch.contracts.stream import Stream
 
@@ -39,9 +39,9 @@ class Target:
 
     word: str = ""
     time_ms: EpochMs | None = None
-    offsets: Mapping[int, int] | None = None
-    parts: Mapping[int, Target] = field(default_factory=dict)
-    only: frozenset[int] | None = None
+    offsets: Mapping[Partition, Offset] | None = None
+    parts: Mapping[Partition, Target] = field(default_factory=dict)
+    only: frozenset[Partition] | None = None
     argument: str = ""
 
     def __str__(self) -> str:
@@ -68,12 +68,12 @@ class Sight:
     stream: Stream
     head: Head | None
     topic: TopicView
-    ends: Mapping[int, PartitionEnds]
-    group: Mapping[int, GroupOffset | None]
+    ends: Mapping[Partition, PartitionEnds]
+    group: Mapping[Partition, GroupOffset | None]
     table: str | None
 
 
-def wanted_offsets(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[int, int]:
+def wanted_offsets(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[Partition, Offset]:
     """The next offset to read of each partition that the target names."""
     partitions = sight.topic.partitions
     unknown = ({*target.parts} | {*(target.only or ())}) - set(partitions)
@@ -95,7 +95,7 @@ def wanted_offsets(target: Target, sight: Sight, *, log: Log, tables: Tables) ->
     return {p: to for p, to in found.items() if target.only is None or p in target.only}
 
 
-def _wanted(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[int, int]:
+def _wanted(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[Partition, Offset]:
     partitions, ends, head = sight.topic.partitions, sight.ends, sight.head
     if target.offsets is not None:
         return dict(target.offsets)
@@ -124,7 +124,7 @@ def _wanted(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[i
     raise BadInput(f"--to {target.word!r} is not a place to go; allowed are {TARGETS}")
 
 
-def _previous(sight: Sight, tables: Tables) -> dict[int, int]:
+def _previous(sight: Sight, tables: Tables) -> dict[Partition, Offset]:
     head = sight.head
     if head is not None:
         stands = {p: at.next_offset for p, at in head.positions.items()}
@@ -135,17 +135,17 @@ def _previous(sight: Sight, tables: Tables) -> dict[int, int]:
     raise Refused(f"stream {sight.stream.name}: no head that is kept stood elsewhere on this topic")
 
 
-def _shifted(sight: Sight, offsets: int) -> dict[int, int]:
+def _shifted(sight: Sight, offsets: int) -> dict[Partition, Offset]:
     """So many offsets from where each partition stands, as far as the log goes."""
     stands = {} if sight.head is None else {p: at.next_offset for p, at in sight.head.positions.items()}
     ends = sight.ends
     return {
-        p: min(max(stands.get(p, ends[p].log_start) + offsets, ends[p].log_start), ends[p].stable_end)
+        p: Offset(min(max(stands.get(p, ends[p].log_start) + offsets, ends[p].log_start), ends[p].stable_end))
         for p in sight.topic.partitions
     }
 
 
-def _before(sight: Sight, plan_id: str, tables: Tables) -> dict[int, int]:
+def _before(sight: Sight, plan_id: str, tables: Tables) -> dict[Partition, Offset]:
     """Where a batch began, in the partitions that it moved."""
     found = {head.sequence for head in tables.heads() if head.plan_id.startswith(plan_id)}
     if len(found) != 1:
@@ -156,7 +156,7 @@ def _before(sight: Sight, plan_id: str, tables: Tables) -> dict[int, int]:
     return _before_head(sight, found.pop(), tables)
 
 
-def _before_head(sight: Sight, sequence: int, tables: Tables) -> dict[int, int]:
+def _before_head(sight: Sight, sequence: int, tables: Tables) -> dict[Partition, Offset]:
     """Where the stream stood before this head, in the partitions that it moved."""
     heads = list(tables.heads())
     at = next((n for n, head in enumerate(heads) if head.sequence == sequence), None)

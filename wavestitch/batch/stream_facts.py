@@ -17,7 +17,7 @@ from wavestitch.contracts.headroom import Room
 from wavestitch.contracts.held import HeldLook, held_states
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.quantities import EpochMs, epoch_ms, milliseconds
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition, epoch_ms, milliseconds
 from wavestitch.contracts.reasons import Reason
 
 _BATCHES = 15
@@ -29,9 +29,9 @@ class PartitionFacts:
     """Where the stream stands in a partition; `end` and `log_start` are None where the log did not answer. `end`: the
     high watermark, since what waits behind an open transaction is unread, too."""
 
-    partition: int
+    partition: Partition
     position: int
-    log_start: int | None
+    log_start: Offset | None
     end: int | None
 
     @property

@@ -23,7 +23,7 @@ from wavestitch.contracts.past_cost import RECENT, reading_weights
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import Log, PartitionEnds, Probe, Tables, TopicView
 from wavestitch.contracts.position import Head, Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.stream import Stream
 
 
@@ -34,8 +34,8 @@ class Survey:
 
     topic: TopicView
     head: Head
-    ends: Mapping[int, PartitionEnds]
-    why: Mapping[int, str]
+    ends: Mapping[Partition, PartitionEnds]
+    why: Mapping[Partition, str]
     held_up: Sequence[OpenTransaction]
     recent: Sequence[BatchRow]
     log: Log
@@ -89,7 +89,7 @@ def plan_of(
     made: Made,
     ranges: Sequence[OffsetRange],
     *,
-    why: Mapping[int, str],
+    why: Mapping[Partition, str],
     left: int = 0,
     after: tuple[str, ...] = (),
 ) -> Plan:
@@ -122,7 +122,7 @@ def plan_of(
     ).sealed()
 
 
-def left_at(here: Survey, request: PlanRequest, ranges: Sequence[OffsetRange]) -> dict[int, Position]:
+def left_at(here: Survey, request: PlanRequest, ranges: Sequence[OffsetRange]) -> dict[Partition, Position]:
     """Where an ingest leaves the positions: all partitions, the new ones too.
 
     What was planned on was found to be the log that was read, where nothing new lies, too: so it is kept with the epoch
@@ -207,10 +207,10 @@ def _refuse_partitions(stream: Stream, request: PlanRequest, topic: TopicView) -
 
 
 def ends_after(
-    head: Head, ranges: Sequence[OffsetRange], ends: Mapping[int, PartitionEnds], topic: TopicView
-) -> dict[int, Position]:
+    head: Head, ranges: Sequence[OffsetRange], ends: Mapping[Partition, PartitionEnds], topic: TopicView
+) -> dict[Partition, Position]:
     """Where an ingest leaves the positions: all partitions, the new ones too."""
-    after = {p: head.positions.get(p, Position(0)) for p in topic.partitions}
+    after = {p: head.positions.get(p, Position(Offset(0))) for p in topic.partitions}
     for r in ranges:
         after[r.partition] = after[r.partition]._replace(next_offset=r.end, leader_epoch=ends[r.partition].leader_epoch)
     return after

@@ -32,6 +32,7 @@ from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups, without
 from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace, RowPiece
 from wavestitch.contracts.start_index import known_starts
@@ -132,7 +133,7 @@ def _range_of(edges: ComparingEdges, request: VerifyRequest) -> _Range:
         )
     log = {p: OffsetRange(p, end.log_start, end.stable_end) for p, end in here.ends.items()}
     there = joined(cut for r in asked if (cut := r.cut(log[r.partition])).size > 0)
-    gone = [OffsetRange(p, 0, end.log_start) for p, end in here.ends.items()]
+    gone = [OffsetRange(p, Offset(0), end.log_start) for p, end in here.ends.items()]
     lost = without(asked, without(asked, gone))
     return _Range(here, by, joined(asked), there, lost, asked_as)
 
@@ -157,7 +158,7 @@ def _ranges_of_batch(edges: ComparingEdges, batch: str, topic_id: str) -> list[O
     if not row.ranges or row.topic_id not in ("", topic_id):
         read = "read another topic than there is now" if row.ranges else "read nothing, or its record was lost"
         raise Refused(f"batch {row.plan_id[:16]} of stream {edges.name} {read}; name --offsets or --interval instead")
-    return [OffsetRange(*r) for r in row.ranges]
+    return list(row.read_ranges)
 
 
 def _links(edges: ComparingEdges, meant: _Range) -> list[Plan]:
@@ -228,9 +229,10 @@ class _Look:
         partition, intervals = error.facts.get("partition"), error.facts.get("offsets")
         if not isinstance(partition, int) or not intervals:
             raise error
-        gone = [OffsetRange(partition, start, end) for start, end in intervals]
+        at = Partition(partition)
+        gone = [OffsetRange(at, start, end) for start, end in intervals]
         if (start := error.facts.get("log_start")) is not None:
-            self.log_start[partition] = max(start, self.log_start.get(partition, 0))
+            self.log_start[at] = max(start, self.log_start.get(at, 0))
         else:
             self.absent += gone
         return gone
@@ -294,7 +296,9 @@ def _places_of(chunks: ChunkTable) -> dict[str, tuple[OffsetRange, ...]]:
     names = chunks.ids.to_pylist()
     for n in rows:
         p, offset = int(chunks.partition[n]), int(chunks.offset[n])
-        found.setdefault(names[chunks.waveform[n]], []).append(OffsetRange(p, offset, offset + 1))
+        found.setdefault(names[chunks.waveform[n]], []).append(
+            OffsetRange(Partition(p), Offset(offset), Offset(offset + 1))
+        )
     return {i: tuple(joined(places)) for i, places in found.items()}
 
 

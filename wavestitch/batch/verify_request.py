@@ -11,6 +11,7 @@ from wavestitch.batch.request import parse_partitions, plan_request
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.quantities import Partition
 
 _BATCH = re.compile(r"[0-9a-f]{4,32}")
 
@@ -23,7 +24,7 @@ class VerifyRequest:
     ranges: tuple[OffsetRange, ...] = ()
     scope: Scope | None = None
     batch: str = ""
-    only: frozenset[int] | None = None
+    only: frozenset[Partition] | None = None
 
 
 def verify_request(params: Mapping[str, Any]) -> VerifyRequest:

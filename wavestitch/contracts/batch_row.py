@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind
-from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation, Offset, Partition
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.versioned import Versioned
 
@@ -50,6 +51,11 @@ class BatchRow:
     held: dict[str, int] | None = None
     topic_id: str = ""
     starts: dict[str, list[list[int]]] = field(default_factory=dict)
+
+    @property
+    def read_ranges(self) -> tuple[OffsetRange, ...]:
+        """What the batch read."""
+        return tuple(OffsetRange(Partition(p), Offset(start), Offset(end)) for p, start, end in self.ranges)
 
     @property
     def identity_balances(self) -> bool:
@@ -98,7 +104,7 @@ def describe_batch(
     plan: Plan,
     decision: Decision,
     *,
-    holes: Mapping[int, int],
+    holes: Mapping[Partition, int],
     committed_ms: EpochMs,
     seconds: Mapping[str, float],
     sizes: Mapping[str, int],

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wavestitch.contracts.offset_range import OffsetRange, Unit, without
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.versioned import Versioned
 
@@ -41,7 +42,7 @@ class ReaderStop:
     offsets: int
     bytes: int
     planned: int
-    positions: dict[int, int]
+    positions: dict[Partition, Offset]
 
     @property
     def mean(self) -> float:

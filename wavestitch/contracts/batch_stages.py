@@ -13,6 +13,7 @@ from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import GroupOffset, Head
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stages import DecideOn, Effect, Opposite, RewindTo, Stage, Undo, Undoing, some_of
 
 _FOLLOWS = Undo(Undoing.NOT_NEEDED, "it follows the newest head, and is made again by whoever comes next")
@@ -81,8 +82,8 @@ class ShowHead(Stage):
     effects = frozenset({Effect.GROUP})
     undo = _FOLLOWS
     head: Head
-    seen: Mapping[int, GroupOffset | None]
-    moved: Collection[int] | None = None
+    seen: Mapping[Partition, GroupOffset | None]
+    moved: Collection[Partition] | None = None
 
 
 @dataclass(frozen=True, slots=True)

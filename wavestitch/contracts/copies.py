@@ -12,14 +12,15 @@ from typing import NamedTuple
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.held import PublishedWaveform
+from wavestitch.contracts.quantities import Offset, Partition
 
 
 class Copy(NamedTuple):
     """One chunk that was read: where, which (`piece`: its digest in hex, over metadata and bytes), and what it says of
     the whole. `meta`: a digest of its metadata."""
 
-    partition: int
-    offset: int
+    partition: Partition
+    offset: Offset
     seq: int
     piece: str
     of: int | None

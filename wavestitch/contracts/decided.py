@@ -22,6 +22,7 @@ from wavestitch.contracts.fates import ChunkFate, Hold
 from wavestitch.contracts.held_mark import BESIDE
 from wavestitch.contracts.plain_waveforms import PlainWaveforms
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.reasons import Fate, Reason
 
 _AT_ONCE = 1 << 16
@@ -121,7 +122,7 @@ class Decision:
     fates: Fates
     holds: tuple[Hold, ...]
     head: Head
-    carried_in: Mapping[int, int]
+    carried_in: Mapping[Partition, int]
     held_counts: Mapping[str, int]
     held_bytes: int
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.position import FURTHEST, GroupOffset, Head, Tag, is_believable, is_ours, parse_tag
-from wavestitch.contracts.quantities import NONE_YET, Generation, following
+from wavestitch.contracts.quantities import NONE_YET, Generation, Offset, Partition, following
 
 SETTLING = frozenset({"start-over", "group", "head", "rebuilt"})
 """Targets of a rewind that settle a disagreement; every other one is refused while it stands."""
@@ -36,13 +36,13 @@ class Disagreement:
     """The first partition whose tag contradicts the head; `tag` None where it is of another version of wavestitch."""
 
     doubt: Doubt
-    partition: int
-    offset: int
+    partition: Partition
+    offset: Offset
     tag: Tag | None
 
 
 def find_disagreement(
-    head: Head | None, group: Mapping[int, GroupOffset | None], *, table: str | None
+    head: Head | None, group: Mapping[Partition, GroupOffset | None], *, table: str | None
 ) -> Disagreement | None:
     """`table`: the UUID of the published table, None where there is none; `head`: its newest."""
     for p in sorted(group):
@@ -58,7 +58,7 @@ def find_disagreement(
     return None
 
 
-def _doubt(head: Head | None, *, partition: int, offset: int, tag: Tag, table: str | None) -> Doubt | None:
+def _doubt(head: Head | None, *, partition: Partition, offset: Offset, tag: Tag, table: str | None) -> Doubt | None:
     if head is None:
         return Doubt.EXPIRED if tag.table == table else Doubt.LOST
     if tag.table != table:
@@ -75,7 +75,9 @@ def _doubt(head: Head | None, *, partition: int, offset: int, tag: Tag, table: s
     return Doubt.FORKED if same or offset > position.next_offset else None
 
 
-def next_generation(head: Head | None, group: Mapping[int, GroupOffset | None], *, table: str | None) -> Generation:
+def next_generation(
+    head: Head | None, group: Mapping[Partition, GroupOffset | None], *, table: str | None
+) -> Generation:
     """Beyond the head's and beyond every tag of this table that one of its heads can have, so that whatever a set back
     catalog once had is older."""
     tags = [parse_tag(found.metadata) for found in group.values() if found is not None]

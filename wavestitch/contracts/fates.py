@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.copies import Copy
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Partition
 from wavestitch.contracts.reasons import Fate, Reason
 
 
@@ -59,7 +59,7 @@ class Evidence:
     """
 
     chunks: Sequence[ChunkFacts]
-    seen_ms: Mapping[int, EpochMs]
+    seen_ms: Mapping[Partition, EpochMs]
     stitched: Mapping[str, Stitched]
     failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     park: bool = False

@@ -14,7 +14,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from wavestitch.contracts.open_transaction import OpenTransaction, said_of_open
-from wavestitch.contracts.quantities import Milliseconds
+from wavestitch.contracts.quantities import Milliseconds, Offset, Partition
 from wavestitch.contracts.rewind_preview import length
 
 SPARE = 0.05
@@ -28,7 +28,7 @@ class Alarm(StrEnum):
 
 
 rank = tuple(Alarm).index
-NONE_BEFORE: Mapping[int, Alarm] = MappingProxyType({})
+NONE_BEFORE: Mapping[Partition, Alarm] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class Unread:
     """What was seen of one partition. `age_ms`: how long ago the newest record up to the first unread one was written,
     None where nothing is unread or no record has a time; `per_second`: offsets written lately."""
 
-    partition: int
+    partition: Partition
     position: int
-    log_start: int
+    log_start: Offset
     end: int
     age_ms: Milliseconds | None = None
     per_second: float = 0.0
@@ -69,9 +69,9 @@ class PartitionRoom:
     `behind_s`: how old the first unread record is; `left_s`: until retention may take it, less than 0 where it
     may by now. None: not known, or never."""
 
-    partition: int
+    partition: Partition
     position: int
-    log_start: int
+    log_start: Offset
     end: int
     backlog: int
     lost: int
@@ -132,7 +132,7 @@ def judge_room(
     mean_bytes: float | None,
     reading_s: float | None = None,
     thresholds: Thresholds,
-    before: Mapping[int, Alarm] = NONE_BEFORE,
+    before: Mapping[Partition, Alarm] = NONE_BEFORE,
 ) -> Room:
     """`mean_bytes`: of a record as it is stored; without it bytes do not limit. `before`: what was last told, by
     partition."""

@@ -13,6 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from wavestitch.contracts.headroom import Alarm, PartitionRoom, Room, rank
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.rewind_preview import length
 from wavestitch.contracts.versioned import Versioned
 
@@ -48,7 +49,7 @@ class Told:
     """What is told of a stream's headroom, by partition; one that is not named is green and has lost nothing. `sight`:
     of the last looks; where that is not clear, the partitions are as they were seen last."""
 
-    partitions: dict[int, PartitionTold] = field(default_factory=dict)
+    partitions: dict[Partition, PartitionTold] = field(default_factory=dict)
     sight: Sight = Sight.CLEAR
 
     @property
@@ -66,7 +67,7 @@ class Told:
     def failing(self) -> Told:
         return replace(self, sight=Sight.MISSED if self.sight is Sight.CLEAR else Sight.BLIND)
 
-    def worse(self, before: Told) -> tuple[int, ...]:
+    def worse(self, before: Told) -> tuple[Partition, ...]:
         """The partitions of which something worse is to be told than was before."""
         return tuple(p for p, of in sorted(self.partitions.items()) if of.is_worse(before._of(p)))
 
@@ -76,7 +77,7 @@ class Told:
         better = self._worst < before._worst
         return better or bool(self.worse(before)) or (self.sight is blind) != (before.sight is blind)
 
-    def _of(self, partition: int) -> PartitionTold:
+    def _of(self, partition: Partition) -> PartitionTold:
         return self.partitions.get(partition, _WELL)
 
     @property
@@ -145,7 +146,7 @@ def _urgency(room: PartitionRoom) -> tuple[float, int]:
     return (float("inf") if room.left_s is None else room.left_s, room.partition)
 
 
-def numbers(partitions: Iterable[int]) -> str:
+def numbers(partitions: Iterable[Partition]) -> str:
     """Neighbours as one: 3, 5 to 9."""
     found = sorted(partitions)
     if not found:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, ChunkKey, Coordinate
 from wavestitch.contracts.chunk_proof import ProofKind
 from wavestitch.contracts.held_mark import AFTER_DISCARD
-from wavestitch.contracts.quantities import EpochMs, Milliseconds, after
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition, after
 from wavestitch.contracts.reasons import Reason
 
 HeldKey = ChunkKey
@@ -56,8 +56,8 @@ class HeldChunk:
 class PublishedChunk(NamedTuple):
     """Where a published piece came from, and what it is (`piece_digest`); its place in the list is its sequence."""
 
-    partition: int
-    offset: int
+    partition: Partition
+    offset: Offset
     length: int
     piece: bytes
 

@@ -18,6 +18,7 @@ from wavestitch.contracts.fates import Hold
 from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.held_mark import AFTER_DISCARD, HeldMark
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Stream
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _good_ones(plan: Plan, fresh: Iterable[Hold]) -> str:
     """What of the batch can be taken in. Each of its partitions is named with where it has to end: what is left out
     would be read to its own end, and stop the next batch."""
     name, ends = plan.stream.name, {r.partition: r.end for r in plan.ranges}
-    firsts: dict[int, int] = {}
+    firsts: dict[Partition, Offset] = {}
     for h in fresh:
         p, at = h.chunk.partition, h.chunk.offset
         firsts[p] = min(at, firsts.get(p, at))
@@ -102,7 +103,7 @@ def _good_ones(plan: Plan, fresh: Iterable[Hold]) -> str:
     return said
 
 
-def _places(offsets: Mapping[int, int]) -> str:
+def _places(offsets: Mapping[Partition, Offset]) -> str:
     return ",".join(f"{p}:{at}" for p, at in sorted(offsets.items()))
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import Control, FetchRaw, RecordBatch, told_apart
 from wavestitch.contracts.way_past import Interval, past_bad_place, past_retention
 
@@ -37,8 +38,8 @@ class Proof(StrEnum):
 class Hole(NamedTuple):
     """Offsets `[start, end)` without a record, and the proof, which is the same for all of them."""
 
-    start: int
-    end: int
+    start: Offset
+    end: Offset
     proof: Proof
 
 
@@ -47,21 +48,21 @@ class HoleFinder:
 
     __slots__ = ("_expected", "_holes")
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: Offset) -> None:
         self._expected = start
         self._holes: list[Interval] = []
 
-    def add(self, offset: int) -> None:
+    def add(self, offset: Offset) -> None:
         if offset != self._expected:
             self._holes.append((self._expected, offset))
-        self._expected = offset + 1
+        self._expected = Offset(offset + 1)
 
-    def add_run(self, start: int, end: int) -> None:
+    def add_run(self, start: Offset, end: Offset) -> None:
         """All offsets from `start` to `end`."""
         self.add(start)
         self._expected = end
 
-    def close(self, end: int) -> list[Interval]:
+    def close(self, end: Offset) -> list[Interval]:
         """All holes before `end`."""
         return [*self._holes, (self._expected, end)] if self._expected < end else list(self._holes)
 
@@ -82,7 +83,7 @@ def prove_holes(
     records are there that the reading skipped. What `fetch` raises (no right, no answer) goes through: no proof, no
     batch.
     """
-    found: list[tuple[int, int, Proof | None]] = []
+    found: list[tuple[Offset, Offset, Proof | None]] = []
     skipped: list[Interval] = []
     for start, end, batch, aborted in _covered(holes, fetch):
         if batch is None:
@@ -90,7 +91,7 @@ def prove_holes(
         elif (proof := _proof(batch, aborted)) is not None:
             found.append((start, end, proof))
         else:
-            gone = [(o, o + 1) for o in range(start, end) if o in batch.missing]
+            gone = [(Offset(o), Offset(o + 1)) for o in range(start, end) if o in batch.missing]
             found += [(a, b, None) for a, b in gone]
             if len(gone) < end - start:
                 skipped.append((start, end))
@@ -108,7 +109,7 @@ def prove_holes(
     return [Hole(a, b, proof) for a, b, proof in joined if proof is not None]
 
 
-def _covered(holes: Sequence[Interval], fetch: FetchRaw) -> Iterator[tuple[int, int, RecordBatch | None, bool]]:
+def _covered(holes: Sequence[Interval], fetch: FetchRaw) -> Iterator[tuple[Offset, Offset, RecordBatch | None, bool]]:
     """The holes, cut where batches begin and end, each piece with its batch (None: no batch covers it) and whether that
     belongs to an aborted transaction."""
     most = _LEAST_BYTES
@@ -131,8 +132,8 @@ def _covered(holes: Sequence[Interval], fetch: FetchRaw) -> Iterator[tuple[int, 
 
 
 def _cut(
-    waiting: list[Interval], end: int, batch: RecordBatch | None, aborted: bool
-) -> Iterator[tuple[int, int, RecordBatch | None, bool]]:
+    waiting: list[Interval], end: Offset, batch: RecordBatch | None, aborted: bool
+) -> Iterator[tuple[Offset, Offset, RecordBatch | None, bool]]:
     """Take what lies before `end` from the holes that wait (the first one last)."""
     while waiting and waiting[-1][0] < end:
         a, b = waiting.pop()
@@ -152,8 +153,8 @@ def _proof(batch: RecordBatch, aborted: bool) -> Proof | None:
     return Proof.ABORTED if aborted else None
 
 
-def _join(found: Sequence[tuple[int, int, Proof | None]]) -> list[tuple[int, int, Proof | None]]:
-    joined: list[tuple[int, int, Proof | None]] = []
+def _join(found: Sequence[tuple[Offset, Offset, Proof | None]]) -> list[tuple[Offset, Offset, Proof | None]]:
+    joined: list[tuple[Offset, Offset, Proof | None]] = []
     for a, b, proof in found:
         if joined and joined[-1][1] == a and joined[-1][2] is proof:
             joined[-1] = (joined[-1][0], b, proof)
@@ -174,7 +175,7 @@ def _lost(lost: Sequence[Interval], *, stream: str, topic: str, slice_: OffsetRa
 
 
 def lost_to_retention(
-    *, stream: str, topic: str, slice_: OffsetRange, position: int, log_start: int, kind: PlanKind = PlanKind.INGEST
+    *, stream: str, topic: str, slice_: OffsetRange, position: int, log_start: Offset, kind: PlanKind = PlanKind.INGEST
 ) -> DataLost:
     """The log begins behind what is still to be read: what was planned and not read before is gone."""
     end = min(log_start, slice_.end)

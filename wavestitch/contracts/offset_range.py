@@ -16,9 +16,9 @@ from wavestitch.contracts.quantities import Offset, Partition
 class OffsetRange(NamedTuple):
     """`[start, end)` of one partition."""
 
-    partition: int
-    start: int
-    end: int
+    partition: Partition
+    start: Offset
+    end: Offset
 
     @property
     def size(self) -> int:
@@ -78,7 +78,7 @@ def cut_links(ranges: Sequence[OffsetRange], *, most: int) -> list[list[OffsetRa
 
     Each part takes the same share of every partition: what was sent at one time is read together.
     """
-    by_partition: dict[int, list[OffsetRange]] = {}
+    by_partition: dict[Partition, list[OffsetRange]] = {}
     for r in joined(ranges):
         by_partition.setdefault(r.partition, []).append(r)
     left = {p: sum(r.size for r in found) for p, found in by_partition.items()}
@@ -94,7 +94,7 @@ def cut_links(ranges: Sequence[OffsetRange], *, most: int) -> list[list[OffsetRa
     return parts
 
 
-def _shares(sizes: Mapping[int, int], take: int) -> dict[int, int]:
+def _shares(sizes: Mapping[Partition, int], take: int) -> dict[Partition, int]:
     """`take` of them, shared out in proportion; what rounding leaves goes where most is left."""
     total = sum(sizes.values())
     shares = {p: n * take // total for p, n in sizes.items()}
@@ -119,7 +119,9 @@ def _between(ranges: Sequence[OffsetRange], *, start: int, end: int) -> list[Off
     """Of offsets that are counted through these ranges, those from number `start` to `end`."""
     found, seen = [], 0
     for r in ranges:
-        piece = OffsetRange(r.partition, r.start + max(0, start - seen), r.start + min(r.size, end - seen))
+        piece = OffsetRange(
+            r.partition, Offset(r.start + max(0, start - seen)), Offset(r.start + min(r.size, end - seen))
+        )
         seen += r.size
         if piece.size > 0:
             found.append(piece)
@@ -138,7 +140,7 @@ def bound_ranges(backlog: Sequence[OffsetRange], *, max_records: int) -> list[Of
         take = min(r.size, left // (len(waiting) - i))
         left -= take
         if take > 0:
-            bounded.append(OffsetRange(r.partition, r.start, r.start + take))
+            bounded.append(OffsetRange(r.partition, r.start, Offset(r.start + take)))
     return sorted(bounded)
 
 
@@ -154,11 +156,11 @@ def cut_slices(ranges: Sequence[OffsetRange], *, workers: int, min_slice: int) -
     for r in ranges:
         pieces = max(1, min(round(workers * r.size / total), r.size // max(min_slice, 1)))
         cuts = [r.start + r.size * i // pieces for i in range(pieces + 1)]
-        slices += [OffsetRange(r.partition, a, b) for a, b in pairwise(cuts)]
+        slices += [OffsetRange(r.partition, Offset(a), Offset(b)) for a, b in pairwise(cuts)]
     return slices
 
 
-def pack_units(slices: Sequence[OffsetRange], *, workers: int, weight: Mapping[int, float]) -> list[Unit]:
+def pack_units(slices: Sequence[OffsetRange], *, workers: int, weight: Mapping[Partition, float]) -> list[Unit]:
     """At most `workers` units of about equal weight (offsets x `weight[partition]`, e.g. mean record bytes)."""
     bins: list[tuple[float, list[OffsetRange]]] = [(0.0, []) for _ in range(max(1, min(workers, len(slices))))]
     for s in sorted(slices, key=lambda s: (-s.size * weight.get(s.partition, 1.0), s)):

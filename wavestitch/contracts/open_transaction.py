@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wavestitch.contracts.quantities import Milliseconds
+from wavestitch.contracts.quantities import Milliseconds, Offset, Partition
 from wavestitch.contracts.rewind_preview import length
 
 LONG = Milliseconds(60_000)
@@ -21,9 +21,9 @@ _MOST = 8
 class OpenTransaction:
     """`age_ms`: how long ago the newest record up to its first one was written; None where no record has a time."""
 
-    partition: int
-    stable_end: int
-    high_watermark: int
+    partition: Partition
+    stable_end: Offset
+    high_watermark: Offset
     age_ms: Milliseconds | None = None
 
     @property

@@ -13,6 +13,7 @@ from statistics import linear_regression
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import Partition
 
 RECENT = 16
 """So many batches back is recent: a partition that changed its habits is followed within them."""
@@ -32,17 +33,18 @@ class Forecast:
     seconds: float | None
 
 
-def reading_weights(past: Sequence[BatchRow]) -> dict[int, float]:
+def reading_weights(past: Sequence[BatchRow]) -> dict[Partition, float]:
     """What an offset of each partition costs to read, relative to the mean of all: by bytes, and where recent batches
     spent a telling time on a partition, by seconds. Partitions without history are not in it."""
-    offsets: dict[int, int] = defaultdict(int)
-    sizes: dict[int, int] = defaultdict(int)
-    seconds: dict[int, float] = defaultdict(float)
+    offsets: dict[Partition, int] = defaultdict(int)
+    sizes: dict[Partition, int] = defaultdict(int)
+    seconds: dict[Partition, float] = defaultdict(float)
     for row in past[:RECENT]:
-        for p, (size, spent) in row.reading.items():
-            offsets[int(p)] += row.partitions[p]["planned"]
-            sizes[int(p)] += int(size)
-            seconds[int(p)] += spent
+        for name, (size, spent) in row.reading.items():
+            p = Partition(int(name))
+            offsets[p] += row.partitions[name]["planned"]
+            sizes[p] += int(size)
+            seconds[p] += spent
     known = [p for p, n in offsets.items() if n > 0 and sizes[p] > 0]
     telling = [p for p in known if seconds[p] >= _TELLING_SECONDS]
     # Bytes stand for seconds where too few were measured, at the rate of all others.

@@ -32,7 +32,7 @@ from wavestitch.contracts.held_mark import AFTER_DISCARD, held_bytes
 from wavestitch.contracts.plain_waveforms import PlainWaveforms
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
-from wavestitch.contracts.quantities import after, milliseconds
+from wavestitch.contracts.quantities import Partition, after, milliseconds
 from wavestitch.contracts.reasons import Fate, Reason
 from wavestitch.contracts.tombstones import Tombstones
 
@@ -275,7 +275,7 @@ class PendingDecision:
 
     def closed(self, taken_up: set[HeldKey], *, sealed: bool) -> Decision:
         publish = tuple(sorted([*self._publish, *self._plain.ids.to_pylist()]))
-        carried_in = Counter[int](coordinate[1] for coordinate, _ in taken_up)
+        carried_in = Counter[Partition](coordinate[1] for coordinate, _ in taken_up)
         fates, holds = Fates(self._plain, self._fates), holds_in_order(self._holds)
         lost = taken_up ^ {f.chunk.key for f in self._fates if f.chunk.carried}
         if lost:

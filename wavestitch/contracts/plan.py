@@ -17,7 +17,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange, Unit
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import EpochMs, Generation
+from wavestitch.contracts.quantities import EpochMs, Generation, Partition
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.versioned import Versioned
 
@@ -69,8 +69,8 @@ class Plan:
     partitions: int
     ranges: tuple[OffsetRange, ...]
     units: tuple[Unit, ...]
-    positions: dict[int, Position]
-    ends: dict[int, Position]
+    positions: dict[Partition, Position]
+    ends: dict[Partition, Position]
     generation: Generation
     base_sequence: int
     base_snapshot: int
@@ -78,7 +78,7 @@ class Plan:
     watermark_ms: EpochMs
     clock_ms: EpochMs
     scope: Scope | None
-    why: dict[int, str]
+    why: dict[Partition, str]
     mean_record_bytes: float
     code_version: str
     nonce: str

@@ -17,7 +17,7 @@ from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import HeldFile, HeldMark, mark_of
 from wavestitch.contracts.position import GroupOffset, Head, Position
-from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 
 
@@ -30,7 +30,7 @@ class TopicView:
 
     name: str
     topic_id: str
-    partitions: tuple[int, ...]
+    partitions: tuple[Partition, ...]
     compacted: bool
     max_message_bytes: int
     compression: str
@@ -41,9 +41,9 @@ class TopicView:
 class PartitionEnds(NamedTuple):
     """`log_start` and the ends of one partition: `stable_end` for read_committed readers, `high_watermark` of all."""
 
-    log_start: int
-    stable_end: int
-    high_watermark: int
+    log_start: Offset
+    stable_end: Offset
+    high_watermark: Offset
     leader_epoch: LeaderEpoch | None
 
 
@@ -53,7 +53,7 @@ class Probe(NamedTuple):
 
     records: int
     bytes: int
-    times: Mapping[int, EpochMs] = MappingProxyType({})
+    times: Mapping[Partition, EpochMs] = MappingProxyType({})
 
 
 class Log(Protocol):
@@ -62,28 +62,32 @@ class Log(Protocol):
     def topic(self, name: str) -> TopicView:
         """Raises `Refused` where the topic does not exist, `Transient` where the broker does not answer."""
 
-    def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, PartitionEnds]:
+    def ends(self, topic: str, partitions: Sequence[Partition]) -> dict[Partition, PartitionEnds]:
         """All partitions, or an error: a missing one is a failed plan, never an empty one."""
 
-    def epoch_ends(self, topic: str, epochs: Mapping[int, LeaderEpoch]) -> dict[int, int | None]:
+    def epoch_ends(self, topic: str, epochs: Mapping[Partition, LeaderEpoch]) -> dict[Partition, Offset | None]:
         """Per partition, where what was written up to this leader epoch ends today; None for an epoch that is newer
         than all that the log knows."""
 
-    def offsets_at(self, topic: str, times: Mapping[int, EpochMs], *, committed: bool = True) -> dict[int, int]:
+    def offsets_at(
+        self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True
+    ) -> dict[Partition, Offset]:
         """Per partition, the first offset whose record time is at or after the time; the stable end where none is.
         `committed`: without it, up to the high watermark."""
 
-    def probe(self, topic: str, starts: Mapping[int, int]) -> Probe:
+    def probe(self, topic: str, starts: Mapping[Partition, Offset]) -> Probe:
         """A few records of each partition from these offsets on, as samples of their size. Bounded in time and bytes;
         no records where none came in time or none may be read: nothing is decided by it but an estimate."""
 
     def members(self, group: str) -> Sequence[str]:
         """Live members of the consumer group (client id and host); empty for a group that does not exist."""
 
-    def group_offsets(self, group: str, topic: str, partitions: Sequence[int]) -> dict[int, GroupOffset | None]:
+    def group_offsets(
+        self, group: str, topic: str, partitions: Sequence[Partition]
+    ) -> dict[Partition, GroupOffset | None]:
         """Committed offsets; None where there is none. An offset that could not be fetched is an error, not None."""
 
-    def commit_group(self, group: str, topic: str, positions: Mapping[int, Position], metadata: str) -> None:
+    def commit_group(self, group: str, topic: str, positions: Mapping[Partition, Position], metadata: str) -> None:
         """Write the offsets of all given partitions with `metadata`; any partition's error is raised."""
 
 

@@ -16,7 +16,16 @@ from typing import Any, NamedTuple
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_mark import HELD_FORMAT, HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation, LeaderEpoch, Milliseconds, before
+from wavestitch.contracts.quantities import (
+    BEGINNING,
+    EpochMs,
+    Generation,
+    LeaderEpoch,
+    Milliseconds,
+    Offset,
+    Partition,
+    before,
+)
 from wavestitch.contracts.versioned import Versioned, check_format
 
 HEAD_FORMAT = 1
@@ -53,7 +62,7 @@ class Position(NamedTuple):
     when the position was planned, None where unknown.
     """
 
-    next_offset: int
+    next_offset: Offset
     seen_ms: EpochMs | None = None
     leader_epoch: LeaderEpoch | None = None
 
@@ -73,7 +82,7 @@ class Head:
     generation: Generation
     kind: HeadKind
     topic_id: str
-    positions: Mapping[int, Position]
+    positions: Mapping[Partition, Position]
     plan_id: str = ""
     decision: str = ""
     watermark_ms: EpochMs = BEGINNING
@@ -199,13 +208,13 @@ class GroupOffset(NamedTuple):
     """A committed offset of the group; `metadata` as stored. `leader_epoch`: of what lies before it, where it was
     committed with one."""
 
-    offset: int
+    offset: Offset
     metadata: str
     leader_epoch: LeaderEpoch | None = None
 
 
 def advance_watermark(
-    positions: Mapping[int, Position], *, previous_ms: EpochMs, clock_ms: EpochMs, idle: Milliseconds
+    positions: Mapping[Partition, Position], *, previous_ms: EpochMs, clock_ms: EpochMs, idle: Milliseconds
 ) -> EpochMs:
     """How far the stream's data have come (record time, ms): the least record time at the positions.
 

@@ -15,7 +15,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import PartitionEnds
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_believable, is_ours, parse_tag
-from wavestitch.contracts.quantities import following
+from wavestitch.contracts.quantities import Offset, Partition, following
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,21 @@ class Reconciliation:
 
     adopt: Head | None
     project: bool
-    why: Mapping[int, str]
+    why: Mapping[Partition, str]
 
 
 def reconcile(
-    head: Head, group: Mapping[int, GroupOffset | None], *, on_reset: Literal["adopt", "refuse"], stream: str
+    head: Head, group: Mapping[Partition, GroupOffset | None], *, on_reset: Literal["adopt", "refuse"], stream: str
 ) -> Reconciliation:
     """Compare the group's offsets with the head, partition by partition. Raises `Refused` with the way out.
 
     `group`: of all partitions of the topic, its tags free of disagreement (`find_disagreement` comes first). A
     partition that the head does not know yet begins at 0, for a reset, too.
     """
-    why: dict[int, str] = {}
-    moved: dict[int, Position] = {}
+    why: dict[Partition, str] = {}
+    moved: dict[Partition, Position] = {}
     project = False
-    known = {p: head.positions.get(p, Position(0)).next_offset for p in head.positions.keys() | group.keys()}
+    known = {p: head.positions.get(p, Position(Offset(0))).next_offset for p in head.positions.keys() | group.keys()}
     for p, position in sorted(known.items()):
         found = group.get(p)
         if p not in head.positions and (found is None or is_ours(found.metadata)):
@@ -72,7 +72,7 @@ def reconcile(
     return Reconciliation(adopted, True, why)
 
 
-def moved_position(to: int, *, was: Position | None, here: PartitionEnds) -> Position:
+def moved_position(to: Offset, *, was: Position | None, here: PartitionEnds) -> Position:
     """A position that somebody set, with the leader epoch by which a log that is cut off below it is found out.
 
     Forward, and at the log's beginning, before which nothing that was written anew can lie, it is the epoch of now.
@@ -84,18 +84,20 @@ def moved_position(to: int, *, was: Position | None, here: PartitionEnds) -> Pos
     return Position(to, leader_epoch=epoch)
 
 
-def still_skipped(skipped: Iterable[OffsetRange], moved: Mapping[int, int]) -> tuple[OffsetRange, ...]:
+def still_skipped(skipped: Iterable[OffsetRange], moved: Mapping[Partition, Offset]) -> tuple[OffsetRange, ...]:
     """What stays given up where these partitions go there: what lies behind is read again, and has to be kept again."""
     kept = (r._replace(end=min(r.end, moved.get(r.partition, r.end))) for r in skipped)
     return tuple(r for r in kept if r.size > 0)
 
 
-def named(partitions: Collection[int], word: str, *, everything: Collection[int]) -> str:
+def named(partitions: Collection[Partition], word: str, *, everything: Collection[Partition]) -> str:
     """`word`, as the target of a rewind of these partitions alone: `2:earliest`."""
     return word if set(partitions) >= set(everything) else ",".join(f"{p}:{word}" for p in sorted(partitions))
 
 
-def _refuse_forward(moved: Mapping[int, tuple[int, int]], *, everything: Collection[int], stream: str) -> None:
+def _refuse_forward(
+    moved: Mapping[Partition, tuple[Offset, Offset]], *, everything: Collection[Partition], stream: str
+) -> None:
     ahead = {p: move for p, move in moved.items() if move[1] > move[0]}
     if not ahead:
         return
@@ -111,7 +113,9 @@ def _refuse_forward(moved: Mapping[int, tuple[int, int]], *, everything: Collect
     )
 
 
-def _refuse_reset(moved: Mapping[int, tuple[int, int]], *, everything: Collection[int], stream: str) -> None:
+def _refuse_reset(
+    moved: Mapping[Partition, tuple[Offset, Offset]], *, everything: Collection[Partition], stream: str
+) -> None:
     elsewhere = {p: move for p, move in moved.items() if move[1] != move[0]}
     if not elsewhere:
         return
@@ -127,7 +131,7 @@ def _refuse_reset(moved: Mapping[int, tuple[int, int]], *, everything: Collectio
     )
 
 
-def _others(partitions: Mapping[int, object]) -> str:
+def _others(partitions: Mapping[Partition, object]) -> str:
     more = sorted(partitions)[1:]
     return f" (and likewise on {', '.join(map(str, more))})" if more else ""
 
@@ -161,7 +165,7 @@ def check_fence(plan: Plan, head: Head, *, base_in_ancestry: bool) -> None:
             )
 
 
-def may_project(head: Head, group: Mapping[int, GroupOffset | None], *, table: str | None) -> bool:
+def may_project(head: Head, group: Mapping[Partition, GroupOffset | None], *, table: str | None) -> bool:
     """Whether a batch may write the group's offsets: never over a foreign tag (the next plan adopts that), nor over one
     of another table or of a newer head."""
     foreign = any(found is not None and not is_ours(found.metadata) for found in group.values())
@@ -170,11 +174,11 @@ def may_project(head: Head, group: Mapping[int, GroupOffset | None], *, table: s
 
 def left_alone(
     head: Head,
-    group: Mapping[int, GroupOffset | None],
+    group: Mapping[Partition, GroupOffset | None],
     *,
     table: str | None,
-    answered: Mapping[int, GroupOffset | None],
-) -> set[int]:
+    answered: Mapping[Partition, GroupOffset | None],
+) -> set[Partition]:
     """The partitions that this head is not written over, as the group stands right before: all of them where it shows
     a newer head, or what a copy of this table has made beside this one, and otherwise those that somebody has reset, or
     another table has written, unless that is what this head is the answer to."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.chunk_table import ChunkTable, Column
+from wavestitch.contracts.quantities import Offset, Partition
 
-Spans = dict[int, tuple[int, int]]
+Spans = dict[Partition, tuple[Offset, Offset]]
 """Offsets `[start, end)` by partition."""
 
 
@@ -43,7 +44,10 @@ class ReadPlaces(AbstractSet[Coordinate]):
         return at < len(mine) and bool(mine[at] == offset)
 
     def spans(self) -> Spans:
-        return {p: (int(offsets[0]), int(offsets[-1]) + 1) for p, offsets in self._offsets.items()}
+        return {
+            Partition(p): (Offset(int(offsets[0])), Offset(int(offsets[-1]) + 1))
+            for p, offsets in self._offsets.items()
+        }
 
 
 def spans_of(places: Collection[Coordinate]) -> tuple[set[str], Spans]:
@@ -52,6 +56,7 @@ def spans_of(places: Collection[Coordinate]) -> tuple[set[str], Spans]:
         return {places.topic_id}, places.spans()
     found: Spans = {}
     for _, partition, offset in places:
-        start, end = found.get(partition, (offset, offset + 1))
-        found[partition] = min(start, offset), max(end, offset + 1)
+        following = Offset(offset + 1)
+        start, end = found.get(partition, (offset, following))
+        found[partition] = min(start, offset), max(end, following)
     return {topic for topic, _, _ in places}, found

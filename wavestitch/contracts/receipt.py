@@ -10,7 +10,7 @@ from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.versioned import Versioned
 
 RECEIPT_FORMAT = 3
@@ -24,9 +24,9 @@ class LandedSlice:
     `holes`: offsets without a record, each with its proof. `seen_ms`: record time
     of the last record. `payload_bytes`: of all records. `seconds`: what reading it took."""
 
-    partition: int
-    start: int
-    end: int
+    partition: Partition
+    start: Offset
+    end: Offset
     file: str | None
     file_bytes: int
     digest: str
@@ -76,7 +76,7 @@ def _impossible_slice(s: LandedSlice) -> str | None:
     for begin, end, _ in s.holes:
         if not reached <= begin < end <= s.end:
             return f"the holes of {where} are not in it, in order"
-        reached = end
+        reached = Offset(end)
     return None
 
 
@@ -91,10 +91,10 @@ def check_coverage(plan: Plan, receipts: Sequence[Receipt]) -> None:
                 f"a receipt of unit {r.unit} is of plan {r.plan_id[:16]!r}, the batch's plan is {plan.plan_id[:16]}; "
                 "run the batch's read step again"
             )
-    done = sorted((s.partition, s.start, s.end) for r in receipts for s in r.slices)
-    planned = sorted(tuple(s) for unit in plan.units for s in unit)
+    done = sorted(OffsetRange(s.partition, s.start, s.end) for r in receipts for s in r.slices)
+    planned = sorted(s for unit in plan.units for s in unit)
     if done != planned:
-        missing = [str(OffsetRange(*s)) for s in planned if s not in done]
+        missing = [str(s) for s in planned if s not in done]
         raise DataLost(
             f"batch {plan.plan_id[:16]}: {len(missing)} of {len(planned)} planned slices have no receipt or more than "
             f"one: {', '.join(missing[:4])}; run its read step again"

@@ -12,6 +12,8 @@ from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple, Protocol
 
+from wavestitch.contracts.quantities import Offset
+
 
 class Control(StrEnum):
     """What a control batch says. `other`: one of a kind that brokers write for themselves."""
@@ -29,8 +31,8 @@ class RecordBatch:
     where the producer has none. `control`: None where it holds records.
     """
 
-    start: int
-    end: int
+    start: Offset
+    end: Offset
     producer_id: int
     transactional: bool
     control: Control | None
@@ -69,7 +71,7 @@ class AbortedTransaction(NamedTuple):
     """A transaction that was aborted: whose, and its first offset in the partition."""
 
     producer_id: int
-    first_offset: int
+    first_offset: Offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class RawFetch:
 class FetchRaw(Protocol):
     """Where raw batches come from: one partition of a log, as far as committed readers may see it."""
 
-    def __call__(self, offset: int, most_bytes: int, /) -> RawFetch:
+    def __call__(self, offset: Offset, most_bytes: int, /) -> RawFetch:
         """At least one whole batch at or behind `offset`, unless the log ends before it; else about `most_bytes`."""
 
 

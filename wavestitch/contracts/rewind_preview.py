@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.quantities import EpochMs, Generation, Milliseconds
+from wavestitch.contracts.quantities import EpochMs, Generation, Milliseconds, Offset, Partition
 from wavestitch.contracts.versioned import Versioned
 
 HEADS = ("partition", "now", "to", "log", "again", "back", "MiB", "retention takes it in", "chunks published")
@@ -26,10 +26,10 @@ class PartitionPreview:
     published, at most. None: not known.
     """
 
-    partition: int
+    partition: Partition
     current: int | None
     target: int
-    log_start: int
+    log_start: Offset
     log_end: int
     again: int
     back_ms: Milliseconds | None
@@ -69,7 +69,7 @@ class RewindPreview:
     made_ms: EpochMs
     generation: Generation
     sequence: int
-    targets: dict[int, int]
+    targets: dict[Partition, Offset]
     whole: bool
     skipped: tuple[OffsetRange, ...]
     missing: tuple[str, ...]

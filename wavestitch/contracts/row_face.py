@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.rows import PUBLISHED_DOCS
 
 _OF_THE_BATCH = ("plan_id", "topic_id")
@@ -25,8 +26,8 @@ class RowPiece(NamedTuple):
     """Where a chunk of a row lay, and what it was."""
 
     topic_id: str
-    partition: int
-    offset: int
+    partition: Partition
+    offset: Offset
     length: int
     piece: bytes
 

@@ -20,6 +20,7 @@ from wavestitch.contracts.copies import Copy, contradict
 from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.offset_range import OffsetRange, joined
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.reasons import Fate, Reason
 from wavestitch.contracts.versioned import Versioned
 
@@ -111,7 +112,7 @@ def across_cuts(parts: Iterable[Parts]) -> AcrossCuts:
 
 
 def _places(copies: Iterable[Copy]) -> tuple[OffsetRange, ...]:
-    return tuple(joined(OffsetRange(c.partition, c.offset, c.offset + 1) for c in copies))
+    return tuple(joined(OffsetRange(c.partition, c.offset, Offset(c.offset + 1)) for c in copies))
 
 
 def _is_whole(copies: Collection[Copy]) -> bool:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.quantities import Offset, Partition
 
 _SHOWN = 8
 
@@ -61,7 +62,7 @@ class Undo:
 class RewindTo:
     """The opposite of a change of positions: these next offsets, by partition, of this topic and of no other."""
 
-    offsets: Mapping[int, int]
+    offsets: Mapping[Partition, Offset]
     topic_id: str
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from wavestitch.contracts.chunk_metadata import MAX_TIME_NS
 from wavestitch.contracts.plan import Scope
-from wavestitch.contracts.quantities import EpochMs, epoch_ms
+from wavestitch.contracts.quantities import EpochMs, Offset, epoch_ms
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
 
 BLOCK = 4096
@@ -29,8 +29,8 @@ ANY_TIME = (-(MAX_TIME_NS // 1_000_000) - 1, MAX_TIME_NS // 1_000_000)
 class StartBlock(NamedTuple):
     """Offsets `[start, end)` of one partition, and the least and the greatest start time of its chunks."""
 
-    start: int
-    end: int
+    start: Offset
+    end: Offset
     first_ms: EpochMs | None = None
     last_ms: EpochMs | None = None
 

@@ -18,6 +18,7 @@ from wavestitch.contracts.batch_row import ACCEPTED_MISSING, BatchRow, describe_
 from wavestitch.contracts.offset_range import OffsetRange, joined, without
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.start_blocks import StartBlock
 
 _HOLDING = frozenset(kind for kind in PlanKind if kind.holds)
@@ -48,28 +49,28 @@ class Known(NamedTuple):
         return joined(cut for r in ranges for h in self.held if (cut := h.cut(r)).size > 0)
 
 
-def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[int, Known]:
+def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[Partition, Known]:
     """By partition, what the history knows of the head's topic.
 
     Beyond the head's positions only batches of its own generation count: after a log was cut off below, the stream is
     rewound, and other records may lie there now.
     """
-    read: dict[int, list[OffsetRange]] = {}
-    wanted: dict[int, list[OffsetRange]] = {}
-    held: dict[int, list[OffsetRange]] = {}
+    read: dict[Partition, list[OffsetRange]] = {}
+    wanted: dict[Partition, list[OffsetRange]] = {}
+    held: dict[Partition, list[OffsetRange]] = {}
     behind = rows_behind(head, [describe_head(head, stream=""), *rows])
     accepted = max((row.generation for row in behind if ACCEPTED_MISSING in row.note), default=0)
     for row in behind:
         if row.topic_id != head.topic_id:
             continue
         for name, blocks in row.starts.items():
-            p = int(name)
+            p = Partition(int(name))
             at = head.positions.get(p)
             stands = 0 if at is None else at.next_offset
             for block in (StartBlock(*b) for b in blocks):  # type: ignore[arg-type]
                 end = block.end if row.generation == head.generation else min(block.end, stands)
                 if block.start < end:
-                    here = OffsetRange(p, block.start, end)
+                    here = OffsetRange(p, block.start, Offset(end))
                     # A skip opens a generation: what an older one read there may be another log.
                     known = [here] if row.generation == head.generation else without([here], head.skipped)
                     read.setdefault(p, []).extend(known)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset
 
 
 class State(StrEnum):
@@ -54,21 +55,21 @@ class StopRule:
         self.position = slice_.start
 
     @property
-    def reached(self) -> int:
+    def reached(self) -> Offset:
         """The first offset that did not come, as far as is known."""
         return max(self.position, self.next_offset)
 
-    def admit(self, offset: int) -> bool:
+    def admit(self, offset: Offset) -> bool:
         """Whether the record at this offset is one to keep. Records at or behind the end are dropped."""
         if self._ruling is not _CONTINUE:
             return False
         if offset < self.next_offset:
             self.fail(Why.BEFORE_START if offset < self._slice.start else Why.NOT_RISING)
             return False
-        self.next_offset = offset + 1
+        self.next_offset = Offset(offset + 1)
         return offset < self._slice.end
 
-    def admit_run(self, start: int, end: int) -> bool:
+    def admit_run(self, start: Offset, end: Offset) -> bool:
         """Whether all records from `start` to `end` are ones to keep. Where not, nothing is said of any of them: ask
         of each."""
         if self._ruling is not _CONTINUE or start < self.next_offset or end > self._slice.end:
@@ -81,7 +82,7 @@ class StopRule:
         if self._ruling is _CONTINUE:
             self._ruling = Ruling(State.FAILED, why)
 
-    def judge(self, *, position: int | None, now: float) -> Ruling:
+    def judge(self, *, position: Offset | None, now: float) -> Ruling:
         """What to do next. `position`: where the reader says it stands, None where it does not know."""
         if self._ruling is not _CONTINUE:
             return self._ruling

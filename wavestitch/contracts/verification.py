@@ -22,6 +22,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace, RowPiece
 
@@ -84,16 +85,16 @@ class Ground:
 
     topic_id: str
     read: tuple[OffsetRange, ...]
-    log_start: Mapping[int, int]
-    positions: Mapping[int, int]
+    log_start: Mapping[Partition, Offset]
+    positions: Mapping[Partition, Offset]
     chunks: Mapping[tuple[int, int], LogChunk] = field(default_factory=dict)
     """What was read at the places that rows of the table name."""
 
-    def was_read(self, partition: int, offset: int) -> bool:
+    def was_read(self, partition: Partition, offset: Offset) -> bool:
         at = bisect_right(self.read, (partition, offset), key=lambda r: (r.partition, r.start)) - 1
         return at >= 0 and self.read[at].partition == partition and offset < self.read[at].end
 
-    def is_gone(self, partition: int, offset: int) -> bool:
+    def is_gone(self, partition: Partition, offset: Offset) -> bool:
         return offset < self.log_start.get(partition, 0)
 
 

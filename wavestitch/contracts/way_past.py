@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.quantities import Offset
 
-Interval = tuple[int, int]
+Interval = tuple[Offset, Offset]
 """Offsets `[start, end)`."""
 
 _NAMED = 100
@@ -31,7 +32,7 @@ def past_bad_place(kind: PlanKind, stream: str, slice_: OffsetRange, bad: Sequen
     )
 
 
-def past_retention(kind: PlanKind, stream: str, slice_: OffsetRange, log_start: int) -> str:
+def past_retention(kind: PlanKind, stream: str, slice_: OffsetRange, log_start: Offset) -> str:
     """Past the beginning of a slice that retention has taken."""
     p = slice_.partition
     if kind is not PlanKind.INGEST:
@@ -42,7 +43,7 @@ def past_retention(kind: PlanKind, stream: str, slice_: OffsetRange, log_start: 
     )
 
 
-def past_cut_end(kind: PlanKind, stream: str, slice_: OffsetRange, end: int) -> str:
+def past_cut_end(kind: PlanKind, stream: str, slice_: OffsetRange, end: Offset) -> str:
     """The log ends before the slice does. What is written there from now on takes the same offsets, and is read."""
     p = slice_.partition
     if kind is PlanKind.MANUAL:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from wavestitch.contracts.errors import Refused, Terminal
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import AllBut, Control, RecordBatch
 from wavestitch.kafka.inflate import Uninflatable, inflated
 from wavestitch.kafka.kafka_python import DefaultRecordBase, calc_crc32c
@@ -25,7 +26,7 @@ _MARKERS = {0: Control.ABORT, 1: Control.COMMIT}
 class RawBatch(NamedTuple):
     """One batch as it came: `data` holds its head, too."""
 
-    base_offset: int
+    base_offset: Offset
     leader_epoch: int
     attributes: int
     last_offset_delta: int
@@ -45,8 +46,8 @@ class RawBatch(NamedTuple):
         return bool(self.attributes & DefaultRecordBase.TIMESTAMP_TYPE_MASK)
 
     @property
-    def end(self) -> int:
-        return self.base_offset + self.last_offset_delta + 1
+    def end(self) -> Offset:
+        return Offset(self.base_offset + self.last_offset_delta + 1)
 
     @property
     def body(self) -> memoryview:

@@ -77,12 +77,12 @@ class RawLog:
             connection.close()
         self._connections.clear()
 
-    def fetcher(self, partition: int) -> FetchRaw:
+    def fetcher(self, partition: Partition) -> FetchRaw:
         """What holes are proven by."""
         where = f"topic {self._topic} partition {partition}"
 
-        def fetch(offset: int, most_bytes: int, /) -> RawFetch:
-            found = self.fetch(Partition(partition), Offset(offset), most_bytes=most_bytes)
+        def fetch(offset: Offset, most_bytes: int, /) -> RawFetch:
+            found = self.fetch(partition, offset, most_bytes=most_bytes)
             return RawFetch([head_of(batch, where=where) for batch in found.batches], found.aborted)
 
         return fetch
@@ -125,7 +125,7 @@ class RawLog:
         aborted = [AbortedTransaction(t.producer_id, t.first_offset) for t in found.aborted_transactions or ()]
         return Fetched(batches, aborted, found.last_stable_offset)
 
-    def epoch_end(self, partition: Partition, epoch: LeaderEpoch) -> int | None:
+    def epoch_end(self, partition: Partition, epoch: LeaderEpoch) -> Offset | None:
         """Where what was written up to this leader epoch ends in the log as it is now (KIP-320); None where the epoch
         is newer than all that it knows. Raises `Transient` at the deadline, `Terminal` or `Refused` as `fetch` does.
         """
@@ -133,7 +133,7 @@ class RawLog:
         while True:
             found: Any = self._patient(lambda: self._epoch_end(partition, epoch, until=until), until)
             if not found.error_code:
-                return None if found.end_offset < 0 else int(found.end_offset)
+                return None if found.end_offset < 0 else Offset(found.end_offset)
             error = KafkaError(found.error_code)
             if not is_passing(error) or time.monotonic() > until:
                 doing = f"asking topic {self._topic} partition {partition} where leader epoch {epoch} ends"
