@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.test_bed import TestBed
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.tables.stream_tables import StreamTables
@@ -23,8 +22,8 @@ from wavestitch.tables.stream_tables import StreamTables
 _MINUTE_MS = 60_000
 
 
-def lengthen(bed: TestBed, stream: str, tables: StreamTables, snapshots: int) -> None:
-    """Put `snapshots` - 1 more heads on the first one of a table that has no files yet."""
+def lengthen(folder: Path, stream: str, tables: StreamTables, snapshots: int) -> None:
+    """Put `snapshots` - 1 more heads on the first one of a table that has no files yet. `folder`: the catalog's."""
     table, first = tables.waveforms(), tables.head()
     if table is None or first is None:
         raise RuntimeError(f"stream {stream} has no first head yet")
@@ -44,7 +43,7 @@ def lengthen(bed: TestBed, stream: str, tables: StreamTables, snapshots: int) ->
     }
     new = old.with_name(f"00001-{uuid.uuid4()}.metadata.json")
     new.write_text(json.dumps(found))
-    with closing(sqlite3.connect(bed.folder / "catalog.db")) as db, db:
+    with closing(sqlite3.connect(folder / "catalog.db")) as db, db:
         changed = db.execute(
             "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
             "WHERE table_namespace = ? AND table_name = 'waveforms'",

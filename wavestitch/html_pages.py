@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from wavestitch.contracts.harmless import harmless
 
@@ -38,6 +38,12 @@ def clock(ms: int) -> str:
         return f"{ms} ms"
 
 
+def sentence(text: str) -> Markup:
+    """A sentence of ours, the commands in it as such: they stand in backticks."""
+    parts = [escape(harmless(part)) for part in text.split("`")]
+    return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
+
+
 def _shown(value: Any) -> Any:
     return harmless(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
@@ -52,5 +58,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": number, "clock": clock}
+    made.filters |= {"number": number, "clock": clock, "sentence": sentence}
     return made

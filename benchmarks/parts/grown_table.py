@@ -30,7 +30,7 @@ def measure(bed: TestBed, options: Options, say: Say) -> Json:
         # Nothing is there to read; the first head is.
         step_plan(DeploymentEdges(bed.deployment(), stream), PlanRequest())
     tables = bed.deployment().tables("grown")
-    lengthen(bed, "grown", tables, options.grown_snapshots)
+    lengthen(bed.folder, "grown", tables, options.grown_snapshots)
     say(f"{options.grown_snapshots} snapshots are there")
     _grow(tables, options.grown_rows, say)
     rounds: dict[str, list[dict[str, Cost]]] = {stream: [] for stream in _STREAMS}

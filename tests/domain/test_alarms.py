@@ -26,10 +26,16 @@ def webhook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook
         yield found
 
 
-def fail(error: object, run: str = "manual__1") -> None:
+def fail(error: object, run: str = "manual__1") -> dict[str, str]:
+    """What its run keeps of it."""
     from wavestitch.flows.alarms import tell_failure  # noqa: PLC0415 - loads Airflow
 
-    tell_failure({"ti": SimpleNamespace(dag_id="ingest_ecg", task_id="plan", run_id=run), "exception": error})
+    said: dict[str, str] = {}
+    ti = SimpleNamespace(
+        dag_id="ingest_ecg", task_id="plan", run_id=run, xcom_push=lambda key, value: said.update({key: value})
+    )
+    tell_failure({"ti": ti, "exception": error})
+    return said
 
 
 def test_a_failure_is_told_with_its_sentence_and_where_to_look_and_once_a_day(webhook: Webhook) -> None:
@@ -41,6 +47,14 @@ def test_a_failure_is_told_with_its_sentence_and_where_to_look_and_once_a_day(we
     assert told["text"].endswith("/dags/ingest_ecg/runs/manual__1")
     fail(Refused("another sentence"))
     assert len(webhook.told) == 2
+
+
+def test_the_run_keeps_what_its_task_failed_with_whoever_was_told(webhook: Webhook) -> None:
+    for _ in range(2):
+        assert fail(Refused("the log begins at 5")) == {"failed_with": "the log begins at 5"}
+    assert fail(KeyError("a secret")) == {"failed_with": "KeyError; the task's log says more"}
+    assert fail(Refused("two\nlines")) == {"failed_with": "two\\x0alines"}
+    assert len(webhook.told) == 3
 
 
 def test_what_was_not_taken_is_told_with_the_next_failure(webhook: Webhook) -> None:

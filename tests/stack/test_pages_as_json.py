@@ -9,7 +9,13 @@ import pytest
 
 from tests.stack.airflow_home import write_settings
 
-PAGES = ["/wavestitch/", "/wavestitch/held/ecg", "/wavestitch/held/ecg/one?id=w", "/wavestitch/run/ingest_ecg?run_id=r"]
+PAGES = [
+    "/wavestitch/",
+    "/wavestitch/stream/ecg",
+    "/wavestitch/held/ecg",
+    "/wavestitch/held/ecg/one?id=w",
+    "/wavestitch/run/ingest_ecg?run_id=r",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +42,7 @@ def test_a_page_is_json_where_it_is_asked_for_and_closed_all_the_same(
 
 def test_the_streams_as_json_say_what_the_page_says(server: Any, viewer: dict[str, str]) -> None:
     (said,) = server.get("/wavestitch/?format=json", headers=viewer).json()["streams"]
-    assert (said["stream"], said["problem"]) == ("ecg", "no batch yet")
+    assert (said["stream"], said["state"], said["problem"]) == ("ecg", "no batch yet", "")
     assert said["looked_at_s_ago"] >= 0
 
 

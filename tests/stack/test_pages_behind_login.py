@@ -57,9 +57,9 @@ def test_a_viewer_reads_data_docs_and_nothing_beside_them(server: Any, viewer: d
         assert server.get(f"/wavestitch/docs/ecg/{PLAN}/{name}", headers=viewer).status_code == 404, name
 
 
-def test_a_run_that_made_no_plan_and_a_dag_that_is_no_stream_say_so(server: Any, viewer: dict[str, str]) -> None:
-    assert "has not made a plan" in server.get(PATHS[2], headers=viewer).text
-    assert "not the DAG of a stream" in server.get("/wavestitch/run/rewind?run_id=r", headers=viewer).text
+def test_a_run_that_is_not_there_and_a_dag_that_is_no_stream_s_say_so(server: Any, viewer: dict[str, str]) -> None:
+    assert "no such run" in server.get(PATHS[2], headers=viewer).text
+    assert "not a DAG of a stream" in server.get("/wavestitch/run/rewind?run_id=r", headers=viewer).text
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])

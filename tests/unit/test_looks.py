@@ -17,7 +17,7 @@ from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import Offset, Partition
-from wavestitch.ui.looks import BUSY, NO_ANSWER, NOT_YET, Looks
+from wavestitch.ui.looks import AT_ONCE, AWAY, BUSY, NO_ANSWER, NOT_YET, Looks
 
 HEAD = make_head(sequence=3, positions={0: Position(Offset(7))}, plan_id="a" * 32)
 
@@ -67,6 +67,7 @@ def test_a_page_waits_a_bounded_time_and_shows_what_the_tables_know(stream: Stre
         while facts.partitions[0].end is None:
             [(facts, age)] = await found.at(["ecg"])
         assert facts.problem == ""
+        assert age is not None
         assert 0 <= age < 60
 
     asyncio.run(asyncio.wait_for(story(), 30))
@@ -118,6 +119,63 @@ def test_a_question_that_takes_too_long_is_not_waited_for(stream: Stream) -> Non
     async def story() -> None:
         assert await looks(stream).ask(("ecg", "p"), lambda: stream.tables.wait(30)) is None
         assert await looks(stream, wait=10).ask(("ecg", "p"), lambda: "an answer") == "an answer"
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_broker_that_is_away_is_asked_about_one_stream_at_a_time_and_says_nothing_of_others(stream: Stream) -> None:
+    asked: list[str] = []
+    away = True
+
+    def ask_log(known: StreamFacts) -> StreamFacts:
+        asked.append(known.name)
+        if away:
+            raise Transient(f"the topic of {known.name} is not answered for")
+        return known
+
+    async def story() -> None:
+        nonlocal away
+        stream.tables.set()
+        found = Looks(stream.ask_tables, ask_log, fresh=0.3, wait=10)
+        names = [f"s{n:02}" for n in range(20)]
+        said = {facts.name: facts.problem for facts, _ in await found.at(names)}
+        assert 2 <= len(asked) <= 4, "it goes on asking a broker that does not answer"
+        assert {said[n] for n in set(names) - set(asked)} == {AWAY}
+        away = False
+        while any(facts.problem for facts, _ in await found.at(names)):
+            pass
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_one_topic_that_is_away_says_nothing_of_the_broker(stream: Stream) -> None:
+    def ask_log(known: StreamFacts) -> StreamFacts:
+        if known.name == "s07":
+            raise Transient("no leader")
+        return known
+
+    async def story() -> None:
+        stream.tables.set()
+        found = Looks(stream.ask_tables, ask_log, fresh=0.0, wait=10)
+        names = [f"s{n:02}" for n in range(20)]
+        for _ in range(3):
+            said = {facts.name: facts.problem for facts, _ in await found.at(names)}
+            assert said == {n: "no leader" if n == "s07" else "" for n in names}
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_page_begins_a_bounded_number_of_looks_and_in_the_end_all_were_looked_at(stream: Stream) -> None:
+    stream.tables.set()
+    stream.log.set()
+
+    async def story() -> None:
+        found = looks(stream, wait=10)
+        names = [f"s{n:03}" for n in range(200)]
+        for page in range(1, 8):
+            seen = await found.at(names)
+            assert stream.asked == min(200, AT_ONCE * page)
+            assert sum(age is not None for _, age in seen) == stream.asked
 
     asyncio.run(asyncio.wait_for(story(), 30))
 
@@ -232,7 +290,7 @@ def test_forty_requests_at_once_with_a_broker_that_is_away_leave_the_server_s_th
             took = time.monotonic() - began
         print(f"heartbeat after {alive:.2f} s, forty pages after {took:.2f} s")
         assert {a.status_code for a in answers} == {200}
-        assert all("Head 1, generation 1" in a.text or NOT_YET in a.text for a in answers)
+        assert all("first, head 1" in a.text or "being looked at" in a.text for a in answers)
         assert alive < 5
         assert took < 8
 

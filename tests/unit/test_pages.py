@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,15 @@ from tests.builders.heads import make_head, make_row
 from tests.security.seen_tags import tags_and_links
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.headroom import Retention, Thresholds, Unread, judge_room
+from wavestitch.contracts.headroom import Retention, Room, Thresholds, Unread, judge_room
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import Milliseconds, Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition
+from wavestitch.ui.bars import bar_of, strip_of
 from wavestitch.ui.docs_files import find_page
-from wavestitch.ui.pages import batch_page, note_page, overview_page
+from wavestitch.ui.looks import NOT_YET
+from wavestitch.ui.pages import BatchOfRun, note_page, overview_page, run_page, stream_page
+from wavestitch.ui.run_story import RunFacts, Story
+from wavestitch.ui.stream_rows import NO_BATCH, FailedRun, State, rows_of
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=y>'
 PLAN = "a" * 32
@@ -30,6 +35,7 @@ ROW = make_row(
 )
 FRAME = ["static/theme.js", "static/airflow_links.js", "#main", "./"]
 """Where every page of ours leads; from one that lies in a folder, up from there."""
+OWN = ("docs/", "../docs/", "held/", "../held/", "stream/", "../stream/", "../dags/", "../../dags/")
 HEAD = make_head(sequence=3, positions={0: Position(Offset(7))}, plan_id=PLAN)
 
 
@@ -50,47 +56,146 @@ def _balanced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BatchRow, "identity_balances", property(lambda _: True))
 
 
-def test_the_overview_shows_where_a_stream_stands() -> None:
-    html = overview_page([(facts(batches=(ROW,), documented=frozenset({PLAN})), None)])
-    for said in ("generation 1", "Backlog 1000", "2 open, 1 quarantined", "2026-01-01 00:00:00", "balances"):
+def room(**seen: Any) -> Room:
+    """Of a partition whose records stay for an hour."""
+    unread = Unread(**{"partition": 0, "position": 7, "log_start": 0, "end": 1007, **seen})
+    return judge_room(
+        [unread], retention=Retention(ms=Milliseconds(3_600_000)), mean_bytes=None, thresholds=Thresholds()
+    )
+
+
+def listed(*streams: tuple[StreamFacts, float | None], failed: dict[str, FailedRun] | None = None) -> str:
+    return overview_page(rows_of(streams, failed or {}))
+
+
+def test_the_overview_shows_where_a_stream_stands_and_leads_to_all_of_it() -> None:
+    html = listed((facts(room=room(age_ms=Milliseconds(60_000))), 3.2))
+    for said in ("green", "1&#8239;000", "1.0 min", "59.0 min", "1 of 1 partitions have something unread", "3 s ago"):
         assert said in html
-    assert tags_and_links(html)[1] == [*FRAME, "held/ecg", f"docs/ecg/{PLAN}/index.html"]
+    assert "None of 1 streams needs anybody" in html
+    assert tags_and_links(html)[1] == [FRAME[0], FRAME[1], "static/live.js", *FRAME[2:], "stream/ecg"]
 
 
-def test_the_overview_shows_how_long_retention_leaves_what_is_unread() -> None:
-    seen = Unread(Partition(0), position=7, log_start=Offset(9), end=1007, age_ms=Milliseconds(3_500_000))
-    room = judge_room([seen], retention=Retention(ms=Milliseconds(3_600_000)), mean_bytes=None, thresholds=Thresholds())
-    html = overview_page([(facts(room=room), None)])
-    assert '<span class="failed">red</span>: 1.7 min until retention takes unread data' in html
-    assert "2 offsets lost unread" in html
-    assert "Headroom" not in overview_page([(facts(), None)])
+def test_what_needs_somebody_stands_first() -> None:
+    streams = [
+        (facts(name="a", room=room(age_ms=Milliseconds(60_000))), 0.0),
+        (facts(name="b", room=room(age_ms=Milliseconds(2_000_000))), 0.0),
+        (StreamFacts("c", NOT_YET), None),
+        (facts(name="d", problem="the broker is away"), 0.0),
+        (facts(name="e", room=room(log_start=9, age_ms=Milliseconds(60_000))), 0.0),
+        (facts(name="f", room=room(age_ms=Milliseconds(3_500_000))), 0.0),
+        (facts(name="g", room=room(age_ms=Milliseconds(60_000))), 0.0),
+        (StreamFacts("h", NO_BATCH), 0.0),
+    ]
+    failed = {"g": FailedRun("ingest_g", "r", EpochMs(HEAD.committed_ms or 0))}
+    rows = rows_of(streams, failed)
+    assert [(r.facts.name, r.state) for r in rows] == [
+        ("e", State.LOST),
+        ("f", State.RED),
+        ("d", State.UNKNOWN),
+        ("b", State.AMBER),
+        ("g", State.FAILED),
+        ("c", State.LOOKING),
+        ("a", State.GREEN),
+        ("h", State.NEW),
+    ]
+    html = overview_page(rows)
+    assert "5 of 8 streams need somebody; 1 are still being looked at." in html
+    assert 'aria-busy="true"' in html
+    assert "../dags/ingest_g/runs/r" in html
+
+
+def test_a_run_that_failed_before_the_last_batch_is_nobody_s_trouble_any_more() -> None:
+    head = make_head(sequence=3, positions={0: Position(Offset(7))}, committed_ms=EpochMs(2000))
+    for at, state in ((1999, State.GREEN), (2000, State.FAILED)):
+        failed = {"ecg": FailedRun("ingest_ecg", "r", EpochMs(at))}
+        [row] = rows_of([(facts(head=head, room=room()), 0.0)], failed)
+        assert row.state is state
 
 
 def test_a_log_that_does_not_answer_leaves_a_sentence_and_no_guess() -> None:
-    html = overview_page(
-        [(facts(problem="the broker is away", partitions=(PartitionFacts(Partition(0), 7, None, None),)), 3.2)]
-    )
+    unknown = facts(problem="the broker is away", partitions=(PartitionFacts(Partition(0), 7, None, None),))
+    html = listed((unknown, 3.2))
     assert "the broker is away" in html
-    assert "Backlog not known" in html
-    assert "Looked at 3 s ago" in html
-    assert html.count("<td>–</td>") == 3
+    assert html.count('<td class="short">–</td>') == 3
+    one = stream_page(rows_of([(unknown, 3.2)], {})[0], None)
+    assert '<td class="short">7</td>' in one
+    assert one.count('<td class="short">–</td>') == 5
+    assert "the log has not said" in one
+
+
+def test_nobody_s_streams_are_an_empty_page_that_says_what_to_do() -> None:
+    html = listed()
+    assert "no stream that you may read" in html
+    assert "<table" not in html
+
+
+def test_a_stream_s_page_says_first_what_is_the_matter_and_what_to_do() -> None:
+    [row] = rows_of([(facts(room=room(log_start=9, age_ms=Milliseconds(60_000)), batches=(ROW,)), 0.0)], {})
+    html = stream_page(row, facts(open=2, quarantined=1, documented=frozenset({PLAN})))
+    assert '<span class="failed">lost unread</span>: retention took 2 offsets that nobody had read.' in html
+    assert "<code>wavestitch plan ecg</code> shows it" in html
+    assert "2 open, 1 quarantined" in html
+    links = tags_and_links(html)[1]
+    assert {"../held/ecg", f"../docs/ecg/{PLAN}/index.html", "../../dags/rewind_ecg"} <= set(links)
+
+
+@pytest.mark.parametrize(
+    "seen, widths, kind",
+    [
+        ({"position": 1007}, (0, 120, 0), "unread"),
+        ({"position": 0}, (0, 0, 120), "unread"),
+        ({"position": 503}, (0, 60, 60), "unread"),
+        ({"position": 1006, "age_ms": Milliseconds(2_000_000)}, (0, 117, 3), "soon"),
+        ({"position": 0, "log_start": 500, "age_ms": Milliseconds(1)}, (60, 0, 60), "lost"),
+    ],
+)
+def test_a_bar_shows_what_is_read_unread_and_gone_however_little_that_is(
+    seen: dict[str, Any], widths: tuple[int, int, int], kind: str
+) -> None:
+    bar = bar_of(room(**seen).partitions[0])
+    assert ((bar.lost, bar.read, bar.rest), bar.kind) == (widths, kind)
+
+
+def test_a_strip_has_a_column_a_partition_and_a_bounded_number_of_them() -> None:
+    seen = [Unread(Partition(p), 7, Offset(0), 1007 if p == 99 else 7) for p in range(100)]
+    found = judge_room(seen, retention=Retention(), mean_bytes=None, thresholds=Thresholds())
+    columns = strip_of(facts(room=found))
+    assert len(columns) == 25
+    assert [c.height for c in columns] == [0] * 24 + [20]
 
 
 def test_nothing_that_others_wrote_becomes_part_of_a_page() -> None:
+    remarks = (HOSTILE, f"`{HOSTILE}`")
+    hostile = [(facts(name=HOSTILE, problem=HOSTILE, topic=HOSTILE, batches=(ROW,), remarks=remarks), None)]
+    run = RunFacts(HOSTILE, HOSTILE, HOSTILE)
+    lists = ((HOSTILE, remarks),)
+    story = Story("passed", f"`{HOSTILE}", HOSTILE, (HOSTILE,), lists, answer="ask", plan_id=HOSTILE)
     pages = [
-        overview_page([(facts(name=HOSTILE, problem=HOSTILE, topic=HOSTILE, batches=(ROW,)), None)]),
-        batch_page(HOSTILE, HOSTILE, ROW, documented=True),
+        overview_page(rows_of(hostile, {HOSTILE: FailedRun(HOSTILE, HOSTILE, EpochMs(1 << 60))})),
+        stream_page(rows_of(hostile, {})[0], hostile[0][0]),
+        run_page("ingest", HOSTILE, run, story, BatchOfRun(ROW, documented=True)),
         note_page(HOSTILE, HOSTILE, root="../"),
     ]
-    frame = (*FRAME, *(f"../{link}" for link in FRAME), "../")
+    frame = (
+        *FRAME,
+        "static/live.js",
+        "../static/live.js",
+        "../static/start_run.js",
+        *(f"../{link}" for link in FRAME),
+        "../",
+    )
     for html in pages:
         tags, links = tags_and_links(html)
         assert not tags & {"script", "img"}
-        assert all(link in frame or link.startswith(("docs/", "../docs/", "held/")) for link in links)
+        assert all(link in frame or link.startswith(OWN) for link in links)
 
 
 def test_a_batch_without_a_row_is_said_to_be_without_one() -> None:
-    assert "not in the stream's history" in batch_page("ecg", PLAN, None, documented=False)
+    story = Story("passed", "done", plan_id=PLAN)
+    assert "not in the stream's history" in run_page(
+        "ingest", "ecg", RunFacts("d", "r", "success"), story, BatchOfRun()
+    )
 
 
 @pytest.fixture

@@ -111,12 +111,18 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
 
 def with_ends(deployment: Deployment, known: StreamFacts) -> StreamFacts:
     """`known` with what the log says of its partitions, or with the sentence of a log that does not answer."""
-    if known.head is None:
-        return known
     try:
-        room = _room(deployment, known.name, known.head, known.batches)
+        return see_ends(deployment, known)
     except WavestitchError as error:
         return replace(known, problem=error.message)
+
+
+def see_ends(deployment: Deployment, known: StreamFacts) -> StreamFacts:
+    """`known` with what the log says of its partitions. Raises `Refused` where the topic is gone, `Transient` where the
+    log does not answer."""
+    if known.head is None:
+        return known
+    room = _room(deployment, known.name, known.head, known.batches)
     partitions = tuple(PartitionFacts(p.partition, p.position, p.log_start, p.end) for p in room.partitions)
     return replace(known, partitions=partitions, remarks=(*known.remarks, *room.remarks), room=room)
 

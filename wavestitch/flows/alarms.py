@@ -15,8 +15,12 @@ from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from wavestitch.contracts.errors import Fenced, WavestitchError
+from wavestitch.contracts.harmless import harmless
 from wavestitch.flows.addresses import run_page
 from wavestitch.settings import load_settings
+
+FAILED_WITH = "failed_with"
+"""XCom of a task that failed for good: its sentence."""
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +30,12 @@ def tell_failure(context: Any) -> None:
     error = context.get("exception")
     if isinstance(error, Fenced):
         return
+    try:
+        ti = context["ti"]
+        # For the page of the run, which says it first: Airflow keeps the sentence in the task's log alone.
+        ti.xcom_push(key=FAILED_WITH, value=harmless(said_of(error)))
+    except Exception:
+        log.exception("the page of the run will not say why it failed")
     try:
         ti = context["ti"]
         _tell_once_a_day(ti.dag_id, ti.task_id, ti.run_id, said_of(error))

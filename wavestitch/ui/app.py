@@ -6,46 +6,49 @@ Knows Airflow (who may see what; which plan a run made) and hands plain values t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_authenticated
-from airflow.models.xcom import XComModel
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
-from sqlalchemy import select
 
+from wavestitch.batch.brief_facts import BriefFacts
 from wavestitch.batch.deployment import Deployment, leave_no_core_file
 from wavestitch.batch.history import whole_history
-from wavestitch.batch.stream_facts import StreamFacts, table_facts, with_ends
-from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.batch.stream_facts import StreamFacts, see_ends, table_facts
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.settings import load_settings, stream_names
-from wavestitch.ui.answer import html_answer, note_answer, page_answer, script
+from wavestitch.ui.answer import html_answer, note_answer, page_answer, script, wants_json
 from wavestitch.ui.docs_files import find_page
-from wavestitch.ui.facts import batch_facts, overview_facts
-from wavestitch.ui.held_routes import held_of_stream, held_waveform
-from wavestitch.ui.looks import Looks
-from wavestitch.ui.pages import batch_page, overview_page
-from wavestitch.ui.rights import readable_streams, requires_stream
-
-_DAG_PREFIX = "ingest_"
+from wavestitch.ui.facts import one_stream_facts, overview_facts, run_said
+from wavestitch.ui.failed_runs import failed_runs
+from wavestitch.ui.held_routes import LATE, held_of_stream, held_waveform
+from wavestitch.ui.looks import FIRST_PAINT_S, Looks
+from wavestitch.ui.pages import BatchOfRun, overview_page, run_page, stream_page
+from wavestitch.ui.rights import readable_runs, readable_streams, requires_stream
+from wavestitch.ui.run_facts import facts_of_run
+from wavestitch.ui.run_story import RunFacts, Story, story_of, stream_of_dag
+from wavestitch.ui.stream_rows import FailedRun, rows_of
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A run's plan; `otherwise`: the sentence where it has none."""
+class Told:
+    """A run, what it is of, and its story."""
 
+    kind: str
     stream: str
-    plan_id: str
-    otherwise: str
+    run: RunFacts
+    story: Story
 
 
 def make_app(looks: Looks | None = None) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.looks = looks or Looks(_ask_tables, _ask_log)
+    app.state.looks = looks or Looks(_ask_tables(BriefFacts()), _ask_log)
     app.add_exception_handler(WavestitchError, _unreadable)
     # A plugin's app has no login of its own: without this everybody could read it.
     router = APIRouter(dependencies=[Depends(requires_authenticated())])
@@ -54,7 +57,11 @@ def make_app(looks: Looks | None = None) -> FastAPI:
     router.get(
         "/docs/{stream}/{plan_id}/{name:path}", response_class=HTMLResponse, dependencies=[Depends(requires_stream)]
     )(data_docs)
-    for path, page in (("/held/{stream}", held_of_stream), ("/held/{stream}/one", held_waveform)):
+    for path, page in (
+        ("/stream/{stream}", one_stream),
+        ("/held/{stream}", held_of_stream),
+        ("/held/{stream}/one", held_waveform),
+    ):
         router.get(path, response_class=HTMLResponse, dependencies=[Depends(requires_stream)])(page)
     router.get(
         "/run/{dag_id}",
@@ -63,7 +70,7 @@ def make_app(looks: Looks | None = None) -> FastAPI:
             Depends(requires_access_dag("GET")),
             Depends(requires_access_dag("GET", DagAccessEntity.XCOM)),
         ],
-    )(batch_of_run)
+    )(page_of_run)
     app.include_router(router)
     return app
 
@@ -73,9 +80,41 @@ def streams_of(user: GetUserDep) -> list[str]:
     return readable_streams(stream_names(load_settings()), user)
 
 
-async def overview(request: Request, names: Annotated[list[str], Depends(streams_of)]) -> Response:
-    found = await request.app.state.looks.at(names)
-    return page_answer(request, html=lambda: overview_page(found), facts=lambda: overview_facts(found))
+def failed_runs_of(
+    names: Annotated[list[str], Depends(streams_of)], user: GetUserDep, session: SessionDep
+) -> dict[str, FailedRun]:
+    """The last failed run of each stream that the user may see. In a thread, as above."""
+    return failed_runs(session, readable_runs(names, user))
+
+
+async def overview(
+    request: Request,
+    names: Annotated[list[str], Depends(streams_of)],
+    failed: Annotated[dict[str, FailedRun], Depends(failed_runs_of)],
+) -> Response:
+    # A page for people asks again by itself; a program asks once.
+    wait = None if wants_json(request) else FIRST_PAINT_S
+    rows = rows_of(await request.app.state.looks.at(names, wait=wait), failed)
+    return page_answer(request, html=lambda: overview_page(rows), facts=lambda: overview_facts(rows))
+
+
+def failed_run_of(stream: str, user: GetUserDep, session: SessionDep) -> dict[str, FailedRun]:
+    """The same of one stream."""
+    return failed_runs(session, readable_runs([stream], user))
+
+
+async def one_stream(
+    request: Request, stream: str, failed: Annotated[dict[str, FailedRun], Depends(failed_run_of)]
+) -> Response:
+    looks: Looks = request.app.state.looks
+    wait = None if wants_json(request) else FIRST_PAINT_S
+    [row] = rows_of(await looks.at([stream], wait=wait), failed)
+    full = None
+    if row.facts.head is not None:
+        # A look that waits too long is no error: the page shows what it knows.
+        with suppress(WavestitchError):
+            full = await looks.ask((stream, "all of it"), lambda: table_facts(_deployment(), stream), wait=wait)
+    return page_answer(request, html=lambda: stream_page(row, full), facts=lambda: one_stream_facts(row, full))
 
 
 def data_docs(stream: str, plan_id: str, name: str) -> HTMLResponse:
@@ -85,31 +124,36 @@ def data_docs(stream: str, plan_id: str, name: str) -> HTMLResponse:
     return html_answer(page.read_text(encoding="utf-8"))
 
 
-def plan_of_run(dag_id: str, run_id: Annotated[str, Query()], session: SessionDep) -> Planned:
-    """What the plan task of a run said. In a thread, as above."""
-    stream = dag_id.removeprefix(_DAG_PREFIX)
-    if not dag_id.startswith(_DAG_PREFIX) or stream not in stream_names(load_settings()):
-        return Planned("", "", f"{dag_id} is not the DAG of a stream.")
-    plan_id = _said_by_plan(session, dag_id, run_id, "plan_id")
-    why = "" if plan_id else _said_by_plan(session, dag_id, run_id, "nothing")
-    return Planned(stream, plan_id, why or "The run has not made a plan.")
+def told_by_run(
+    dag_id: str, run_id: Annotated[str, Query(max_length=1000)], user: GetUserDep, session: SessionDep
+) -> Told | str:
+    """What a run says of itself, or why there is nothing to say. In a thread, as above."""
+    names = stream_names(load_settings())
+    kind, stream = stream_of_dag(dag_id, names)
+    if not kind:
+        return f"{dag_id} is not a DAG of a stream."
+    run = facts_of_run(session, dag_id, run_id)
+    if run is None:
+        return "There is no such run."
+    return Told(kind, stream, run, story_of(kind, run, may=() if stream else readable_streams(names, user)))
 
 
-async def batch_of_run(request: Request, planned: Annotated[Planned, Depends(plan_of_run)]) -> Response:
-    if not planned.plan_id:
-        return note_answer(request, "No batch", planned.otherwise)
-    title = f"Batch {planned.plan_id[:16]}"
-    try:
-        found = await request.app.state.looks.ask((planned.stream, planned.plan_id), lambda: _find_batch(planned))
-    except WavestitchError as error:
-        return note_answer(request, title, error.message)
-    if found is None:
-        return note_answer(request, title, "The tables have not answered yet; load the page again in a moment.")
-    row, documented = found
+async def page_of_run(request: Request, told: Annotated[Told | str, Depends(told_by_run)]) -> Response:
+    if isinstance(told, str):
+        return note_answer(request, "No run", told)
+    batch, plan_id = BatchOfRun(), told.story.plan_id
+    if told.stream and plan_id:
+        looks: Looks = request.app.state.looks
+        wait = None if wants_json(request) else FIRST_PAINT_S
+        try:
+            found = await looks.ask((told.stream, plan_id), lambda: _find_batch(told.stream, plan_id), wait=wait)
+            batch = found or BatchOfRun(problem=LATE)
+        except WavestitchError as error:
+            batch = BatchOfRun(problem=error.message)
     return page_answer(
         request,
-        html=lambda: batch_page(planned.stream, planned.plan_id, row, documented=documented),
-        facts=lambda: batch_facts(planned.stream, planned.plan_id, row),
+        html=lambda: run_page(told.kind, told.stream, told.run, told.story, batch),
+        facts=lambda: run_said(told.kind, told.stream, told.run, told.story, batch.row),
     )
 
 
@@ -125,24 +169,16 @@ def _deployment() -> Deployment:
     return Deployment(guest=True)
 
 
-def _find_batch(planned: Planned) -> tuple[BatchRow | None, bool]:
+def _find_batch(stream: str, plan_id: str) -> BatchOfRun:
     deployment = _deployment()
-    rows = whole_history(deployment.history(planned.stream), plan_id=planned.plan_id)
-    page = find_page(deployment.settings.docs, planned.stream, planned.plan_id, "index.html")
-    return rows[0] if rows else None, page is not None
+    rows = whole_history(deployment.history(stream), plan_id=plan_id)
+    page = find_page(deployment.settings.docs, stream, plan_id, "index.html")
+    return BatchOfRun(rows[0] if rows else None, page is not None)
 
 
-def _ask_tables(name: str) -> StreamFacts:
-    return table_facts(_deployment(), name)
+def _ask_tables(brief: BriefFacts) -> Callable[[str], StreamFacts]:
+    return lambda name: brief.of(_deployment(), name)
 
 
 def _ask_log(known: StreamFacts) -> StreamFacts:
-    return with_ends(_deployment(), known)
-
-
-def _said_by_plan(session: Any, dag_id: str, run_id: str, key: str) -> str:
-    """An XCom of the run's plan task; empty where it said nothing."""
-    wanted = select(XComModel.value).where(
-        XComModel.dag_id == dag_id, XComModel.run_id == run_id, XComModel.task_id == "plan", XComModel.key == key
-    )
-    return str(session.scalar(wanted) or "")
+    return see_ends(_deployment(), known)

@@ -5,23 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wavestitch.batch.brief_facts import held_by
 from wavestitch.batch.held_page import HeldList, HeldOne
 from wavestitch.batch.held_waveforms import HeldWaveform
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.batch.watch import room_to_json
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.headroom import PartitionRoom
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.reasons import Reason
+from wavestitch.ui.run_story import RunFacts, Story
+from wavestitch.ui.stream_rows import StreamRow
 
 
-def overview_facts(streams: Sequence[tuple[StreamFacts, float | None]]) -> dict[str, Any]:
-    """`looked_at_s_ago`: how old what is said of a stream is; None where nothing is known of it yet."""
-    return {"streams": [stream_said(facts, age) for facts, age in streams]}
+def overview_facts(rows: Sequence[StreamRow]) -> dict[str, Any]:
+    """The streams, what needs somebody first."""
+    return {"streams": [_stream(row) for row in rows]}
 
 
-def stream_said(found: StreamFacts, age: float | None) -> dict[str, Any]:
-    """What is known of one stream. Times in ms since the epoch."""
-    said: dict[str, Any] = {"stream": found.name, "problem": found.problem, "looked_at_s_ago": age}
+def one_stream_facts(row: StreamRow, full: StreamFacts | None) -> dict[str, Any]:
+    """`open`, `quarantined`: chunks, None where the tables have not answered yet."""
+    return _stream(row) | {
+        "open": full.open if full is not None else None,
+        "quarantined": full.quarantined if full is not None else None,
+        "remarks": list(full.remarks if full is not None else row.facts.remarks),
+        "batches": [batch_row_said(found) for found in row.facts.batches],
+    }
+
+
+def _stream(row: StreamRow) -> dict[str, Any]:
+    """`looked_at_s_ago`: how old what is said is; None where nothing is known yet. Times in ms since the epoch."""
+    found, failed = row.facts, row.failed
+    said: dict[str, Any] = {
+        "stream": found.name,
+        "state": row.state.value,
+        "problem": row.problem,
+        "failed_run": None if failed is None else [failed.dag_id, failed.run_id, failed.at_ms],
+        "looked_at_s_ago": row.age,
+    }
     if found.head is None:
         return said
     return said | {
@@ -29,19 +50,29 @@ def stream_said(found: StreamFacts, age: float | None) -> dict[str, Any]:
         "head": found.head.sequence,
         "generation": found.head.generation,
         "watermark_ms": found.head.watermark_ms,
+        "last_batch_ms": found.head.committed_ms,
         "backlog": found.backlog,
         "headroom": room_to_json(found.room),
-        "open": found.open,
-        "quarantined": found.quarantined,
-        "remarks": list(found.remarks),
-        "partitions": [_partition(p) for p in found.partitions],
-        "batches": [batch_row_said(row) for row in found.batches],
+        "held": dict(held_by(found.head)),
+        "partitions": _partitions(found),
     }
 
 
-def batch_facts(stream: str, plan_id: str, row: BatchRow | None) -> dict[str, Any]:
-    """The batch of a run; `batch` is None where the history has no row of it."""
-    return {"stream": stream, "plan_id": plan_id, "batch": None if row is None else batch_row_said(row)}
+def run_said(kind: str, stream: str, run: RunFacts, story: Story, row: BatchRow | None) -> dict[str, Any]:
+    """One run. `batch`: None where it carried none, or the history has no row of it."""
+    return {
+        "kind": kind,
+        "stream": stream,
+        "dag_id": run.dag_id,
+        "run_id": run.run_id,
+        "state": run.state,
+        "says": story.says,
+        "todo": story.todo,
+        "shown": list(story.shown),
+        "lists": {heading: list(lines) for heading, lines in story.lists},
+        "plan_id": story.plan_id,
+        "batch": None if row is None else batch_row_said(row),
+    }
 
 
 def batch_row_said(row: BatchRow) -> dict[str, Any]:
@@ -85,13 +116,21 @@ def held_one_facts(stream: str, found: HeldOne) -> dict[str, Any]:
     }
 
 
-def _partition(at: PartitionFacts) -> dict[str, int | None]:
+def _partitions(found: StreamFacts) -> list[dict[str, Any]]:
+    rooms = {p.partition: p for p in found.room.partitions} if found.room is not None else {}
+    return [_partition(at, rooms.get(at.partition)) for at in found.partitions]
+
+
+def _partition(at: PartitionFacts, seen: PartitionRoom | None) -> dict[str, Any]:
     return {
         "partition": at.partition,
-        "position": at.position,
         "log_start": at.log_start,
+        "position": at.position,
         "end": at.end,
         "backlog": at.backlog,
+        "behind_s": seen.behind_s if seen is not None else None,
+        "left_s": seen.left_s if seen is not None else None,
+        "lost": seen.lost if seen is not None else None,
     }
 
 

@@ -20,7 +20,7 @@ from wavestitch.ui.answer import note_answer, page_answer
 from wavestitch.ui.facts import held_list_facts, held_one_facts
 from wavestitch.ui.held_pages import Filters, held_list_page, held_one_page
 
-_LATE = "The tables have not answered yet; load the page again in a moment."
+LATE = "The tables have not answered yet; load the page again in a moment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +69,4 @@ async def _asked(request: Request, title: str, about: tuple[str, str], look: Cal
         return note_answer(request, title, error.message)
     if isinstance(found, Told):
         return page_answer(request, html=found.html, facts=found.facts)
-    return note_answer(request, title, found or _LATE)
+    return note_answer(request, title, found or LATE)

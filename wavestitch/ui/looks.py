@@ -1,9 +1,11 @@
 """Looks at streams for the API server: bounded, shared and off its thread pool, which also serves tasks' heartbeats.
 
 Decides how long a page waits and how old its facts may be. One look at a time per stream, however many ask; what the
-tables know is shown at once, what the log says when it answers. So many looks wait at most; one that takes longer than
-`hung` seconds is given up with its threads, and others take their place. Invariant: a page waits at most `wait`
-seconds, and no thread of the server waits with it.
+tables know is shown at once, what the log says when it answers. A page begins so many looks at most, of what was looked
+at longest ago: with hundreds of streams the rest is a few pages older, and says so. So many looks wait at most; one
+that takes longer than `hung` seconds is given up with its threads, and others take their place. A broker that did not
+answer for two streams in a row is asked about one at a time, so that the others need not wait for it. Invariant: a page
+waits at most `wait` seconds, and no thread of the server waits with it.
 """
 
 from __future__ import annotations
@@ -23,6 +25,11 @@ from wavestitch.contracts.errors import Transient, WavestitchError
 T = TypeVar("T")
 FRESH_S = 10.0
 WAIT_S = 2.0
+FIRST_PAINT_S = 0.2
+"""How long a page for people waits for its first facts: it asks again by itself."""
+AT_ONCE = 32
+"""Looks that one page begins."""
+_IN_A_ROW = 2
 _THREADS = 2
 _MOST_STREAMS = 1000
 MOST_WAITING = 1000
@@ -32,6 +39,8 @@ HUNG_S = 120.0
 a look fails: only what has no time-out, or a longer one, gets here."""
 BUSY = "too many looks are waiting for the tables; load the page again in a moment"
 NOT_YET = "still being looked at; load the page again in a moment"
+AWAY = "the broker did not answer for other streams; it is asked again in a few seconds"
+"""Not the sentence that another stream's look ended with: whoever reads this may have no right to that one."""
 NO_ANSWER = "the broker has not answered yet; load the page again in a moment"
 
 
@@ -47,6 +56,33 @@ class _Look:
 
     done: Future[Any]
     since: float
+
+
+class _Answers:
+    """Whether the broker answers, whoever asks. One that fails alone may have a topic that is away, not the broker."""
+
+    def __init__(self, *, again: float) -> None:
+        self._again = again
+        self._lock = Lock()
+        self._failed: set[str] = set()
+        self._asked = 0.0
+
+    def worth_asking(self) -> bool:
+        """Where it is away, once in `again` seconds, by whoever comes first."""
+        with self._lock:
+            now = time.monotonic()
+            if len(self._failed) >= _IN_A_ROW and now - self._asked < self._again:
+                return False
+            self._asked = now
+            return True
+
+    def answered(self) -> None:
+        with self._lock:
+            self._failed.clear()
+
+    def failed(self, stream: str) -> None:
+        with self._lock:
+            self._failed.add(stream)
 
 
 class Looks:
@@ -66,26 +102,38 @@ class Looks:
         self._ask_tables, self._ask_log = ask_tables, ask_log
         self._fresh, self._wait, self._hung, self._most = fresh, wait, hung, most
         self._tables, self._log = _pools()
+        self._broker = _Answers(again=fresh)
         self._lock = Lock()
         self._seen: dict[str, Seen] = {}
         self._under_way: dict[Hashable, _Look] = {}
 
-    async def at(self, names: Sequence[str]) -> list[tuple[StreamFacts, float]]:
-        """What is known of the streams, and how old it is in seconds; waits for looks that are under way."""
-        waiting = [asyncio.wrap_future(look) for n in names[:_MOST_STREAMS] if (look := self._begin(n)) is not None]
+    async def at(self, names: Sequence[str], *, wait: float | None = None) -> list[tuple[StreamFacts, float | None]]:
+        """What is known of the streams, and how old it is in seconds, None where nothing is; waits for looks that are
+        under way, `wait` seconds at most."""
+        begun = [self._begin(n) for n in self._oldest(names[:_MOST_STREAMS])]
+        waiting = [asyncio.wrap_future(look) for look in begun if look is not None]
         if waiting:
-            _, unfinished = await asyncio.wait(waiting, timeout=self._wait)
+            _, unfinished = await asyncio.wait(waiting, timeout=self._wait if wait is None else wait)
             # They go on for the next page; a cancelled wrapper would cancel a look that has not begun.
             for left in unfinished:
                 left.add_done_callback(_ignore)
         now = time.monotonic()
         with self._lock:
             return [
-                (seen.facts, now - seen.at) if (seen := self._seen.get(n)) else (StreamFacts(n, NOT_YET), 0.0)
+                (seen.facts, now - seen.at) if (seen := self._seen.get(n)) else (StreamFacts(n, NOT_YET), None)
                 for n in names
             ]
 
-    async def ask(self, about: tuple[str, str], question: Callable[[], T]) -> T | None:
+    def _oldest(self, names: Sequence[str]) -> list[str]:
+        """Those under way, and as many more as a page may begin, looked at longest ago first."""
+        now = time.monotonic()
+        with self._lock:
+            at = {n: seen.at if (seen := self._seen.get(n)) else 0.0 for n in names}
+            stale = [n for n in names if n not in self._under_way and (not at[n] or now - at[n] >= self._fresh)]
+            under_way = [n for n in names if n in self._under_way]
+        return under_way + sorted(stale, key=at.__getitem__)[: max(0, AT_ONCE - len(under_way))]
+
+    async def ask(self, about: tuple[str, str], question: Callable[[], T], *, wait: float | None = None) -> T | None:
         """The answer of the tables to something else; None where it takes too long. All who ask `about` the same while
         it is under way wait for one answer. Raises `Transient` where too many looks are waiting."""
         self._give_up_hung()
@@ -98,7 +146,7 @@ class Looks:
                 self._tables.submit(self._answer, about, look, question)
         asked: asyncio.Future[T] = asyncio.wrap_future(look.done)
         with suppress(TimeoutError):
-            return await asyncio.wait_for(asyncio.shield(asked), self._wait)
+            return await asyncio.wait_for(asyncio.shield(asked), self._wait if wait is None else wait)
         asked.add_done_callback(_ignore)
         return None
 
@@ -162,8 +210,14 @@ class Looks:
 
     def _look_at_log(self, facts: StreamFacts, look: _Look) -> None:
         try:
-            found = self._ask_log(facts)
+            if self._broker.worth_asking():
+                found = self._ask_log(facts)
+                self._broker.answered()
+            else:
+                found = replace(facts, problem=AWAY)
         except Exception as error:
+            if isinstance(error, Transient):
+                self._broker.failed(facts.name)
             found = replace(facts, problem=_sentence(error))
         self._end(facts.name, found, look)
 

@@ -3,32 +3,121 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from wavestitch.batch.stream_facts import StreamFacts
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.headroom import Alarm
+from wavestitch.contracts.headroom_told import say_room
+from wavestitch.contracts.rewind_preview import length
+from wavestitch.contracts.stream import backfill_dag_id, decide_dag_id, ingest_dag_id, rewind_dag_id, verify_dag_id
 from wavestitch.html_pages import number, render_page
+from wavestitch.ui.bars import WIDTH, bar_of
+from wavestitch.ui.run_story import RunFacts, Story
+from wavestitch.ui.stream_rows import STYLES, State, StreamRow, summary
 
 Cells = Sequence[Sequence[str | Markup]]
+_BATCHES = 15
+_LINES = 500
 
 
-def overview_page(streams: Sequence[tuple[StreamFacts, float | None]]) -> str:
-    """All streams that somebody may read: where they stand, their last batches, and how old that is, in s."""
-    return render_page("overview", title="Wavestitch", root="", here="streams", streams=streams, partitions=_partitions)
+def overview_page(rows: Sequence[StreamRow]) -> str:
+    """All streams that somebody may read: where they stand, what needs somebody first."""
+    return render_page(
+        "overview",
+        title="Wavestitch",
+        root="",
+        here="streams",
+        rows=rows,
+        summary=summary(rows),
+        looking=any(row.state is State.LOOKING for row in rows),
+        span=_span,
+    )
 
 
-def batch_page(stream: str, plan_id: str, row: BatchRow | None, *, documented: bool) -> str:
-    """The batch of one run."""
+def stream_page(row: StreamRow, full: StreamFacts | None) -> str:
+    """One stream: what is to be done, its partitions and its last batches. `full`: with what is held looked at; None
+    where the tables have not answered yet."""
+    facts = row.facts
+    rooms = {p.partition: p for p in facts.room.partitions} if facts.room is not None else {}
+    says, todo = _headline(row)
+    held = f"{number(row.held)} in all" if full is None else f"{full.open} open, {full.quarantined} quarantined"
+    remarks = (*facts.remarks, *(r for r in (full.remarks if full else ()) if r not in facts.remarks))
+    return render_page(
+        "stream",
+        title=facts.name,
+        root="../",
+        here="streams",
+        row=replace(row, facts=replace(facts, remarks=remarks)),
+        says=says,
+        todo=todo,
+        held=Markup(held),  # noqa: S704 - digits and words of ours
+        ingest=ingest_dag_id(facts.name),
+        dags=[
+            ("ingest", ingest_dag_id(facts.name)),
+            ("backfill", backfill_dag_id(facts.name)),
+            ("rewind", rewind_dag_id(facts.name)),
+            ("decide about what is held", decide_dag_id(facts.name)),
+            ("verify", verify_dag_id(facts.name)),
+        ],
+        partitions=[(p, rooms.get(p.partition)) for p in facts.partitions],
+        rows=facts.batches[:_BATCHES],
+        documented=full.documented if full is not None else frozenset(),
+        looking=full is None or row.state is State.LOOKING,
+        bar_of=bar_of,
+        width=WIDTH,
+        styles={alarm.value: STYLES[State(alarm.value)] for alarm in Alarm},
+        span=_span,
+    )
+
+
+def _headline(row: StreamRow) -> tuple[str, str]:
+    """What is the matter, and what to do about it."""
+    facts = row.facts
+    if row.state is State.LOOKING:
+        return "its tables are asked.", "The page asks again by itself."
+    if row.state is State.NEW:
+        return "nothing was read so far.", "Its first batch begins where the stream's file says."
+    if facts.room is not None and row.state in (State.LOST, State.RED, State.AMBER):
+        subject, text = say_room(facts.name, facts.room)
+        return f"{subject.removeprefix(f'{facts.name}: ')}.", text
+    if row.state is State.UNKNOWN:
+        return facts.problem, "What the tables know is shown; figures of the log come when it answers."
+    if row.state is State.FAILED:
+        return "the last run failed.", "Its page says why, and what to do; retry its tasks once that is mended."
+    said = "nothing is unread." if not facts.backlog else f"{facts.backlog} offsets are unread."
+    return said, "" if not facts.backlog else "Retention is far from them; the next batch reads them."
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOfRun:
+    """The row of the batch that a run carried, None where the history has none; `problem`: why that is not known."""
+
+    row: BatchRow | None = None
+    documented: bool = False
+    problem: str = ""
+
+
+def run_page(kind: str, stream: str, run: RunFacts, story: Story, batch: BatchOfRun) -> str:
+    """One run: what happened, what to do, and the batch that it carried."""
+    row = batch.row
     counted = next(iter(row.partitions.values()), {}) if row else {}
     return render_page(
-        "batch",
+        "run",
         root="../",
         here="",
-        title=f"Batch {plan_id[:16]}",
+        title=f"{kind} {stream}".strip(),
+        kind=kind,
         stream=stream,
-        plan_id=plan_id,
-        documented=documented,
+        dag_id=run.dag_id,
+        run_id=run.run_id,
+        state=run.state,
+        story=story,
+        most=_LINES,
+        documented=batch.documented,
+        problem=batch.problem,
         row=row,
         numbered=_numbered,
         audit_heads=["Chunks of partition", *(n.replace("_", " ") for n in counted)],
@@ -46,5 +135,5 @@ def _numbered(found: Mapping[str, int]) -> Cells:
     return [[name, number(n)] for name, n in found.items()]
 
 
-def _partitions(s: StreamFacts) -> Cells:
-    return [[number(n) for n in (p.partition, p.position, p.log_start, p.end, p.backlog)] for p in s.partitions]
+def _span(seconds: float | None) -> str:
+    return "–" if seconds is None else length(max(0.0, seconds))
