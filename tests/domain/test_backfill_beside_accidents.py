@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 
 from tests.builders.ranges import span
@@ -19,17 +22,25 @@ from tests.domain.backfill_rig import (
     published,
     send,
 )
-from tests.fakes.batch import Bench, Carrying, carry_through
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through
 from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Fault, Steps
 from wavestitch.batch.backfill import step_plan_backfill
+from wavestitch.batch.held_approval import begin_approved, preview_held
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.results import Planned
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as carry_batch
-from wavestitch.contracts.errors import DataLost, Fenced, Refused
+from wavestitch.batch.steps import step_plan
+from wavestitch.batch.undo import committed_stages, plan_undo
+from wavestitch.contracts.errors import DataLost, Fenced, Refused, Transient
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.quantities import Offset, Partition
+
+HALF = Selection(ids=("half",))
 
 
 def test_what_was_given_up_by_name_with_a_head_built_anew_is_not_told_as_held() -> None:
@@ -238,14 +249,105 @@ def test_a_catalog_that_is_set_back_between_the_plan_of_a_backfill_and_its_commi
     assert bench.tables.head() == before
 
 
-@pytest.mark.xfail(strict=True, raises=pytest.fail.Exception, reason="a decision about what is held asks no broker")
-def test_a_decision_about_what_is_held_takes_no_number_that_a_catalog_lost_when_it_was_set_back() -> None:
-    bench, shown = set_back_under(1)
+def decided_at_once(bench: Bench) -> None:
     here = edges(bench, LATEST)
-    carry_out(here, plan_held(here, HeldAction.DISCARD, Selection(ids=("half",)), who="ops", why="to see").plan)
-    send(bench, "later", day=9)
+    carry_out(here, plan_held(here, HeldAction.DISCARD, HALF, who="ops", why="to see").plan)
+
+
+def kept_and_approved_of(bench: Bench) -> None:
+    here = edges(bench, LATEST)
+    shown = preview_held(here, HeldAction.DISCARD, HALF, who="ops", why="to see")
+    carry_out(here, begin_approved(here, shown.plan.plan_id, by="somebody else"))
+
+
+@pytest.mark.parametrize("decide", [decided_at_once, kept_and_approved_of])
+def test_a_decision_about_what_is_held_takes_no_number_that_a_catalog_lost_when_it_was_set_back(
+    decide: Callable[[Bench], None],
+) -> None:
+    bench, shown = set_back_under(1)
+    before = bench.tables.head()
+    with refused_as_set_back(shown):
+        decide(bench)
+    assert bench.tables.head() == before
     with refused_as_set_back(shown):
         ingest(bench, LATEST)
+    found = plan_rewind(LATEST, Target("head"), log=bench.log, tables=bench.tables, who="ops", why="set back")
+    apply_rewind(LATEST, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    decide(bench)
+
+
+def test_a_decision_about_what_is_held_is_not_undone_on_a_catalog_that_was_set_back() -> None:
+    bench, _ = set_back_under(0)
+    decided_at_once(bench)
+    before = bench.tables.head()
+    backfill(bench, LATEST, days(0, 1))
+    bench.tables.restore(before.sequence)
+    here = edges(bench, LATEST)
+    with refused_as_set_back(before.sequence + 1):
+        plan_undo(here, committed_stages(here), who="ops", why="not so")
+
+
+def test_a_catalog_that_is_set_back_between_plan_and_commit_of_a_decision_is_refused_there() -> None:
+    bench, _ = set_back_under(0)
+    before, here = bench.tables.head(), edges(bench, LATEST)
+    shown = preview_held(here, HeldAction.DISCARD, HALF, who="ops", why="to see")
+    backfill(bench, LATEST, days(0, 1))
+    bench.tables.restore(before.sequence)
+    with refused_as_set_back(before.sequence + 1):
+        carry_out(here, begin_approved(here, shown.plan.plan_id, by="somebody else"))
+    assert bench.tables.head() == before
+
+
+def test_an_ingest_that_moves_no_position_takes_no_number_that_a_catalog_lost_since_it_was_planned() -> None:
+    """Of one that moves some the group says so at the latest when it comes to the offsets."""
+    bench, _ = set_back_under(0)
+    late = START_MS + 10 * DAY
+    before, here = bench.tables.head(), FakeEdges(bench, LATEST, late, Carrying())
+    planned = step_plan(here, PlanRequest())
+    assert isinstance(planned, Planned)
+    assert not bench.plans[planned.plan_id].ranges, "it lets go of what has waited too long, and reads nothing"
+    backfill(bench, LATEST, days(0, 1))
+    bench.tables.restore(before.sequence)
+    with refused_as_set_back(before.sequence + 1):
+        carry_batch(here, RunOptions(plan_id=planned.plan_id), watcher=Silent())
+    assert bench.tables.head() == before
+
+
+@pytest.mark.parametrize("when", ["planned", "committed"])
+def test_a_decision_is_tried_again_where_no_broker_says_whose_the_catalog_is(when: str) -> None:
+    bench, _ = set_back_under(0)
+    here = edges(bench, LATEST)
+    before, plan = bench.tables.head(), plan_held(here, HeldAction.DISCARD, HALF, who="ops", why="to see").plan
+    run = Steps(
+        lambda: (
+            plan_held(here, HeldAction.DISCARD, HALF, who="ops", why="to see")
+            if when == "planned"
+            else carry_out(here, plan)
+        )
+    )
+    while run.at != "log.group_offsets":
+        assert run.advance()
+    run.advance(Fault.FAIL_BEFORE)
+    run.finish()
+    assert isinstance(run.error, Transient)
+    assert re.search("group .* could not be asked .* do the same again once a broker answers", run.error.message)
+    assert bench.tables.head() == before
+    carry_out(here, plan)
+    assert bench.tables.head() != before
+
+
+@pytest.mark.parametrize("gone", ["its records", "its topic", "its offsets"])
+def test_a_decision_needs_nothing_of_what_the_log_has_lost(gone: str) -> None:
+    bench, _ = set_back_under(0)
+    if gone == "its records":
+        bench.log.retain_from(0, bench.log.partitions[0].end)
+    elif gone == "its topic":
+        bench.log.recreate(1)
+    else:
+        bench.log.group = {}
+    decided_at_once(bench)
+    counts = bench.tables.head().held.counts
+    assert counts == {"discarded": 1}
 
 
 @pytest.mark.parametrize("shown", ["nothing", "an older head", "somebody's reset"])

@@ -1,4 +1,4 @@
-"""`wavestitch held …` through the command line itself, over real tables: no Kafka is asked, and none is there."""
+"""`wavestitch held …` through the command line itself, over real tables: of Kafka nothing but the group is asked."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.domain.maintenance_rig import Rig
 from tests.hostile.landed_deployment import stitch_here
 from wavestitch import cli_held
 from wavestitch.batch import held_decision
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.cli import main
 
@@ -59,6 +60,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     rig = held_rig(tmp_path)
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
     monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr(Deployment, "log", rig.log)  # no broker is waited for
     return Shell(rig, monkeypatch, capsys)
 
 

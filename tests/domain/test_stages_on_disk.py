@@ -13,6 +13,7 @@ from tests.deployment_rig import STREAM
 from tests.domain.observed_effects import Observer, look
 from tests.hostile.landed_deployment import FakeDeployment, landed_edges, make_landed_deployment, run_landed_batch
 from wavestitch import terminal
+from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -128,6 +129,7 @@ def test_a_discard_is_undone_from_the_command_line(
     carry_out(edges, plan_held(edges, HeldAction.DISCARD, Selection(ids=("open",)), who="o", why="y").plan)
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
     monkeypatch.setattr(terminal.out, "width", 400)
+    monkeypatch.setattr(Deployment, "log", edges.log)  # no broker is waited for
 
     assert states(deployment) == {"discarded"}
     shown = CliRunner().invoke(app, ["undo", STREAM, "--why", "it was right"])

@@ -36,21 +36,33 @@ def look_at_group(
 ) -> tuple[Head, dict[Partition, GroupOffset | None], str | None]:
     """Head and group, free of disagreement. A batch that commits between our looks shows a newer head: look again.
 
-    Asked right before a commit that moves no position, too: its head may have the very number and positions of one that
-    a catalog that was set back has lost, and would be taken for that from then on.
+    Asked where a commit that moves no position is planned, and right before it, too: its head may have the very number
+    and positions of one that a catalog that was set back has lost, and would be taken for that from then on. Of a topic
+    that is gone a broker says that nothing is committed, which contradicts no head.
     """
     for _ in range(_TRIES):
         head = tables.head()
         if head is None:
             raise Refused(f"stream {stream.name} has no head yet; plan a batch first")
         table = tables.table_uuid()
-        group = log.group_offsets(stream.group, stream.topic, sorted(head.positions))
+        group = _ask(stream, head, log)
         doubt = find_disagreement(head, group, table=table)
         if doubt is None:
             return head, group, table
         if tables.head() == head:
             raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
     raise Transient(f"stream {stream.name}: the head changed {_TRIES} times beside the group; try again")
+
+
+def _ask(stream: Stream, head: Head, log: Log) -> dict[int, GroupOffset | None]:
+    try:
+        return log.group_offsets(stream.group, stream.topic, sorted(head.positions))
+    except Transient as error:
+        raise Transient(
+            f"stream {stream.name}: group {stream.group} could not be asked whether the catalog is the one that it was "
+            f"shown, and nobody goes on without that; do the same again once a broker answers: {error.message}",
+            **error.facts,
+        ) from error
 
 
 def show_head(

@@ -1,8 +1,10 @@
 """An operator's decision about what is held, as a batch of its own kind: planned, previewed, and carried through.
 
-It reads nothing from Kafka, so it works long after retention has passed. From the plan on it is carried by the same
-steps as every batch (reassemble, validate, publish), by the same `decide`, and committed by the same compare-and-set;
-positions stay. Undone by its opposite: discard by restore; what was published stays published (I2, I3).
+It reads no record from Kafka, so it works long after retention has passed, and where the topic is gone. A broker has to
+answer all the same: the group is asked, as for a backfill, whether the catalog is the one that it was shown. From the
+plan on it is carried by the same steps as every batch (reassemble, validate, publish), by the same `decide`, and
+committed by the same compare-and-set; positions stay. Undone by its opposite: discard by restore; what was published
+stays published (I2, I3).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 
 from wavestitch.batch.carry import Carried, How, Silent, Watcher, carry_through
 from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate
+from wavestitch.batch.commit_offsets import look_at_group
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.held_records import refuse_records
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
@@ -60,7 +63,6 @@ def plan_held(
 ) -> HeldPreview:
     """What the decision would do; touches nothing. Raises `Refused` where there is nothing that it could change."""
     stream, tables = edges.stream, edges.tables
-    head = tables.head()
     reason = said_by_person(why, "--why")
     if not reason:
         raise BadInput("say why this is decided (--why …): it is kept with the decision")
@@ -68,8 +70,7 @@ def plan_held(
         raise BadInput("which copy is right? pick takes --copy first, last or PARTITION:OFFSET, and nothing else does")
     if pick:
         check_pick(pick)
-    if head is None:
-        raise Refused(f"stream {stream.name} has no head yet: nothing is held")
+    head, _, _ = look_at_group(stream, log=edges.log, tables=tables)
     taken: list[HeldWaveform] = []
     passed: list[tuple[str, str]] = []
     more = False

@@ -237,7 +237,7 @@ def step_publish(
 
     def ask_group() -> None:
         ask()
-        if not plan.moves_positions and plan.choice is None:  # a decision about what is held needs no broker
+        if plan.leaves_positions:
             look_at_group(plan.stream, log=edges.log, tables=edges.tables)
 
     ask()

@@ -92,6 +92,11 @@ class Plan:
         return self.kind is PlanKind.INGEST
 
     @property
+    def leaves_positions(self) -> bool:
+        """Whether its head stands where the one before it stood: such heads differ by their number alone."""
+        return not (self.moves_positions and self.ranges)
+
+    @property
     def holds(self) -> bool:
         return self.kind.holds
 
