@@ -190,9 +190,12 @@ def write_receipt(folder: Path, receipt: Receipt) -> Path:
 
 
 def _start_epoch(plan: Plan, slice_: OffsetRange) -> LeaderEpoch | None:
-    """Leader epoch of what the head's position stands behind; only a slice that begins there can be held against it."""
+    """Leader epoch of what an ingest's position stands behind; only a slice that begins there can be held against it.
+
+    Who leaves the positions reads what is there now, wherever it begins: held against them it could never read behind a
+    cut, until a rewind that is none of its own."""
     position = plan.positions.get(slice_.partition)
-    if position is None or position.next_offset != slice_.start:
+    if not plan.moves_positions or position is None or position.next_offset != slice_.start:
         return None
     return position.leader_epoch
 

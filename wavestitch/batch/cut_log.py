@@ -13,6 +13,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log, PartitionEnds
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.contracts.start_index import Epoch
 from wavestitch.contracts.stream import Stream
 
 
@@ -37,6 +38,20 @@ def find_cuts(
     known = {p: ends[p].log_start if end is None else end for p, end in found.items()}
     cuts = {p: end for p, end in known.items() if end < positions[p].next_offset}
     return {p: end if end > ends[p].log_start else Offset(0) for p, end in cuts.items()}
+
+
+def find_cuts_since(
+    topic: str, read: Mapping[Epoch, Offset], ends: Mapping[Partition, PartitionEnds], log: Log
+) -> dict[Epoch, Offset]:
+    """The same of whatever was read in an epoch, up to these offsets: one question for as many epochs as a partition
+    has had since."""
+    left, found = sorted(read), dict[Epoch, Offset]()
+    while left:
+        turn = dict(left)
+        cuts = find_cuts(topic, {p: Position(read[p, e], leader_epoch=e) for p, e in turn.items()}, ends, log)
+        found |= {(p, turn[p]): at for p, at in cuts.items()}
+        left = [one for one in left if turn[one[0]] != one[1]]
+    return found
 
 
 def refuse_cut_log(

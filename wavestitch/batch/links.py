@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wavestitch.batch.located import Located, locate, still_there
+from wavestitch.batch.located import Located, locate, noted_starts, still_there
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.survey import Made, Survey, plan_of, size_of, survey, too_much
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups, without
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.start_index import Known, known_starts
+from wavestitch.contracts.start_index import Known
 from wavestitch.contracts.stream import Stream
 
 MOST_LINKS = 1000
@@ -40,7 +40,7 @@ def plan_links(stream: Stream, request: PlanRequest, *, walk: Walk, by: Planning
 def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -> Links:
     scope = request.scope
     assert scope is not None, "a backfill has an interval"
-    known = known_starts(here.tables.batches(), here.head, scope)
+    known = noted_starts(here, scope)
     if request.together:
         groups, gone = still_there(request.together, here.ends)
         # What this very backfill read of it is held by nobody.

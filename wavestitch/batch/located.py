@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from wavestitch.batch.cut_log import find_cuts_since
+from wavestitch.batch.survey import Survey
 from wavestitch.contracts.offset_range import OffsetRange, joined
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
@@ -24,14 +26,14 @@ from wavestitch.contracts.quantities import (
     epoch_ms,
     milliseconds,
 )
-from wavestitch.contracts.start_index import Known
+from wavestitch.contracts.start_index import Known, known_starts, noted_epochs
 from wavestitch.contracts.stream import Stream
 
 
 class Located(NamedTuple):
-    """`ranges`: what is to be read, in order. `lost`: what the log has no more, no batch that holds has read, and may
-    have held waveforms of the interval. `read_before`: what the log has no more, and such a batch has read: published
-    or held. `why`: per partition."""
+    """`ranges`: what is to be read, in order. `lost`: what the log has no more (retention, or a cut), no batch that
+    holds has read, and may have held waveforms of the interval. `read_before`: what the log has no more, and such a
+    batch has read: published or held. `why`: per partition."""
 
     ranges: list[OffsetRange]
     lost: tuple[OffsetRange, ...]
@@ -48,6 +50,7 @@ def locate(
     log: Log,
     known: Mapping[Partition, Known],
 ) -> Located:
+    """`known`: see `noted_starts`."""
     windows, why = _windows(stream, scope, topic, ends, log)
     ranges: list[OffsetRange] = []
     lost: list[OffsetRange] = []
@@ -62,7 +65,15 @@ def locate(
         if window.start == log_start:
             # What lay before it is as old as the interval, or nobody knows how old.
             lost += index.lost(gone)
+        lost += index.cut_off
     return Located(ranges, tuple(lost), tuple(before_it), why)
+
+
+def noted_starts(here: Survey, scope: Scope) -> dict[Partition, Known]:
+    """What the history knows of the interval, as far as the log still is the one that was read."""
+    rows = here.tables.batches()
+    cuts = find_cuts_since(here.topic.name, noted_epochs(rows, here.head), here.ends, here.log)
+    return known_starts(rows, here.head, scope, cuts)
 
 
 def _windows(

@@ -18,7 +18,7 @@ from typing import Any
 from wavestitch.batch.begin_planning import begin_planning
 from wavestitch.batch.carry import NOTHING_READ, Carried, How, Watcher, carry_through
 from wavestitch.batch.history import history_of, whole_history
-from wavestitch.batch.located import locate
+from wavestitch.batch.located import locate, noted_starts
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.publishes_nothing import ComparingEdges
 from wavestitch.batch.results import Reassembled, Validated, needed
@@ -35,7 +35,6 @@ from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace, RowPiece
-from wavestitch.contracts.start_index import known_starts
 from wavestitch.contracts.start_times import start_time_ns
 from wavestitch.contracts.verdict import Verdict
 from wavestitch.contracts.verification import (
@@ -140,7 +139,7 @@ def _range_of(edges: ComparingEdges, request: VerifyRequest) -> _Range:
 
 def _asked(edges: ComparingEdges, request: VerifyRequest, here: Survey) -> Sequence[OffsetRange]:
     if request.scope is not None:
-        known = known_starts(here.tables.batches(), here.head, request.scope)
+        known = noted_starts(here, request.scope)
         found = locate(edges.stream, request.scope, topic=here.topic, ends=here.ends, log=here.log, known=known)
         return [*found.ranges, *found.lost, *found.read_before]
     if request.ranges:

@@ -28,7 +28,8 @@ class BatchRow:
     of records that are no chunks and were held without their bytes, per partition how many, the first offset and the
     one after the last. `held`: how many chunks are held after it, by reason; None where nobody wrote it down. `starts`:
     per partition, blocks of offsets of topic `topic_id`, and between which times their waveforms start (`StartBlock`).
-    Times in ms since the epoch."""
+    `epochs`: per partition that was read the leader epoch when that was planned; none where the broker gave none, or
+    the row is of a version that kept none. Times in ms since the epoch."""
 
     plan_id: str
     decision: str
@@ -51,6 +52,7 @@ class BatchRow:
     held: dict[str, int] | None = None
     topic_id: str = ""
     starts: dict[str, list[list[int]]] = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)
 
     @property
     def read_ranges(self) -> tuple[OffsetRange, ...]:
@@ -96,7 +98,11 @@ def rows_behind(head: Head, rows: Iterable[BatchRow]) -> list[BatchRow]:
 
 
 BATCH_ROWS = Versioned(
-    BatchRow, "a row of the history", "it is for people alone: delete it, and it is made anew from the head"
+    BatchRow,
+    "a row of the history",
+    "it is for people alone: delete it, and it is made anew from the head",
+    format=2,
+    upgrades={1: lambda fields: {**fields, "epochs": {}}},
 )
 
 
@@ -152,7 +158,13 @@ def describe_batch(
         held=dict(decision.held_counts),
         topic_id=plan.topic_id,
         starts=dict(starts),
+        epochs=_epochs(plan),
     )
+
+
+def _epochs(plan: Plan) -> dict[str, int]:
+    found = {r.partition: plan.ends[r.partition].leader_epoch for r in plan.ranges}
+    return {str(p): epoch for p, epoch in sorted(found.items()) if epoch is not None}
 
 
 def describe_head(head: Head, *, stream: str) -> BatchRow:

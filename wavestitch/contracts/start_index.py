@@ -5,32 +5,40 @@ two batches say different things of an offset, the one that makes it read counts
 be taken under another definition is always read again. So it costs reading to lose it, and never a waveform. Where
 the log has the offsets no more, only what a batch that holds has read is published or held (I8), and nothing that the
 head names as skipped: of that an operator has said that it may be gone. It may have been written anew, too: what was
-read there before the skip says nothing. Nor does what was read before a head under which somebody accepted that the
+read there before the skip says nothing. Nor does what was read beyond the place where the log was cut off since, which
+the leader epoch tells in which it was read. Nor does what was read before a head under which somebody accepted that the
 tables lack some of it count as published or held: nobody knows which. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from wavestitch.contracts.batch_row import ACCEPTED_MISSING, BatchRow, describe_head, rows_behind
 from wavestitch.contracts.offset_range import OffsetRange, joined, without
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.start_blocks import StartBlock
 
+Epoch = tuple[Partition, LeaderEpoch]
+"""A partition, and a leader epoch of it."""
 _HOLDING = frozenset(kind for kind in PlanKind if kind.holds)
 
 
 class Known(NamedTuple):
     """Of one partition: what batches have read, of that what may hold a waveform that starts in the interval, and of
-    it all what was read by those that publish or hold whatever they read (`held`)."""
+    it all what was read by those that publish or hold whatever they read (`held`). `cut_off`: what may have held such
+    a one, was cut off since, and was read by nobody who holds it."""
 
     read: tuple[OffsetRange, ...] = ()
     wanted: tuple[OffsetRange, ...] = ()
     held: tuple[OffsetRange, ...] = ()
+    cut_off: tuple[OffsetRange, ...] = ()
 
     def unread(self, within: OffsetRange) -> list[OffsetRange]:
         """Of these offsets, those of which nothing is known."""
@@ -49,34 +57,73 @@ class Known(NamedTuple):
         return joined(cut for r in ranges for h in self.held if (cut := h.cut(r)).size > 0)
 
 
-def known_starts(rows: Iterable[BatchRow], head: Head, scope: Scope) -> dict[Partition, Known]:
-    """By partition, what the history knows of the head's topic.
+def noted_epochs(rows: Iterable[BatchRow], head: Head) -> dict[Epoch, Offset]:
+    """How far the rows have noted what was read in a leader epoch, of the head's topic."""
+    found: dict[Epoch, Offset] = {}
+    for row in _behind(rows, head):
+        for name, blocks in row.starts.items():
+            if blocks and (epoch := _epoch(row, name)) is not None:
+                found[epoch] = max([found.get(epoch, Offset(0)), *(StartBlock(*b).end for b in blocks)])  # type: ignore[arg-type]
+    return found
+
+
+def known_starts(
+    rows: Iterable[BatchRow], head: Head, scope: Scope, cuts: Mapping[Epoch, Offset] = MappingProxyType({})
+) -> dict[Partition, Known]:
+    """By partition, what the history knows of the head's topic. `cuts`: where the log was cut off since it was read in
+    an epoch; from there on it was written anew.
 
     Beyond the head's positions only batches of its own generation count: after a log was cut off below, the stream is
     rewound, and other records may lie there now.
     """
-    read: dict[Partition, list[OffsetRange]] = {}
-    wanted: dict[Partition, list[OffsetRange]] = {}
-    held: dict[Partition, list[OffsetRange]] = {}
-    behind = rows_behind(head, [describe_head(head, stream=""), *rows])
+    found: dict[Partition, _Noted] = defaultdict(_Noted)
+    behind = _behind(rows, head)
     accepted = max((row.generation for row in behind if ACCEPTED_MISSING in row.note), default=0)
     for row in behind:
-        if row.topic_id != head.topic_id:
-            continue
+        present, holds = row.generation == head.generation, row.kind in _HOLDING and row.generation >= accepted
         for name, blocks in row.starts.items():
-            p = Partition(int(name))
+            p, epoch = Partition(int(name)), _epoch(row, name)
             at = head.positions.get(p)
-            stands = 0 if at is None else at.next_offset
+            stands = Offset(0) if at is None else at.next_offset
+            cut = None if epoch is None else cuts.get(epoch)
             for block in (StartBlock(*b) for b in blocks):  # type: ignore[arg-type]
-                end = block.end if row.generation == head.generation else min(block.end, stands)
-                if block.start < end:
-                    here = OffsetRange(p, block.start, Offset(end))
+                all_of_it = OffsetRange(p, block.start, block.end if present else min(block.end, stands))
+                may_start = block.may_start_in(scope)
+                here = all_of_it if cut is None else all_of_it._replace(end=min(all_of_it.end, cut))
+                if here.size > 0:
                     # A skip opens a generation: what an older one read there may be another log.
-                    known = [here] if row.generation == head.generation else without([here], head.skipped)
-                    read.setdefault(p, []).extend(known)
-                    if block.may_start_in(scope):
-                        wanted.setdefault(p, []).append(here)
-                    if row.kind in _HOLDING and row.generation >= accepted:
-                        held.setdefault(p, []).append(here)
-    held = {p: without(ranges, head.skipped) for p, ranges in held.items()}
-    return {p: Known(*(tuple(joined(found.get(p, ()))) for found in (read, wanted, held))) for p in read}
+                    found[p].read += [here] if present else without([here], head.skipped)
+                    found[p].wanted += [here] * may_start
+                    found[p].held += [here] * holds
+                off = all_of_it._replace(start=max(all_of_it.start, here.end))
+                if epoch is not None and off.size > 0:
+                    found[p].lost[epoch] += [off] * may_start
+                    found[p].saved[epoch] += [off] * holds
+    return {p: noted.known(head) for p, noted in found.items()}
+
+
+@dataclass(slots=True)
+class _Noted:
+    """`lost`, `saved`: of what was cut off, by epoch, what may have held what is looked for, and what is held."""
+
+    read: list[OffsetRange] = field(default_factory=list)
+    wanted: list[OffsetRange] = field(default_factory=list)
+    held: list[OffsetRange] = field(default_factory=list)
+    lost: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
+    saved: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
+
+    def known(self, head: Head) -> Known:
+        # Within one epoch an offset is one record: whoever holds what was read there in another may hold another one.
+        gone = [r for epoch, ranges in self.lost.items() for r in without(ranges, self.saved[epoch])]
+        held = without(self.held, head.skipped)
+        return Known(*(tuple(joined(ranges)) for ranges in (self.read, self.wanted, held, gone)))
+
+
+def _behind(rows: Iterable[BatchRow], head: Head) -> list[BatchRow]:
+    known = rows_behind(head, [describe_head(head, stream=""), *rows])
+    return [row for row in known if row.topic_id == head.topic_id]
+
+
+def _epoch(row: BatchRow, partition: str) -> Epoch | None:
+    epoch = row.epochs.get(partition)
+    return None if epoch is None else (Partition(int(partition)), LeaderEpoch(epoch))
