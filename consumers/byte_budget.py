@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wavestitch.contracts.batch_size import READER_STOP, ReaderStop, needed_bytes
+from wavestitch.contracts.batch_size import OVER_BUDGET, READER_STOP, ReaderStop, needed_bytes
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.plan import Plan
 from wavestitch.write_once import write_digested
@@ -106,6 +106,7 @@ class ByteBudget:
             f"{plan.mean_record_bytes:.0f} bytes a record was expected, and {seen.mean:.0f} came). Nothing was "
             f"published; {_way_on(plan, seen.mean)}",
             plan_id=plan.plan_id,
+            over=OVER_BUDGET,
             bytes=seen.bytes,
             allowed=self.allowed,
         )

@@ -14,7 +14,7 @@ _MOST = 50
 def show_verified(done: Verified) -> None:
     out.print(
         f"stream {done.stream}, {sum(r.size for r in done.read)} offsets, compared with snapshot {done.snapshot_id} "
-        f"(head {done.sequence}): {in_words(done.counts)}"
+        f"(head {done.sequence}): {in_words(done.counts, done.cut)}"
     )
     others = sorted((one for one in done.waveforms if one.found is not Agreement.SAME), key=_order)
     if others:

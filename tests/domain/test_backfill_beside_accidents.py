@@ -301,7 +301,7 @@ def test_a_decision_is_tried_again_where_no_broker_says_whose_the_catalog_is(whe
 def test_a_decision_needs_nothing_of_what_the_log_has_lost(gone: str) -> None:
     bench, _ = set_back_under(0)
     if gone == "its records":
-        bench.log.retain_from(0, bench.log.partitions[0].end)
+        bench.log.retain_from(Partition(0), Offset(bench.log.partitions[Partition(0)].end))
     elif gone == "its topic":
         bench.log.recreate(1)
     else:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.domain.backfill_rig import (
     ARCHIVE,
     START_MS,
@@ -23,15 +24,15 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import BatchDone
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import DataLost
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.quantities import Offset, Partition
 
 NEW = [f"new{n}" for n in range(3)]
 
 
 def cut_off(bench: Bench, at: int, *, day: int = 1) -> None:
     """And written anew, further on than it went."""
-    bench.log.truncate(0, at)
+    bench.log.truncate(Partition(0), Offset(at))
     for n in range(3):
         send(bench, f"new{n}", day=day, chunks=2)
 
@@ -64,7 +65,9 @@ def test_what_was_written_anew_where_an_ingest_had_read_is_looked_at_before_anyb
     assert done.lost == (), "what the ingest had read there is published"
     with pytest.raises(DataLost, match="written anew"):
         ingest(bench)
-    found = plan_rewind(ARCHIVE, Target(offsets={0: 1}), log=bench.log, tables=bench.tables, who="ops", why="cut")
+    found = plan_rewind(
+        ARCHIVE, Target(offsets={Partition(0): Offset(1)}), log=bench.log, tables=bench.tables, who="ops", why="cut"
+    )
     apply_rewind(ARCHIVE, found, accept_skip=False, log=bench.log, tables=bench.tables)
     ingest(bench)
     assert published(bench) == [*NEW, *(f"old{n}" for n in range(6))]
@@ -74,7 +77,7 @@ def test_a_leader_that_changed_and_lost_nothing_makes_nobody_read_again() -> Non
     bench = Bench(FakeLog("waves", 1))
     read_by_a_backfill(bench)
     for _ in range(3):
-        cut_off(bench, bench.log.partitions[0].end)
+        cut_off(bench, bench.log.partitions[Partition(0)].end)
         before = len(read_by_backfills(bench))
         backfill(bench, ARCHIVE, days(1, 2))
         assert all(r.start >= 6 for r in read_by_backfills(bench)[before:])
@@ -84,15 +87,15 @@ def test_a_log_that_was_cut_off_again_and_again_is_read_from_the_deepest_cut_on(
     bench = Bench(FakeLog("waves", 1))
     read_by_a_backfill(bench)
     for at in (4, 2, 3):
-        bench.log.truncate(0, at)
+        bench.log.truncate(Partition(0), Offset(at))
         for n in range(4):
             send(bench, f"at{at}-{n}", day=5)
         backfill(bench, ARCHIVE, days(5, 6))
     before = len(read_by_backfills(bench))
-    bench.log.truncate(0, bench.log.partitions[0].end)
+    bench.log.truncate(Partition(0), Offset(bench.log.partitions[Partition(0)].end))
     send(bench, "late", day=1)
     backfill(bench, ARCHIVE, days(1, 2))
-    assert read_by_backfills(bench)[before:] == [OffsetRange(0, 7, 8)], "of each epoch what is left was read"
+    assert read_by_backfills(bench)[before:] == [span(0, 7, 8)], "of each epoch what is left was read"
     there = {r.key.decode() for r in bench.log.committed() if r.key is not None}
     assert there <= set(published(bench))
 
@@ -103,7 +106,7 @@ def test_what_only_a_backfill_had_read_and_was_cut_off_is_named_as_lost() -> Non
     read_by_a_backfill(bench, day=1)
     cut_off(bench, 1, day=5)
     done = backfill(bench, ARCHIVE, days(1, 2))
-    assert done.lost == (OffsetRange(0, 1, 6),)
+    assert done.lost == (span(0, 1, 6),)
     assert published(bench) == ["old0"]
     cut_off(bench, 0, day=5)
     with pytest.raises(DataLost, match=r"partition 0 \[0, 7\) of waves are gone"):
@@ -115,12 +118,12 @@ def test_what_an_ingest_had_read_there_in_another_epoch_is_not_told_as_held() ->
     for n in range(6):
         send(bench, f"first{n}", day=1)
     ingest(bench)
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     for n in range(6):
         send(bench, f"second{n}", day=1)
     backfill(bench, ARCHIVE, days(5, 6))
     cut_off(bench, 1, day=5)
-    assert backfill(bench, ARCHIVE, days(1, 2)).lost == (OffsetRange(0, 1, 7),)
+    assert backfill(bench, ARCHIVE, days(1, 2)).lost == (span(0, 1, 7),)
 
 
 def test_where_retention_has_passed_the_cut_nothing_that_was_read_there_is_believed() -> None:
@@ -129,9 +132,9 @@ def test_where_retention_has_passed_the_cut_nothing_that_was_read_there_is_belie
         send(bench, f"old{n}", day=1)
     ingest(bench)
     cut_off(bench, 1)
-    bench.log.retain_from(0, 3)
+    bench.log.retain_from(Partition(0), Offset(3))
     done = backfill(bench, ARCHIVE, days(1, 2))
-    assert done.lost == (OffsetRange(0, 0, 3),)
+    assert done.lost == (span(0, 0, 3),)
     assert [w for w in published(bench) if w.startswith("new")] == NEW[1:]
 
 
@@ -140,11 +143,11 @@ def test_a_row_of_an_earlier_version_is_believed_as_it_was_then() -> None:
     bench = Bench(FakeLog("waves", 1))
     read_by_a_backfill(bench)
     bench.tables.history = [replace(row, epochs={}) for row in bench.tables.history]
-    bench.log.truncate(0, 6)
+    bench.log.truncate(Partition(0), Offset(6))
     send(bench, "late", day=1)
     before = len(read_by_backfills(bench))
     backfill(bench, ARCHIVE, days(1, 2))
-    assert read_by_backfills(bench)[before:] == [OffsetRange(0, 6, 7)]
+    assert read_by_backfills(bench)[before:] == [span(0, 6, 7)]
 
 
 @pytest.mark.parametrize("noted", [True, False])
@@ -157,7 +160,7 @@ def test_a_backfill_and_named_offsets_read_on_where_the_log_was_cut_off_below_th
     cut_off(bench, 1)
     if not noted:  # as an earlier version wrote it
         bench.tables.history = [replace(row, epochs={}) for row in bench.tables.history]
-    done = run_batch(bench, ARCHIVE, PlanRequest(PlanKind.MANUAL, ranges=(OffsetRange(0, 4, 7),)), clock_ms=START_MS)
+    done = run_batch(bench, ARCHIVE, PlanRequest(PlanKind.MANUAL, ranges=(span(0, 4, 7),)), clock_ms=START_MS)
     assert isinstance(done, BatchDone)
     assert published(bench) == ["new2", "old0", "old1", "old2", "old3"]
     backfill(bench, ARCHIVE, days(1, 2))
@@ -173,16 +176,16 @@ def test_what_was_written_anew_and_skipped_is_read_by_a_backfill_or_named(gone: 
     for n in range(6):
         send(bench, f"old{n}", day=5)
     ingest(bench)
-    bench.log.truncate(0, 1)
+    bench.log.truncate(Partition(0), Offset(1))
     for n in range(8):
         send(bench, f"new{n}", day=1)
-    bench.log.retain_from(0, gone)
+    bench.log.retain_from(Partition(0), Offset(gone))
     with pytest.raises(DataLost, match="written anew"):
         ingest(bench)
-    to = Target(offsets={0: 5}) if gone else Target("latest")
+    to = Target(offsets={Partition(0): Offset(5)}) if gone else Target("latest")
     found = plan_rewind(ARCHIVE, to, log=bench.log, tables=bench.tables, who="ops", why="cut")
     apply_rewind(ARCHIVE, found, accept_skip=True, log=bench.log, tables=bench.tables)
     ingest(bench)
     done = backfill(bench, ARCHIVE, days(1, 2))
-    assert done.lost == ((OffsetRange(0, 0, 5),) if gone else ())
+    assert done.lost == ((span(0, 0, 5),) if gone else ())
     assert [w for w in published(bench) if w.startswith("new")] == [f"new{n}" for n in range(4 if gone else 0, 8)]

@@ -58,7 +58,7 @@ def report(text: str) -> MaintenanceReport:
 
 def verified(text: str) -> Verified:
     one = Compared(text, Agreement.DIFFERS, text, (text,), text, ((0, 1),))
-    return Verified(text, 1, 2, (), (), (), {"differs": 1}, (one,), (text,))
+    return Verified(text, 1, 2, (), (), (), (), {"differs": 1}, (one,), (text,))
 
 
 def plan(text: str) -> dict[str, Any]:

@@ -38,7 +38,10 @@ FAILING = replace(MADE, reason=Reason.FAILED_EXPECTATION, evidence="too long")
 REFUSED = InLog("w", None, Reason.TOO_LARGE, "2 chunks; allowed are 1", HERE)
 CONFLICT = InLog("w", None, Reason.CONFLICT, "chunk 1 has different bytes", HERE)
 CHUNKS = {(0, 4): LogChunk(A, 1), (0, 5): LogChunk(B, 2)}
-GROUND = Ground("topic", (span(0, 2, 9),), {Partition(0): Offset(0)}, {Partition(0): Offset(9)}, CHUNKS)
+AT_THE_END = {Partition(0): Offset(9)}
+GROUND = Ground("topic", (span(0, 2, 9),), {Partition(0): Offset(0)}, AT_THE_END, AT_THE_END, CHUNKS)
+ELSEWHERE = tuple(p._replace(offset=Offset(p.offset + 2), piece=OTHER) for p in ROW.pieces)
+ANOTHER = replace(MADE, made=replace(ROW, pieces=ELSEWHERE))
 HELD = HeldNow((Reason.PARKED,), "the gate closed")
 DISCARDED = HeldNow((Reason.DISCARDED,), "discard by ops: broken")
 
@@ -59,6 +62,21 @@ EXAMPLES = {
     "another seam": (MADE, [lying(piece=OTHER)], None, GROUND, Agreement.DIFFERS),
     "a place where something else lies": (MADE, [lying(offset=4)], None, GROUND, Agreement.DIFFERS),
     "a place that was not read": (MADE, [lying(offset=77)], None, GROUND, Agreement.SAME),
+    "another copy, of a row whose places are there": (ANOTHER, [lying(piece=OTHER)], None, GROUND, Agreement.NOT_FOUND),
+    "another copy, of a row whose places are gone": (
+        ANOTHER,
+        [ROW],
+        None,
+        replace(GROUND, log_start={Partition(0): Offset(5)}),
+        Agreement.MISSING_IN_KAFKA,
+    ),
+    "a row whose places were cut off": (
+        None,
+        [ROW],
+        None,
+        replace(GROUND, ends={Partition(0): Offset(5)}),
+        Agreement.NOT_FOUND,
+    ),
     "twice in the table": (MADE, [ROW, ROW], None, GROUND, Agreement.DIFFERS),
     "whole, and not in the table": (MADE, [], None, GROUND, Agreement.MISSING_IN_TABLE),
     "refused today, and neither published nor held": (REFUSED, [], None, GROUND, Agreement.MISSING_IN_TABLE),

@@ -54,7 +54,7 @@ def look_at_group(
     raise Transient(f"stream {stream.name}: the head changed {_TRIES} times beside the group; try again")
 
 
-def _ask(stream: Stream, head: Head, log: Log) -> dict[int, GroupOffset | None]:
+def _ask(stream: Stream, head: Head, log: Log) -> dict[Partition, GroupOffset | None]:
     try:
         return log.group_offsets(stream.group, stream.topic, sorted(head.positions))
     except Transient as error:

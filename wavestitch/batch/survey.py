@@ -52,11 +52,35 @@ class Made:
 
 
 def survey(stream: Stream, request: PlanRequest, *, walk: Walk, clock_ms: EpochMs) -> Survey:
-    log, tables = walk.log, walk.tables
-    topic = log.topic(stream.topic)
-    _refuse_topic(stream, topic, log.members(stream.group))
+    topic = walk.log.topic(stream.topic)
+    _refuse_topic(stream, topic, walk.log.members(stream.group))
     _refuse_partitions(stream, request, topic)
     head, why = reconcile_head(stream, topic, request.kind, walk=walk)
+    return _survey_on(stream, request, topic, head, why, log=walk.log, tables=walk.tables, clock_ms=clock_ms)
+
+
+def survey_beside(
+    stream: Stream, request: PlanRequest, head: Head, *, log: Log, tables: Tables, clock_ms: EpochMs
+) -> Survey:
+    """For whoever only compares with what a head says: nothing is read for the group, so it is not asked. It may show a
+    newer head by now."""
+    topic = log.topic(stream.topic)
+    _refuse_topic(stream, topic, ())
+    _refuse_partitions(stream, request, topic)
+    return _survey_on(stream, request, topic, head, {}, log=log, tables=tables, clock_ms=clock_ms)
+
+
+def _survey_on(
+    stream: Stream,
+    request: PlanRequest,
+    topic: TopicView,
+    head: Head,
+    why: Mapping[Partition, str],
+    *,
+    log: Log,
+    tables: Tables,
+    clock_ms: EpochMs,
+) -> Survey:
     if head.topic_id != topic.topic_id:
         raise Refused(
             f"topic {topic.name} was recreated: the head of stream {stream.name} knows topic id {head.topic_id}, the "

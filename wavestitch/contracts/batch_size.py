@@ -15,6 +15,8 @@ from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.versioned import Versioned
 
+OVER_BUDGET = "limits.max_batch_bytes"
+"""The fact `over` of a refusal that a reader makes at its budget."""
 INGEST = "ingest"
 BACKFILL = "backfill"
 RECORD_HEADERS = 256

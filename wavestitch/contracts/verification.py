@@ -5,7 +5,8 @@
     whole              another row     differs, in named columns
     whole              nothing         held or discarded, where a decision said so; else missing in the table
     chunks are gone    a row           missing in Kafka (retention took them: no error of the table)
-    other chunks       a row           not found in Kafka, though the offsets are there
+    other chunks       a row           not found in Kafka, though the offsets are there, or were cut off
+    another copy       a row           as where the row's own chunks lie: that copy says nothing of the row
     fails today        a row           newly failing; accepted, where an operator had accepted it
     not all of it      anything        outside: it reaches over the range's edges
 
@@ -81,12 +82,14 @@ class HeldNow:
 @dataclass(frozen=True, slots=True)
 class Ground:
     """What was compared. `read`: offsets that were read, joined, in order. `log_start`: per partition, the first offset
-    that the log still has. `positions`: per partition, the next offset that an ingest reads, at the snapshot."""
+    that the log still has. `positions`: per partition, the next offset that an ingest reads, at the snapshot. `ends`:
+    per partition, the first offset that the log does not have yet, or no more."""
 
     topic_id: str
     read: tuple[OffsetRange, ...]
     log_start: Mapping[Partition, Offset]
     positions: Mapping[Partition, Offset]
+    ends: Mapping[Partition, Offset]
     chunks: Mapping[tuple[int, int], LogChunk] = field(default_factory=dict)
     """What was read at the places that rows of the table name."""
 
@@ -96,6 +99,9 @@ class Ground:
 
     def is_gone(self, partition: Partition, offset: Offset) -> bool:
         return offset < self.log_start.get(partition, 0)
+
+    def is_cut_off(self, partition: Partition, offset: Offset) -> bool:
+        return offset >= self.ends.get(partition, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +127,16 @@ def compare(
     if len(rows) > 1:
         why = f"is in the table {len(rows)} times"
         return Compared(waveform_id, Agreement.DIFFERS, why, ("waveform_id",), row.plan_id)
-    if log is not None and log.made is not None:
+    if log is not None and log.made is not None and is_of_row(log.made, row.pieces):
         return _row_by_row(log, log.made, row, ground)
     return _with_row_only(waveform_id, log, row, ground)
+
+
+def is_of_row(made: RowFace, pieces: Sequence[RowPiece]) -> bool:
+    """Whether it was made of what the row was made of, wherever that lay, or lies where the row says. Another copy,
+    which contradicts the one that was published, says nothing of the row."""
+    same = [p.piece for p in made.pieces] == [p.piece for p in pieces]
+    return same or [p[:3] for p in made.pieces] == [p[:3] for p in pieces]
 
 
 def _row_by_row(log: InLog, made: RowFace, row: RowFace, ground: Ground) -> Compared:
@@ -159,6 +172,11 @@ def _with_row_only(waveform_id: str, log: InLog | None, row: RowFace, ground: Gr
         at = ground.chunks[rejected[0].partition, rejected[0].offset]
         why = f"{at.rejected}: {_place(rejected[0])} is no valid chunk today"
         return Compared(waveform_id, Agreement.NEWLY_FAILING, why, plan_id=row.plan_id)
+    cut_off = [p for p in mine if ground.is_cut_off(p.partition, p.offset)]
+    if cut_off:
+        first = cut_off[0].partition
+        why = f"its row names {_some([_place(p) for p in cut_off])}; the log ends at {ground.ends.get(first, 0)} there"
+        return Compared(waveform_id, Agreement.NOT_FOUND, why, plan_id=row.plan_id)
     absent = [p for p in mine if ground.was_read(p.partition, p.offset) and not _is_there(p, ground)]
     if absent or not row.pieces:
         shown = _some([_place(p) for p in absent]) or "no chunk at all"
@@ -201,16 +219,16 @@ def counts_of(found: Sequence[Compared]) -> dict[str, int]:
     return {kind.value: seen[kind] for kind in Agreement}
 
 
-def exit_code(counts: Mapping[str, int]) -> int:
+def exit_code(counts: Mapping[str, int], cut: Sequence[OffsetRange] = ()) -> int:
     """0: each one that could be compared is the same; 6: some are not; 7: none differs, but not all could be compared,
-    or there was none."""
+    or there was none. `cut`: what of the range ingests have read of a log that was cut off since."""
     if any(counts.get(kind.value) for kind in DIFFERENCES):
         return 6
     compared = counts.get(Agreement.SAME.value, 0) + counts.get(Agreement.ACCEPTED.value, 0)
-    return 7 if counts.get(Agreement.MISSING_IN_KAFKA.value) or not compared else 0
+    return 7 if counts.get(Agreement.MISSING_IN_KAFKA.value) or cut or not compared else 0
 
 
-def in_words(counts: Mapping[str, int]) -> str:
+def in_words(counts: Mapping[str, int], cut: Sequence[OffsetRange] = ()) -> str:
     """The verdict in one sentence, and the waveforms that are something else, by what they are."""
     verdicts = {
         0: "the table says what the log says",
@@ -218,7 +236,7 @@ def in_words(counts: Mapping[str, int]) -> str:
         7: "no difference, but not all could be compared",
     }
     shown = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "no waveform"
-    return f"{verdicts[exit_code(counts)]}: {shown}"
+    return f"{verdicts[exit_code(counts, cut)]}: {shown}"
 
 
 def _is_there(p: RowPiece, ground: Ground) -> bool:
