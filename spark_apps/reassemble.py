@@ -18,11 +18,10 @@ from pyspark.errors import PySparkException
 
 from spark_apps.leave_error import leave_error
 from spark_apps.outcome import disk_trouble, read_outcomes, run_task
+from spark_apps.spark_errors import brief
 from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json
 from wavestitch.write_once import write_first
-
-_SHOWN = 400
 
 
 def stitch_on_spark(spark: SparkContext, job: StitchJob) -> StitchReport:
@@ -56,25 +55,13 @@ def main(argv: Sequence[str]) -> int:
         return leave_error(options.result, error)
     except (ConnectionError, EOFError, Py4JNetworkError) as error:
         return leave_error(
-            options.result, Transient(f"the Spark driver's JVM died, probably out of memory ({_brief(error)})")
+            options.result, Transient(f"the Spark driver's JVM died, probably out of memory ({brief(error)})")
         )
     except (PySparkException, Py4JError) as error:
-        return leave_error(options.result, Transient(f"Spark gave the job up: {_brief(error)}"))
+        return leave_error(options.result, Transient(f"Spark gave the job up: {brief(error)}"))
     except OSError as error:
         return leave_error(options.result, disk_trouble(error, "reassembling"))
     return 0
-
-
-def _brief(error: Exception) -> str:
-    """An error of Spark's, which may have hundreds of lines, in one: how it begins, and what sounds like the cause."""
-    lines = [x.strip(": \t") for x in str(error).splitlines() if x.strip(": \t")]
-    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
-        del lines[0]  # which of Spark's methods it was says nothing
-    causes = [x for x in lines[1:] if "Python worker exited" in x] or [
-        x for x in lines[1:] if x.startswith("Caused by")
-    ]
-    hint = " (killed, perhaps for want of memory?)" if any("Python worker exited" in x for x in causes) else ""
-    return f"{type(error).__name__}: {' … '.join([*lines[:1], *causes[:1]])}"[:_SHOWN] + hint
 
 
 if __name__ == "__main__":

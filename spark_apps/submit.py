@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -23,13 +24,13 @@ from spark_apps.leave_error import error_file
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError, error_from_json
 from wavestitch.contracts.redaction import spark_redaction
-from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
+from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.modes import MASK, open_new
 from wavestitch.write_once import write_first
 
 APPLICATION = Path(__file__).with_name("reassemble.py")
 DEADLINE_SECONDS = 3600.0
-_HEARTBEAT_SECONDS = 5.0
+HEARTBEAT_SECONDS = 5.0
 _PATIENCE_SECONDS = 10.0
 _OUT_OF_MEMORY_CODES = (52, 137)  # Spark's own, and killed by the kernel
 
@@ -77,12 +78,6 @@ def submit_reassembly(
     if not job.assignments:
         write_first(result_path, StitchReport(job.plan_id, ()).to_json())
         return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
-    tasks = len(job.assignments)
-
-    def progress() -> str:
-        done = len({p.name.split("-")[1] for p in Path(job.folder).glob("stitched-*.arrow")})
-        return f"{min(done, tasks)} of {tasks} assignments written"
-
     submit_app(
         APPLICATION,
         job_path=job_path,
@@ -90,12 +85,19 @@ def submit_reassembly(
         master=master,
         conf=conf,
         java_home=java_home,
-        progress=progress,
+        progress=partial(assignments_written, job),
         say=say,
         environment=environment,
         deadline_s=deadline_s,
     )
     return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
+
+
+def assignments_written(job: StitchJob) -> str:
+    """How far the job is, as its folder shows it."""
+    tasks, folder = len(job.assignments), Path(job.folder)
+    done = len({p.name.split("-")[1] for p in folder.glob("stitched-*.arrow")})
+    return f"{min(done, tasks)} of {tasks} assignments written"
 
 
 def submit_app(
@@ -177,7 +179,7 @@ def _wait(
     say(f"Spark: {progress()}, log in {log_path}")
     while (elapsed := time.monotonic() - began) < deadline_s:
         try:
-            return child.wait(min(_HEARTBEAT_SECONDS, deadline_s - elapsed))
+            return child.wait(min(HEARTBEAT_SECONDS, deadline_s - elapsed))
         except subprocess.TimeoutExpired:
             say(f"Spark: {progress()} after {time.monotonic() - began:.0f} s")
     raise Transient(

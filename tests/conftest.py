@@ -15,6 +15,8 @@ from typing import Any, Protocol
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from spark_apps.server import ConnectServer
+from spark_apps.start_archive import archived_start
 from tests import both_ways
 from tests.deployment_rig import eventually
 from tests.domain.effort import quick_is_the_same_each_time
@@ -23,6 +25,7 @@ from tests.two_processors import BothProcessors, end_in_order, end_workers, long
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, SPARK_TABLES, cached_jars
 from wavestitch.local.java import find_java
+from wavestitch.local.spark_server import SparkServer, start_spark_server, stop_spark_server
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".wavestitch" / "cache"
@@ -86,6 +89,17 @@ def kafka_jars(java_home: Path) -> Path:
 def spark_table_jars(java_home: Path) -> list[Path]:
     """For `spark.jars` of a session that reads or writes the tables."""
     return sorted(cached_jars(SPARK_TABLES, cache_dir=CACHE, java_home=java_home, say=_say).glob("*.jar"))
+
+
+@pytest.fixture(scope="session")
+def spark_server(java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
+    """One Spark that is there already, for the session, as `wavestitch up` starts it."""
+    folder = tmp_path_factory.mktemp("spark")
+    conf = archived_start(cache=CACHE, java_home=java_home, say=_say)
+    try:
+        yield start_spark_server(folder=folder, program=ConnectServer(java_home, conf=conf), say=_say)
+    finally:
+        stop_spark_server(folder)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import Planned
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.batch.steps import step_plan
+from wavestitch.local.spark_server import SparkServer
 from wavestitch.local.stack import CACHE
 from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.producers.partitioning import Strategy
@@ -78,8 +79,10 @@ def make_deployment_rig(
     stream: str = "",
     max_waveform_bytes: str = "256 MiB",
     catalog: str = "",
+    spark: SparkServer | None = None,
 ) -> DeploymentRig:
-    """`stream`: further lines of the stream's YAML. `catalog`: its address, a SQLite file here unless given."""
+    """`stream`: further lines of the stream's YAML. `catalog`: its address, a SQLite file here unless given. `spark`:
+    one that is there already, instead of spark-submit."""
     group = f"g-{uuid.uuid4().hex[:10]}"
     spark_conf = archived_start(cache=CACHE, java_home=java_home, say=print)
     streams = folder / "streams"
@@ -94,7 +97,9 @@ def make_deployment_rig(
         f'landing = "{folder}/landing"\ncache = "{folder}/cache"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
         f'[kafka]\nbootstrap = "{bootstrap}"\n'
         f'[tables]\nuri = "file:{folder}/catalog-address"\nwarehouse = "file://{folder}/warehouse"\n'
-        f'[spark]\nmaster = "local[2]"\njava_home = "{java_home}"\n[spark.conf]\n'
+        f'[spark]\nmaster = "local[2]"\njava_home = "{java_home}"\n'
+        + (f'remote = "{spark.remote}"\ntoken = "{spark.token}"\n' if spark is not None else "")
+        + "[spark.conf]\n"
         + "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in spark_conf.items())
     )
     deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))

@@ -101,12 +101,15 @@ app.command()(init)
 
 @app.command()
 def up() -> None:
-    """Start the embedded stack (Kafka, Airflow) and print its URLs and the login."""
+    """Start the embedded stack (Kafka, Spark, Airflow) and print its URLs and the login."""
+    from spark_apps.server import ConnectServer  # noqa: PLC0415
     from spark_apps.start_archive import archived_start  # noqa: PLC0415
     from wavestitch.local.java import find_java  # noqa: PLC0415
     from wavestitch.local.stack import CACHE, start_stack  # noqa: PLC0415 - loads what starts Kafka and Airflow
 
-    stack = start_stack(say=_say, spark_conf=archived_start(cache=CACHE, java_home=find_java(CACHE), say=_say))
+    java_home = find_java(CACHE)
+    conf = archived_start(cache=CACHE, java_home=java_home, say=_say)
+    stack = start_stack(say=_say, spark_conf=conf, spark=ConnectServer(java_home, conf=conf))
     # On the terminal of whoever started it, and nowhere else.
     terminal.out.print(f"login    {stack.airflow.user} / {stack.airflow.password()}", highlight=False)
 

@@ -21,6 +21,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.headroom import Thresholds
 from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.redaction import MASK, is_secret, secret_inside, shown_address, shown_section
+from wavestitch.contracts.spark_address import read_spark_address
 from wavestitch.contracts.stream import MIB, ByteSize, Span, Stream
 from wavestitch.contracts.warehouse import plain_warehouse
 from wavestitch.contracts.web_address import shown_webhook, webhook_problem
@@ -67,9 +68,15 @@ class Tables(_Section):
 
 
 class Spark(_Section):
-    """Where Spark runs and how; `conf` is handed to spark-submit. `connection`: Airflow's, where Airflow submits."""
+    """Where Spark runs and how; `conf` is handed to spark-submit. `connection`: Airflow's, where Airflow submits.
+
+    `remote`: a Spark that is there already, which then does all stitching; none of the others is for it, but `pool`.
+    """
 
     master: str = "local[2]"
+    remote: str | None = None
+    token: str | None = None
+    """Of `remote`, by reference alone."""
     conf: dict[str, str] = Field(default_factory=dict)
     java_home: Path | None = None
     connection: str = "spark_default"
@@ -77,6 +84,29 @@ class Spark(_Section):
     """Airflow's, of the tasks that start a Spark; it must be there, or they wait for ever. One slot: one at a time."""
     environment: tuple[str, ...] = ()
     """Names of variables that Spark gets besides what every program needs, e.g. those of an object store's login."""
+
+    @field_validator("remote")
+    @classmethod
+    def _may_be_told_the_token(cls, remote: str | None) -> str | None:
+        if remote is None:
+            return None
+        try:
+            return str(read_spark_address(remote))
+        except ValueError as problem:
+            raise ValueError(f"it {problem}") from None
+
+    @field_validator("token")
+    @classmethod
+    def _by_reference(cls, token: str | None) -> str | None:
+        return _referred(token)
+
+    @model_validator(mode="after")
+    def _remote_is_let_in_by_token(self) -> Spark:
+        if (self.remote is None) != (self.token is None):
+            raise ValueError(
+                "remote and token go together: a Spark without a token runs the code of whoever reaches its port"
+            )
+        return self
 
 
 class Notify(_Section):
@@ -234,6 +264,8 @@ class Settings(_Section):
             found[section][key] = shown_section(found[section][key])
         for section, key in _ADDRESSES:
             found[section][key] = shown_address(found[section][key])
+        if found["spark"]["token"] is not None:
+            found["spark"]["token"] = MASK
         for section, key in _CALLED:
             if (address := found[section][key]) is not None:
                 found[section][key] = MASK if is_reference(address) else shown_webhook(address)

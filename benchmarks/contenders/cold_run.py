@@ -10,7 +10,7 @@ import sys
 
 from benchmarks.stopwatch import Stopwatch
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.deployment_edges import DeploymentEdges, submit_locally
+from wavestitch.batch.deployment_edges import DeploymentEdges, submit_by_settings
 from wavestitch.batch.run import RunOptions, done_to_json, run_batch
 from wavestitch.settings import load_settings
 
@@ -18,7 +18,7 @@ from wavestitch.settings import load_settings
 def main(job: dict[str, object]) -> None:
     deployment = Deployment(load_settings(job["config"]))  # type: ignore[arg-type]
     watch = Stopwatch()
-    submit = watch.timed("Spark", submit_locally(deployment, watch.say))
+    submit = watch.timed("Spark", submit_by_settings(deployment, watch.say))
     edges = DeploymentEdges(deployment, str(job["stream"]), submit=submit, gate_ahead=True)
     done = done_to_json(run_batch(edges, RunOptions(), watcher=watch))
     watch.begin("done")

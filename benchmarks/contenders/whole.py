@@ -21,7 +21,7 @@ from consumers.unit_reader import read_units
 from spark_apps.reassemble import stitch_on_spark
 from spark_apps.submit import spark_conf
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.deployment_edges import DeploymentEdges, submit_locally
+from wavestitch.batch.deployment_edges import DeploymentEdges, submit_by_settings
 from wavestitch.batch.plan import NothingToDo
 from wavestitch.batch.results import Planned, Published
 from wavestitch.batch.run import RunOptions, run_batch
@@ -46,7 +46,7 @@ class Contender:
         deployment = Deployment(load_settings(job["config"]))
         watch = Stopwatch()
         warm = job["spark"] == "warm"
-        submit = watch.timed("Spark", self._stitch if warm else submit_locally(deployment, watch.say))
+        submit = watch.timed("Spark", self._stitch if warm else submit_by_settings(deployment, watch.say))
         read = partial(read_units, children=self.children if warm else None)
         edges = DeploymentEdges(deployment, job["stream"], read=read, submit=submit, gate_ahead=True)
         done = run_batch(edges, RunOptions(), watcher=watch)

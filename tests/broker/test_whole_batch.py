@@ -33,6 +33,20 @@ def whole(tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home
 
 
 @pytest.fixture
+def whole_by(
+    request: pytest.FixtureRequest, tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path
+) -> DeploymentRig:
+    """Stitched by what the parameter says."""
+    return make_deployment_rig(
+        tmp_path / "deployment",
+        bootstrap=broker.bootstrap,
+        topic=topic_factory(partitions=3),
+        java_home=java_home,
+        spark=None if request.param == "spark-submit" else request.getfixturevalue("spark_server"),
+    )
+
+
+@pytest.fixture
 def whole_in_postgresql(
     tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path, postgresql: Postgresql
 ) -> DeploymentRig:
@@ -77,7 +91,9 @@ def test_with_a_catalog_in_postgresql_backfill_decisions_rewind_and_what_heals_p
     assert all(b.identity_balances for b in tables.batches() if b.partitions)
 
 
-def test_ten_waveforms_arrive_and_the_offsets_move_last(whole: DeploymentRig) -> None:
+@pytest.mark.parametrize("whole_by", ["spark-submit", "a Spark that is there"], indirect=True)
+def test_ten_waveforms_arrive_and_the_offsets_move_last(whole_by: DeploymentRig) -> None:
+    whole = whole_by
     sent = recordings(10)
     whole.send(cut(sent))
     done = whole.run()

@@ -1,4 +1,5 @@
-"""The reassembly through real spark-submit: one session for ten layouts, and what becomes of it when things go wrong.
+"""The reassembly through real spark-submit and on a real Spark that is there: ten layouts in one job, and what becomes
+of it when things go wrong.
 
 Proves I3 (bytes), I5 (the app ends with its step, and by its deadline) and that errors keep their class on the way.
 """
@@ -10,17 +11,22 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
+from spark_apps.remote import stitch_remotely
 from spark_apps.stitching import stitch_assignment
 from spark_apps.submit import submit_reassembly
 from tests.domain.landed_corpus import LAYOUTS, NOON_NS, Sent, random_waveform
 from tests.domain.stitch_rig import Landed, land_corpus, make_job, staged
 from wavestitch.contracts.errors import Altered, Transient
+from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport
+from wavestitch.local.spark_server import SparkServer
+from wavestitch.settings import resolve_secret
 
 SEED = 7
 CONF = {"spark.executorEnv.NOTE": "a=b:c ü\\ \n"}
@@ -40,13 +46,31 @@ def submit(job: StitchJob, *, say: Callable[[str], None] = print, deadline_s: fl
     )
 
 
+def stitch_there(server: SparkServer, job: StitchJob, *, say: Callable[[str], None] = print) -> StitchReport:
+    folder = Path(job.folder)
+    (folder / "job.json").write_text(job.to_json())
+    spark = spark_of(server)
+    return stitch_remotely(spark, job_path=folder / "job.json", result_path=folder / "report.json", say=say)
+
+
+def spark_of(server: SparkServer) -> RemoteSpark:
+    return RemoteSpark(read_spark_address(server.remote), resolve_secret(server.token))
+
+
+@pytest.fixture(params=["spark-submit", "a Spark that is there"])
+def stitch(request: pytest.FixtureRequest) -> Callable[..., StitchReport]:
+    if request.param == "spark-submit":
+        return submit
+    return partial(stitch_there, request.getfixturevalue("spark_server"))
+
+
 def small_job(folder: Path) -> tuple[StitchJob, Landed]:
     sent = [Sent("w", list(range(100)), [50, 50])]
     landed = land_corpus(folder, random.Random(SEED), sent, layout="sticky", files=1)
     return make_job(folder, [landed]), landed
 
 
-def test_ten_layouts_come_out_of_spark_as_they_were_sent(tmp_path: Path) -> None:
+def test_ten_layouts_come_out_of_spark_as_they_were_sent(tmp_path: Path, stitch: Callable[..., StitchReport]) -> None:
     rng = random.Random(SEED)
     corpora = []
     for n in range(10):
@@ -58,7 +82,7 @@ def test_ten_layouts_come_out_of_spark_as_they_were_sent(tmp_path: Path) -> None
         corpora.append(land_corpus(tmp_path / str(n), rng, sent, layout=layout, files=files))
     job = make_job(tmp_path, corpora, encoding="small", tasks=8)
     said: list[str] = []
-    report = submit(job, say=said.append)
+    report = stitch(job, say=said.append)
     assert staged(job, report.results) == {k: v for c in corpora for k, v in c.expected().items()}
     assert [r.assignment for r in report.results] == list(job.assignments)
     assert said
@@ -67,25 +91,27 @@ def test_ten_layouts_come_out_of_spark_as_they_were_sent(tmp_path: Path) -> None
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_an_altered_byte_is_altered_again_in_the_step_that_submitted(tmp_path: Path) -> None:
+def test_an_altered_byte_is_altered_again_in_the_step_that_submitted(
+    tmp_path: Path, stitch: Callable[..., StitchReport]
+) -> None:
     job, landed = small_job(tmp_path)
     [path] = landed.files
     content = bytearray(path.read_bytes())
     content[content.index(landed.sent[0].raw[:100])] ^= 1
     path.write_bytes(content)
     with pytest.raises(Altered, match=f"landing file {path} row") as caught:
-        submit(job)
+        stitch(job)
     assert caught.value.facts["file"] == str(path)
     assert not (tmp_path / "report.json").exists()
 
 
-def test_nothing_to_stitch_starts_no_spark(tmp_path: Path) -> None:
+def test_nothing_to_stitch_starts_no_spark(tmp_path: Path, stitch: Callable[..., StitchReport]) -> None:
     job, _ = small_job(tmp_path)
     empty = StitchJob(
         job.plan_id, job.topic_id, job.folder, job.output_folder, job.samples, job.encoding, job.files, ()
     )
     began = time.monotonic()
-    assert submit(empty) == StitchReport(job.plan_id, ())
+    assert stitch(empty) == StitchReport(job.plan_id, ())
     assert time.monotonic() - began < 2
     assert not (tmp_path / "report.json.log").exists()
 

@@ -24,15 +24,21 @@ _DEADLINE = 120
 
 # At the other points a catalog has heard of the batch what one in SQLite has, or nothing yet.
 IN_POSTGRESQL_TOO = ("between commit and offsets",)
+# Where Spark does not die with the step, or has done its work before.
+ON_A_SPARK_THAT_IS_THERE_TOO = ("mid-write in Spark", "before the decision")
 
 
 @pytest.mark.parametrize(
-    ("point", "catalog"),
-    [*((point, "sqlite") for point in POINTS), *((point, "postgresql") for point in IN_POSTGRESQL_TOO)],
+    ("point", "with_"),
+    [
+        *((point, "") for point in POINTS),
+        *((point, "postgresql") for point in IN_POSTGRESQL_TOO),
+        *((point, "a Spark that is there") for point in ON_A_SPARK_THAT_IS_THERE_TOO),
+    ],
 )
 def test_a_batch_killed_there_is_carried_through_again(
     point: str,
-    catalog: str,
+    with_: str,
     tmp_path: Path,
     broker: Broker,
     topic_factory: TopicFactory,
@@ -40,7 +46,7 @@ def test_a_batch_killed_there_is_carried_through_again(
     request: pytest.FixtureRequest,
 ) -> None:
     address = ""
-    if catalog == "postgresql":
+    if with_ == "postgresql":
         server: Postgresql = request.getfixturevalue("postgresql")
         address = server.address(server.new_database())
     whole = make_deployment_rig(
@@ -49,6 +55,7 @@ def test_a_batch_killed_there_is_carried_through_again(
         topic=topic_factory(partitions=2),
         java_home=java_home,
         catalog=address,
+        spark=request.getfixturevalue("spark_server") if with_ == "a Spark that is there" else None,
     )
     sent = recordings(8, samples=60_000)
     chunks = cut(sent, 8192)

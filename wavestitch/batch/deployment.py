@@ -20,6 +20,7 @@ from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.redaction import is_reference, spark_redaction
 from wavestitch.contracts.sample_kinds import SampleType
+from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.secret_reference import proof_of
@@ -74,6 +75,13 @@ class Deployment:
         referred += [f"spark.sql.catalog.{catalog.catalog}.{k}" for k, v in of_catalog.items() if is_reference(v)]
         own = [found[_REDACTION]] if _REDACTION in found else []
         return {**found, _REDACTION: "|".join([*own, spark_redaction(referred)])} if referred else found
+
+    def remote_spark(self) -> RemoteSpark | None:
+        """The Spark that is there already, where the settings name one."""
+        spark = self.settings.spark
+        if spark.remote is None or spark.token is None:
+            return None
+        return RemoteSpark(read_spark_address(spark.remote), resolve_secret(spark.token).strip())
 
     @cached_property
     def log(self) -> KafkaLog:

@@ -261,7 +261,7 @@ class DeploymentEdges:
         if not job.assignments:
             return None
         result = folder.path / f"stitched-{job_path.stem}.json"
-        (self._submit or submit_locally(self.deployment, say))(job_path, result)
+        (self._submit or submit_by_settings(self.deployment, say))(job_path, result)
         # Under the digest of what it says, as all that steps hand to each other: a name alone can be led astray.
         return folder.write_digested("report", plain_text(result)).name
 
@@ -331,11 +331,21 @@ def check_samples(stream: Stream, table: SampleType | None) -> None:
         )
 
 
-def submit_locally(deployment: Deployment, say: Say) -> Submit:
-    """The stitching app through spark-submit, on the master of the settings."""
-    spark = deployment.settings.spark
+def submit_by_settings(
+    deployment: Deployment, say: Say, *, on_start: Callable[[Callable[[], None]], None] = lambda _: None
+) -> Submit:
+    """The stitching on the Spark that is there, where the settings name one; through spark-submit otherwise.
+
+    `on_start` gets what ends a job on the Spark that is there: that one does not end with us.
+    """
+    spark, remote = deployment.settings.spark, deployment.remote_spark()
 
     def submit(job: Path, result: Path) -> None:
+        if remote is not None:
+            from spark_apps.remote import stitch_remotely  # noqa: PLC0415 - loads what stitches
+
+            stitch_remotely(remote, job_path=job, result_path=result, say=say, on_start=on_start)
+            return
         submit_reassembly(
             job_path=job,
             result_path=result,

@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 
+from spark_apps.server import ConnectServer
 from spark_apps.start_archive import archived_start
 from wavestitch import terminal
 from wavestitch.batch.deployment import Deployment
@@ -35,8 +36,9 @@ def main() -> int:
     stop_stack(say=lambda _: None, folder=FOLDER)
     shutil.rmtree(FOLDER, ignore_errors=True)
     try:
-        spark_conf = archived_start(cache=CACHE, java_home=find_java(CACHE), say=say)
-        stack = start_stack(say=say, folder=FOLDER, spark_conf=spark_conf)
+        java_home = find_java(CACHE)
+        conf = archived_start(cache=CACHE, java_home=java_home, say=say)
+        stack = start_stack(say=say, folder=FOLDER, spark_conf=conf, spark=ConnectServer(java_home, conf=conf))
         report = tell(stage_of(stack), say=say)
     except WavestitchError as error:
         terminal.err.print(f"{type(error).__name__}: {error.message}", style="red", markup=False)

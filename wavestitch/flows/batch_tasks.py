@@ -141,9 +141,20 @@ def comparing_edges_of(stream: str) -> VerifyingEdges:
 
 
 def _submits(deployment: Deployment) -> Callable[[Path, Path], None]:
+    """On the Spark that is there, where the settings name one; where Airflow's connection says, otherwise."""
+    if deployment.settings.spark.remote is not None:
+        from wavestitch.batch.deployment_edges import submit_by_settings  # noqa: PLC0415
+
+        return submit_by_settings(deployment, log_line, on_start=_hear_of_the_end)
+
     from wavestitch.flows.spark_connection import submit_through_connection  # noqa: PLC0415
 
     return partial(submit_through_connection, deployment.settings)
+
+
+def _hear_of_the_end(ended: Callable[[], None]) -> None:
+    """Airflow tells the task when it is cleared or out of time; a Spark that stays must hear of it."""
+    get_current_context()["task"].on_kill = ended
 
 
 def log_line(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The embedded stack: one Kafka, one Airflow, their settings. Starts what is missing, stops exactly what it started.
+"""The embedded stack: Kafka, Spark, Airflow, their settings. Starts what is missing, stops exactly what it started.
 
 Everything lies in one folder: two stacks in two folders do not meet. Loopback only. The settings file that it writes
 is the one truth that both the command line and Airflow's connections are made from.
@@ -24,6 +24,7 @@ from wavestitch.local.airflow_stack import Airflow, start_airflow, stop_airflow
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
+from wavestitch.local.spark_server import Program, SparkServer, start_spark_server, stop_spark_server
 from wavestitch.modes import OWN_FOLDER, make_folder
 from wavestitch.stream_files import read_stream, stream_names
 
@@ -41,7 +42,9 @@ CACHE = STATE / "cache"
 CONFIG = "wavestitch.toml"
 TOPIC_PARTITIONS = 3
 SPARK_POOL = "spark"
-"""Of one slot: this is one machine."""
+"""Of one slot where each task starts a Spark: this is one machine."""
+SLOTS_OF_A_SPARK_THAT_IS_THERE = 4
+"""It has two tasks at work at a time; the steps that wait for it cost little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Stack:
     config: Path
     broker: Broker
     airflow: Airflow
+    spark: SparkServer | None
     java_home: Path
     kafka_jars: Path
 
@@ -62,14 +66,22 @@ def start_stack(
     folder: Path = STATE,
     streams: Path = ROOT / "streams",
     spark_conf: Mapping[str, str] = MappingProxyType({}),
+    spark: Program | None = None,
 ) -> Stack:
-    """Start what is not running, and say where it is. `spark_conf`: for the settings' Spark section."""
+    """Start what is not running, and say where it is. `spark_conf`: for the settings' Spark section. `spark`: what
+    stays and stitches all batches; without it each batch starts a Spark."""
     make_folder(folder, OWN_FOLDER).chmod(OWN_FOLDER)
     java_home = find_java(CACHE)
     jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=say)
     broker = start_broker(folder=folder / "kafka", java_home=java_home, jars=jars, say=say)
+    server = None if spark is None else start_spark_server(folder=folder / "spark", program=spark, say=say)
     config = write_config(
-        folder, bootstrap=broker.bootstrap, java_home=java_home, streams=streams, spark_conf=spark_conf
+        folder,
+        bootstrap=broker.bootstrap,
+        java_home=java_home,
+        streams=streams,
+        spark_conf=spark_conf,
+        spark=server,
     )
     for stream in declared_streams(streams, say=say):
         if make_topic(KafkaSettings(broker.bootstrap), stream.topic):
@@ -85,17 +97,20 @@ def start_stack(
             ),
         },
         say=say,
-        pools={SPARK_POOL: 1},  # tasks that start a Spark, one at a time
+        pools={SPARK_POOL: 1 if server is None else SLOTS_OF_A_SPARK_THAT_IS_THERE},
     )
     say(f"Kafka    {broker.bootstrap}")
+    if server is not None:
+        say(f"Spark    {server.remote}  its token in {server.token.removeprefix('file:')}")
     say(f"Airflow  {airflow.url}  user {airflow.user}, password in {airflow.password_file}")
     say(f"settings {config}  (stop with `make down`)")
-    return Stack(folder, config, broker, airflow, java_home, jars)
+    return Stack(folder, config, broker, airflow, server, java_home, jars)
 
 
 def stop_stack(*, say: Say, folder: Path = STATE) -> None:
-    """Stop Airflow, then Kafka; data stay."""
+    """Stop Airflow, then what its tasks use; data stay."""
     say("Airflow stopped" if stop_airflow(folder / "airflow") else "Airflow was not running")
+    say("Spark stopped" if stop_spark_server(folder / "spark") else "Spark was not running")
     say("Kafka stopped" if stop_broker(folder / "kafka") else "Kafka was not running")
 
 
@@ -106,8 +121,10 @@ def write_config(
     java_home: Path,
     streams: Path,
     spark_conf: Mapping[str, str] = MappingProxyType({}),
+    spark: SparkServer | None = None,
 ) -> Path:
     """The settings of a stack in `folder`; made anew at each start, since ports may change."""
+    there = {} if spark is None else {"remote": spark.remote, "token": spark.token}
     path = folder / CONFIG
     values: dict[str, dict[str, str]] = {
         "": {
@@ -118,7 +135,7 @@ def write_config(
         },
         "kafka": {"bootstrap": bootstrap},
         "tables": {"uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"},
-        "spark": {"master": "local[2]", "java_home": str(java_home), "pool": SPARK_POOL},
+        "spark": {"master": "local[2]", "java_home": str(java_home), "pool": SPARK_POOL, **there},
         "spark.conf": {json.dumps(name): value for name, value in spark_conf.items()},
     }
     lines = ["# Written by `wavestitch up` at each start."]

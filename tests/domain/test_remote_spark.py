@@ -1,0 +1,225 @@
+"""A Spark that is there already: who is let in, what is refused, and when tasks end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from spark_apps import remote
+from spark_apps.loaded_code import LOADED_CODE
+from spark_apps.remote import stitch_remotely
+from spark_apps.server import ConnectServer
+from tests.domain.test_reassemble_spark import command, small_job, spark_of, stitch_there, wait_until
+from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
+from wavestitch.contracts.stitch_job import StitchReport
+from wavestitch.local.loopback_port import free_ports
+from wavestitch.local.process import session_members
+from wavestitch.local.spark_server import SparkServer, start_spark_server, stop_spark_server
+
+SOON = {"spark.connect.execute.manager.detachedTimeout": "4s"}
+
+
+@pytest.fixture
+def own_server(java_home: Path, tmp_path: Path) -> Iterator[SparkServer]:
+    """One of the test's own, which it may kill; it notices soon that nobody listens."""
+    folder = tmp_path / "spark"
+    try:
+        yield start_spark_server(folder=folder, program=ConnectServer(java_home, conf=SOON), say=print)
+    finally:
+        stop_spark_server(folder)
+
+
+def stuck_job(folder: Path) -> Path:
+    """The path of a job whose task waits for bytes that nobody ever writes."""
+    job, landed = small_job(folder)
+    landed.files[0].unlink()
+    os.mkfifo(landed.files[0])
+    (folder / "job.json").write_text(job.to_json())
+    return folder / "job.json"
+
+
+def workers(server: SparkServer) -> list[psutil.Process]:
+    """Its Python: daemons and workers."""
+    mine = [psutil.Process(pid) for pid in session_members(server.pid)]
+    return [p for p in mine if "spark_apps.worker_daemon" in command(p)]
+
+
+def at_work(server: SparkServer) -> bool:
+    """Whether a worker waits for the other end of the stuck job's file."""
+    return any(_waits(p) for p in workers(server))
+
+
+def _waits(process: psutil.Process) -> bool:
+    try:
+        return any("partner" in t.read_text() for t in Path(f"/proc/{process.pid}/task").glob("*/wchan"))
+    except OSError:
+        return False  # it is gone
+
+
+def run_stuck(server: SparkServer, folder: Path, **how: object) -> StitchReport:
+    job = stuck_job(folder)
+    return stitch_remotely(spark_of(server), job_path=job, result_path=folder / "r.json", say=print, **how)  # type: ignore[arg-type]
+
+
+def test_who_has_not_its_token_is_refused_in_one_sentence(tmp_path: Path, spark_server: SparkServer) -> None:
+    job, _ = small_job(tmp_path)
+    (tmp_path / "job.json").write_text(job.to_json())
+    stranger = RemoteSpark(read_spark_address(spark_server.remote), "not-the-token")
+    with pytest.raises(BadInput, match=rf"the Spark at {spark_server.remote} does not take our token; give its own"):
+        stitch_remotely(stranger, job_path=tmp_path / "job.json", result_path=tmp_path / "r.json", say=print)
+    assert "not-the-token" not in repr(stranger)
+
+
+def test_where_no_spark_is_a_step_may_be_tried_again(tmp_path: Path) -> None:
+    job, _ = small_job(tmp_path)
+    (tmp_path / "job.json").write_text(job.to_json())
+    nobody = RemoteSpark(read_spark_address(f"sc://127.0.0.1:{free_ports(1)[0]}"), "t")
+    with pytest.raises(Transient, match="no Spark answers at sc://127"):
+        stitch_remotely(nobody, job_path=tmp_path / "job.json", result_path=tmp_path / "r.json", say=print)
+
+
+def test_a_spark_of_another_version_is_refused(
+    tmp_path: Path, spark_server: SparkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyspark  # noqa: PLC0415
+
+    monkeypatch.setattr(pyspark, "__version__", "3.5.9")
+    with pytest.raises(
+        BadInput, match=r"is 4\.\d\.\d+, and this wavestitch speaks to 3\.5\.9; start one of that version"
+    ):
+        stitch_there(spark_server, small_job(tmp_path)[0])
+
+
+def test_other_code_of_ours_stitches_nothing(
+    tmp_path: Path, spark_server: SparkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "LOADED_CODE", "0" * 32)
+    job, _ = small_job(tmp_path)
+    with pytest.raises(BadInput, match=rf"runs other code of wavestitch \({LOADED_CODE[:12]} .* than this step \(0000"):
+        stitch_there(spark_server, job)
+    assert not list(Path(job.output_folder).glob("*"))
+
+
+def test_steps_one_after_another_share_what_python_the_server_has_started(
+    tmp_path: Path, spark_server: SparkServer
+) -> None:
+    """Spark keeps a Python daemon for each session for ever: streams that had one each would fill the machine."""
+    counts = []
+    for n in range(4):
+        (tmp_path / str(n)).mkdir()
+        stitch_there(spark_server, small_job(tmp_path / str(n))[0])
+        counts.append(len([p for p in workers(spark_server) if p.ppid() not in {w.pid for w in workers(spark_server)}]))
+    assert counts[-1] == counts[0]
+
+
+def test_two_steps_at_once_get_their_own_outcomes(tmp_path: Path, spark_server: SparkServer) -> None:
+    jobs = []
+    for n in range(2):
+        (tmp_path / str(n)).mkdir()
+        jobs.append(small_job(tmp_path / str(n))[0])
+    with ThreadPoolExecutor(2) as pool:
+        reports = list(pool.map(lambda job: stitch_there(spark_server, job), jobs))
+    for job, report in zip(jobs, reports, strict=True):
+        assert [r.assignment for r in report.results] == list(job.assignments)
+        assert all((Path(job.output_folder) / str(r.file)).exists() for r in report.results)
+
+
+def test_a_step_that_is_out_of_time_leaves_no_task_behind(tmp_path: Path, spark_server: SparkServer) -> None:
+    with pytest.raises(Transient, match=r"still stitching after 2 s, and its tasks were ended"):
+        run_stuck(spark_server, tmp_path, deadline_s=2)
+    wait_until(lambda: not at_work(spark_server), "the task outlived its step")
+
+
+def test_who_hears_of_the_end_ends_the_tasks(tmp_path: Path, spark_server: SparkServer) -> None:
+    """As Airflow's `on_kill` does."""
+    heard: list[Callable[[], None]] = []
+    over = threading.Event()
+
+    def end_it() -> None:
+        wait_until(lambda: bool(heard) and at_work(spark_server), "no worker was at work")
+        heard[0]()
+        over.set()
+
+    listener = threading.Thread(target=end_it, daemon=True)
+    listener.start()
+    with pytest.raises(Transient, match="Spark gave the job up"):
+        run_stuck(spark_server, tmp_path, on_start=heard.append)
+    assert over.wait(30)
+    wait_until(lambda: not at_work(spark_server), "the task was not ended")
+
+
+def test_a_server_that_dies_in_the_middle_is_transient(tmp_path: Path, own_server: SparkServer) -> None:
+    def kill_it() -> None:
+        wait_until(lambda: at_work(own_server), "no worker was at work")
+        os.killpg(own_server.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_it, daemon=True)
+    killer.start()
+    with pytest.raises(Transient, match=r"no Spark answers at .* it died .* run the step again"):
+        run_stuck(own_server, tmp_path)
+    killer.join(30)
+
+
+def test_the_tasks_of_a_step_that_was_killed_end_soon(tmp_path: Path, own_server: SparkServer) -> None:
+    job = stuck_job(tmp_path)
+    step = subprocess.Popen([sys.executable, "-c", _STEP, str(job), own_server.remote, own_server.token])
+    try:
+        wait_until(lambda: at_work(own_server), "no worker was at work")
+    finally:
+        step.kill()
+        step.wait()
+    wait_until(lambda: not at_work(own_server), "the task outlived its step")
+
+
+_STEP = """
+import sys
+from pathlib import Path
+from spark_apps.remote import stitch_remotely
+from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
+from wavestitch.settings import resolve_secret
+job = Path(sys.argv[1])
+spark = RemoteSpark(read_spark_address(sys.argv[2]), resolve_secret(sys.argv[3]))
+stitch_remotely(spark, job_path=job, result_path=job.with_name("r.json"), say=print)
+"""
+
+
+def test_its_token_is_in_no_argument_variable_or_log_and_its_port_on_loopback(
+    tmp_path: Path, spark_server: SparkServer
+) -> None:
+    stitch_there(spark_server, small_job(tmp_path)[0])
+    file = Path(spark_server.token.removeprefix("file:"))
+    token = file.read_text()
+    family = [psutil.Process(pid) for pid in session_members(spark_server.pid)]
+    for process in family:
+        assert token not in " ".join(command(process))
+        assert token not in process.environ().values()
+        assert {c.laddr.ip for c in process.net_connections("tcp")} <= {"127.0.0.1", "::ffff:127.0.0.1"}
+    for path in (file, file.with_name("spark.properties")):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert token not in file.with_name("spark.log").read_text()
+
+
+def test_one_that_was_started_with_other_code_is_started_again(
+    tmp_path: Path, own_server: SparkServer, java_home: Path
+) -> None:
+    program = ConnectServer(java_home, conf=SOON)
+    assert start_spark_server(folder=tmp_path / "spark", program=program, say=print) == own_server
+    door = tmp_path / "spark" / "door.json"
+    door.write_text(json.dumps({**json.loads(door.read_text()), "code": "older"}))
+    token = Path(own_server.token.removeprefix("file:")).read_text()
+    again = start_spark_server(folder=tmp_path / "spark", program=program, say=print)
+    assert again.pid != own_server.pid
+    assert Path(again.token.removeprefix("file:")).read_text() != token
