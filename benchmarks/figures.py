@@ -130,6 +130,8 @@ _PART_RATIOS = {
     "time_per_gib_largest_of_smallest": ("growth", "time_per_gib_largest_of_smallest"),
     "one_partition_in_slices_of_four": ("growth", "one_partition_of_four"),
     "small_batch_of_spark_floor": ("small-batch", "of_spark_floor"),
+    "small_batch_there_of_submit": ("standing-spark", "wall_of_submit"),
+    "small_batch_there_of_submit_cpu": ("standing-spark", "cpu_of_submit"),
     "small_batch_of_airflow_and_spark_floor": ("airflow", "of_floor"),
     "grown_table_of_empty": ("grown-table", "grown_of_empty"),
     "large_waveform_time_per_chunk": ("large-waveform", "time_per_chunk_largest_of_smallest"),

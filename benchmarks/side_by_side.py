@@ -34,6 +34,7 @@ PARTS = {
     "reader-memory": "benchmarks.parts.reader_memory",
     "growth": "benchmarks.parts.growth",
     "small-batch": "benchmarks.parts.small_batch",
+    "standing-spark": "benchmarks.parts.standing_spark",
     "large-waveform": "benchmarks.parts.large_waveform",
     "grown-table": "benchmarks.parts.grown_table",
     "table-size": "benchmarks.parts.table_size",

@@ -23,6 +23,8 @@ _GOALS = {
     "time_per_gib_largest_of_smallest": ("time per GiB, largest batch / smallest", "0.85 to 1.15"),
     "one_partition_in_slices_of_four": ("time of one partition in slices / of four partitions", "about 1"),
     "small_batch_of_spark_floor": ("a batch of 1 MB by `wavestitch run` / an empty Spark app", ""),
+    "small_batch_there_of_submit": ("a batch of 1 MB: wall, with a Spark that is there / with spark-submit", ""),
+    "small_batch_there_of_submit_cpu": ("a batch of 1 MB: CPU, with a Spark that is there / with spark-submit", ""),
     "small_batch_of_airflow_and_spark_floor": (
         "a batch of 1 MB in Airflow / an empty DAG of as many tasks with an empty Spark app",
         "≤ 1.5",

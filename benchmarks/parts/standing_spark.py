@@ -1,0 +1,127 @@
+"""A batch of 1 MB with a Spark that is there, beside the same with a start of Spark's, in turns; then many streams.
+
+The figures of one turn are of one machine in one state: their ratio holds, the seconds drift with its load. What the
+server uses is counted with the batch's own process, the broker apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from statistics import median
+
+from benchmarks.children import ROOT, Json
+from benchmarks.figures import Cost, Run, median_costs, ratio, summarise
+from benchmarks.meter import Meter, tree_cpu
+from benchmarks.options import Options
+from benchmarks.parts.small_batch import BYTES, PARTITIONS, send_small
+from benchmarks.test_bed import Say, TestBed, make_topic
+from spark_apps.server import ConnectServer
+from wavestitch.local.spark_server import SparkServer, start_spark_server, stop_spark_server
+
+STREAMS = 20
+_WAVEFORMS = 4
+_DEADLINE_S = 600
+_SUBMIT, _THERE = "with spark-submit", "with a Spark that is there"
+_FLEET = 200
+_EVERY_S = 300
+_CORES = 2
+
+
+def measure(bed: TestBed, options: Options, say: Say) -> Json:
+    folder = bed.folder / "spark"
+    conf = bed.deployment().spark_conf
+    server = start_spark_server(folder=folder, program=ConnectServer(bed.java_home, conf=conf), say=say)
+    try:
+        ways: dict[str, Mapping[str, str]] = {_SUBMIT: {}, _THERE: _remote(server)}
+        turns = _in_turns(bed, options, ways, server, say)
+        row = _in_a_row(bed, ways[_THERE], server, say)
+    finally:
+        stop_spark_server(folder)
+    found = {name: summarise([run for run, _ in mine]) for name, mine in turns.items()}
+    steps = median_costs([costs for _, costs in turns[_THERE]])
+    lines = [[f"a batch of 1 MB {name}", about["wall_s"], about["cpu_s"]] for name, about in found.items()]
+    lines += [[f"· {name}", cost["wall_s"], cost["cpu_s"]] for name, cost in steps.items()]
+    each = f"each of {STREAMS} streams, one batch after another"
+    lines += [[each, row["wall_s"], row["cpu_s"]], ["· of it in the server", "", row["server_cpu_s"]]]
+    lines.append([f"{_FLEET} of them every {_EVERY_S} s, share of {_CORES} cores", "", row["share"]])
+    return {
+        "rows": found,
+        "steps": steps,
+        "in_a_row": row,
+        "wall_of_submit": ratio(found[_THERE]["wall_s"], found[_SUBMIT]["wall_s"]),
+        "cpu_of_submit": ratio(found[_THERE]["cpu_s"], found[_SUBMIT]["cpu_s"]),
+        "table": [["part", "wall s", "CPU s"], *lines],
+    }
+
+
+def _remote(server: SparkServer) -> dict[str, str]:
+    return {"WAVESTITCH_SPARK__REMOTE": server.remote, "WAVESTITCH_SPARK__TOKEN": server.token}
+
+
+def _in_turns(
+    bed: TestBed, options: Options, ways: Mapping[str, Mapping[str, str]], server: SparkServer, say: Say
+) -> dict[str, list[tuple[Run, dict[str, Cost]]]]:
+    topic = make_topic(bed, partitions=PARTITIONS, prefix="standing")
+    bed.declare("standing", topic)
+    turns: dict[str, list[tuple[Run, dict[str, Cost]]]] = {name: [] for name in ways}
+    for round_ in range(options.rounds + 1):
+        for n, (name, more) in enumerate(ways.items()):
+            send_small(bed, topic, 2 * round_ + n)
+            found = _batch(bed, "standing", more, server)
+            if round_ > 0:  # the first batches make the tables, and the server's first task
+                turns[name].append(found)
+            say(f"{name}: {found[0].cost.wall:.1f} s, {found[0].cost.cpu:.1f} CPU s")
+    return turns
+
+
+def _in_a_row(bed: TestBed, more: Mapping[str, str], server: SparkServer, say: Say) -> Json:
+    """One batch of each of many streams, whose tables are there; CPU s each, and what a fleet of them would take."""
+    names = [f"row_{n}" for n in range(STREAMS)]
+    topics = {name: make_topic(bed, partitions=PARTITIONS, prefix="row") for name in names}
+    for round_ in range(2):
+        runs, of_server = [], tree_cpu([server.pid])
+        for n, name in enumerate(names):
+            bed.declare(name, topics[name])
+            send_small(bed, topics[name], 100 + STREAMS * round_ + n)
+            runs.append(_batch(bed, name, more, server)[0].cost)
+        of_server = tree_cpu([server.pid]) - of_server
+    cpu = sum(c.cpu for c in runs) / STREAMS
+    say(f"{STREAMS} streams in a row: {cpu:.2f} CPU s each, {of_server / STREAMS:.2f} of it in the server")
+    return {
+        "streams": STREAMS,
+        "wall_s": round(median(c.wall for c in runs), 2),
+        "cpu_s": round(cpu, 2),
+        "server_cpu_s": round(of_server / STREAMS, 2),
+        "share": round(cpu * _FLEET / (_EVERY_S * _CORES), 2),
+    }
+
+
+def _batch(bed: TestBed, stream: str, more: Mapping[str, str], server: SparkServer) -> tuple[Run, dict[str, Cost]]:
+    """A batch in a fresh process; raises `RuntimeError` where it did not publish what was sent."""
+    job = json.dumps({"config": {**bed.config(), **more}, "stream": stream})
+    argv = [sys.executable, "-m", "benchmarks.contenders.cold_run", job]
+    # The server was started by this process, and is below it; so is the broker.
+    with Meter([os.getpid()], without=[bed.broker_pid]) as meter:
+        done = subprocess.run(
+            argv,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE_S,
+            check=False,
+        )
+    if done.returncode:
+        raise RuntimeError(f"a batch of {stream} ended with exit code {done.returncode}: {done.stderr[-800:]}")
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if answer["waveforms"]["published"] != _WAVEFORMS:
+        raise RuntimeError(f"{_WAVEFORMS} waveforms were sent, and this came of them: {answer}")
+    costs = {name: Cost(*spent) for name, spent in answer["steps"].items()}
+    rest = [c for name, c in costs.items() if name != "Spark"]
+    beside = meter.cost - Cost(sum(c.wall for c in rest), sum(c.cpu for c in rest))
+    costs["interpreter, imports and the server"] = beside
+    return Run(meter.cost, BYTES, meter.peak_mib), costs
