@@ -1,7 +1,8 @@
 """Writes the software bill of materials (CycloneDX 1.6, JSON) of what the platform runs on, from the locks alone.
 
 Says what would be installed, with the digests that installing checks: Python packages from `requirements/runtime.txt`,
-jars from the lock of jars. Never looks at what is installed, never asks anybody. Same locks, same bytes.
+jars from the lock of jars, and what the pages bring with them from its list. Never looks at what is installed, never
+asks anybody. Same locks, same bytes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements" / "runtime.txt"
 JARS = ROOT / "wavestitch" / "local" / "jars.sha256"
+VENDORED = ROOT / "wavestitch" / "ui" / "vendored" / "files.sha256"
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([^\s;\\]+)\s*(?:;\s*([^\\]+?))?\s*\\?$")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -59,15 +61,28 @@ def jars(lock: str) -> Iterator[dict[str, Any]]:
         yield {"type": "file", "bom-ref": f"sha256:{digest}", "name": name, "hashes": hashes}
 
 
-def bill(lock: str, jar_lock: str, project: dict[str, Any]) -> dict[str, Any]:
-    components = sorted([*packages(lock), *jars(jar_lock)], key=lambda c: (str(c["name"]).lower(), str(c["bom-ref"])))
+def vendored(files: str) -> Iterator[dict[str, Any]]:
+    """One component a file of scripts that others wrote; its folder is named for package and version."""
+    for line in files.splitlines():
+        if line.strip() and not line.startswith("#"):
+            digest, path = line.split()
+            package, _, version = path.split("/")[0].rpartition("-")
+            url = f"pkg:npm/{package}@{version}"
+            hashes = [{"alg": "SHA-256", "content": digest}]
+            yield {"type": "file", "bom-ref": f"sha256:{digest}", "name": path, "hashes": hashes, "purl": url}
+
+
+def bill(lock: str, jar_lock: str, files: str, project: dict[str, Any]) -> dict[str, Any]:
+    components = sorted(
+        [*packages(lock), *jars(jar_lock), *vendored(files)], key=lambda c: (str(c["name"]).lower(), str(c["bom-ref"]))
+    )
     seen: dict[str, int] = {}
     for c in components:
         # The same version under two markers.
         seen[c["bom-ref"]] = seen.get(c["bom-ref"], 0) + 1
         if seen[c["bom-ref"]] > 1:
             c["bom-ref"] = f"{c['bom-ref']}#{seen[c['bom-ref']]}"
-    digest = hashlib.sha256((lock + jar_lock).encode()).hexdigest()
+    digest = hashlib.sha256((lock + jar_lock + files).encode()).hexdigest()
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -90,7 +105,9 @@ def bill(lock: str, jar_lock: str, project: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    json.dump(bill(LOCK.read_text(), JARS.read_text(), project), sys.stdout, indent=1, sort_keys=True)
+    json.dump(
+        bill(LOCK.read_text(), JARS.read_text(), VENDORED.read_text(), project), sys.stdout, indent=1, sort_keys=True
+    )
     print()
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft7Validator
@@ -32,9 +34,20 @@ def test_every_pinned_package_and_jar_is_in_it_with_its_digests() -> None:
         h["content"] for c in found["components"] for h in (c.get("hashes") or c["externalReferences"][0]["hashes"])
     }
     jars = (ROOT / "wavestitch" / "local" / "jars.sha256").read_text()
-    assert digests == set(re.findall(r"sha256:([0-9a-f]{64})", lock)) | set(re.findall(r"^([0-9a-f]{64})", jars, re.M))
+    pages = (ROOT / "wavestitch" / "ui" / "vendored" / "files.sha256").read_text()
+    named = set(re.findall(r"^([0-9a-f]{64})", jars + pages, re.M))
+    assert digests == set(re.findall(r"sha256:([0-9a-f]{64})", lock)) | named
     refs = [c["bom-ref"] for c in found["components"]]
     assert len(refs) == len(set(refs))
+
+
+def test_what_others_wrote_is_in_the_checkout_as_it_was_taken_with_its_licence() -> None:
+    folder = ROOT / "wavestitch" / "ui" / "vendored"
+    lines = (line.split() for line in (folder / "files.sha256").read_text().splitlines()[1:])
+    listed = {name: digest for digest, name in lines}
+    there = {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.glob("*/*")}
+    assert there == listed
+    assert {Path(name).parent for name in listed} == {Path(name).parent for name in listed if name.endswith("LICENSE")}
 
 
 def test_it_is_what_the_official_schema_of_cyclonedx_1_6_wants() -> None:

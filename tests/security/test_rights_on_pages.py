@@ -91,10 +91,15 @@ def test_data_docs_and_batches_are_for_who_may_read_the_stream_s_dag(client: Any
     for stream, plan_id in PLANS.items():
         allowed = stream in READS[person]
         held = (f"/stream/{stream}", f"/held/{stream}", f"/held/{stream}/one?id=w")
-        for path in (f"/docs/{stream}/{plan_id}/index.html", f"/run/ingest_{stream}?run_id=r", *held):
+        waves = tuple(f"/waveforms/{stream}{rest}" for rest in ("", "/one?id=w", "/map"))
+        for path in (f"/docs/{stream}/{plan_id}/index.html", f"/run/ingest_{stream}?run_id=r", *held, *waves):
             answer = client.get(path, headers=headers(client, person))
             assert answer.status_code == (200 if allowed else 403), (person, path)
             assert allowed or stream not in answer.text
+        seen = client.get(f"/waveforms/{stream}/view?id=w", headers=headers(client, person))
+        assert seen.status_code == (404 if allowed else 403), person
+        listed = client.get("/waveforms/?format=json", headers=headers(client, person)).json()["streams"]
+        assert (stream in listed) == allowed
 
 
 def test_a_stream_that_is_not_there_looks_like_one_that_is_closed(client: Any) -> None:

@@ -33,9 +33,9 @@ ROW = make_row(
     seconds={"read": 1.26},
     note=HOSTILE,
 )
-FRAME = ["static/theme.js", "static/airflow_links.js", "#main", "./"]
+FRAME = ["static/theme.js", "static/airflow_links.js", "#main", "./", "waveforms/"]
 """Where every page of ours leads; from one that lies in a folder, up from there."""
-OWN = ("docs/", "../docs/", "held/", "../held/", "stream/", "../stream/", "../dags/", "../../dags/")
+OWN = ("docs/", "../docs/", "held/", "../held/", "stream/", "../stream/", "../waveforms/", "../dags/", "../../dags/")
 HEAD = make_head(sequence=3, positions={0: Position(Offset(7))}, plan_id=PLAN)
 
 

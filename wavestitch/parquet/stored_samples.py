@@ -182,6 +182,6 @@ def _delta(body: memoryview, count: int, kind: str) -> Values:
 def _foreign(name: str, seen: str) -> Refused:
     return Refused(
         f"{name} has {seen}, which Wavestitch did not write; samples are shown out of files of its own alone: read the "
-        "waveform with `wavestitch plot` or `wavestitch.open(…)`, which take any",
+        "waveform in Python, which takes any (docs/reading.md)",
         file=name,
     )

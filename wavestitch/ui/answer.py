@@ -15,8 +15,12 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from wavestitch.ui.pages import note_page
 
 _CLOSED = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; form-action 'none'; base-uri 'none'"
-_SCRIPTED = f"{_CLOSED}; script-src 'self'; connect-src 'self'"
+_SCRIPTED = (
+    "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; "
+    "frame-ancestors 'self'; form-action 'self'; base-uri 'none'"
+)
 """For our own pages, whose scripts are files of the package: none that stands in a page is ever run."""
+_SERVED = {".js": "text/javascript", ".css": "text/css"}
 HEADERS = {
     "Content-Security-Policy": _CLOSED,
     "X-Content-Type-Options": "nosniff",
@@ -66,8 +70,12 @@ def _way_up(request: Request) -> str:
 
 
 def script(name: str) -> Response:
-    """One of the package's own scripts, and no other file: it is looked up by its whole name."""
-    for found in files("wavestitch.ui").joinpath("scripts").iterdir():
-        if found.name == name and name.endswith(".js"):
-            return Response(found.read_text(encoding="utf-8"), media_type="text/javascript", headers=HEADERS)
+    """One of the package's own scripts, or of those of others that it brings with it, and no other file: it is looked
+    up by its whole name."""
+    ours, theirs = (files("wavestitch.ui").joinpath(folder) for folder in ("scripts", "vendored"))
+    for folder in (ours, *(found for found in theirs.iterdir() if found.is_dir())):
+        for found in folder.iterdir():
+            kind = _SERVED.get(f".{name.rpartition('.')[2]}")
+            if found.name == name and kind is not None:
+                return Response(found.read_text(encoding="utf-8"), media_type=kind, headers=HEADERS)
     raise HTTPException(404, "there is no such script")

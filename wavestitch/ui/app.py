@@ -34,6 +34,7 @@ from wavestitch.ui.rights import readable_runs, readable_streams, requires_strea
 from wavestitch.ui.run_facts import facts_of_run
 from wavestitch.ui.run_story import RunFacts, Story, story_of, stream_of_dag
 from wavestitch.ui.stream_rows import FailedRun, rows_of
+from wavestitch.ui.waveform_routes import add_waveform_routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ def make_app(looks: Looks | None = None) -> FastAPI:
             Depends(requires_access_dag("GET", DagAccessEntity.XCOM)),
         ],
     )(page_of_run)
+    add_waveform_routes(app, router)
     app.include_router(router)
     return app
 

@@ -1,0 +1,173 @@
+"""The routes of waveforms, by rights on the stream's DAG, all of them GET. They have threads of their own: reducing a
+long waveform takes seconds, which other pages need not wait for."""
+# mypy: disable-error-code="untyped-decorator"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+
+from wavestitch.batch.deployment import Deployment, leave_no_core_file
+from wavestitch.batch.stream_facts import StreamFacts
+from wavestitch.contracts.chunk_metadata import MAX_TIME_NS
+from wavestitch.contracts.errors import BadInput, WavestitchError
+from wavestitch.reading.published_rows import find_published, list_published
+from wavestitch.reading.source_map import map_of_stream
+from wavestitch.reading.waveform_view import MOST_BUCKETS, KeptBlocks, view_of
+from wavestitch.settings import load_settings, stream_names
+from wavestitch.ui.answer import HEADERS, note_answer, page_answer
+from wavestitch.ui.looks import Looks
+from wavestitch.ui.map_pages import map_facts, map_page
+from wavestitch.ui.rights import readable_streams, requires_stream
+from wavestitch.ui.waveform_facts import list_facts, one_facts, view_facts
+from wavestitch.ui.waveform_pages import Search, streams_page, waveform_page, waveforms_page
+
+_LATE = "The tables have not answered yet; load the page again in a moment."
+_MOST_SAMPLES = 1 << 48
+Said = Annotated[str, Query(max_length=2000)]
+Id = Annotated[str, Query(alias="id", min_length=1, max_length=2000)]
+At = Annotated[int | None, Query(ge=-MAX_TIME_NS, le=MAX_TIME_NS)]
+Sample = Annotated[int, Query(ge=0, le=_MOST_SAMPLES)]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a look found, for people and for programs."""
+
+    html: Callable[[], str]
+    facts: Callable[[], dict[str, Any]]
+
+
+def add_waveform_routes(app: FastAPI, router: APIRouter) -> None:
+    # For what is asked alone: of no stream is looked at by its name.
+    app.state.waveform_looks = Looks(StreamFacts, lambda known: known)
+    app.state.kept_blocks = KeptBlocks()
+    router.get("/waveforms/", response_class=HTMLResponse)(streams_with_waveforms)
+    mine = [Depends(requires_stream)]
+    for path, page in (("", waveforms_of_stream), ("/one", one_waveform), ("/map", map_of_waveforms)):
+        router.get(f"/waveforms/{{stream}}{path}", response_class=HTMLResponse, dependencies=mine)(page)
+    router.get("/waveforms/{stream}/view", response_class=JSONResponse, dependencies=mine)(samples_in_view)
+
+
+def readable(user: GetUserDep) -> list[str]:
+    """In a thread: the auth manager asks Airflow's database."""
+    return readable_streams(stream_names(load_settings()), user)
+
+
+async def streams_with_waveforms(request: Request, names: Annotated[list[str], Depends(readable)]) -> Response:
+    return page_answer(request, html=lambda: streams_page(names), facts=lambda: {"streams": names})
+
+
+def search_of(
+    id: Said = "", source: Said = "", channel: Said = "", start: Said = "", end: Said = "", after: Said = ""
+) -> Search:
+    return Search(id, source, channel, start, end, after)
+
+
+async def waveforms_of_stream(request: Request, stream: str, search: Annotated[Search, Depends(search_of)]) -> Response:
+    def look() -> Told:
+        try:
+            found = list_published(_deployment().tables(stream), search.asked(), search.place())
+        except WavestitchError as error:
+            # With the form, so that what was asked can be put right.
+            said = error.message
+            return Told(partial(waveforms_page, stream, search, None, said), lambda: {"stream": stream, "note": said})
+        return Told(partial(waveforms_page, stream, search, found), partial(list_facts, stream, found))
+
+    return await _asked(request, f"Waveforms of {stream}", (stream, f"list {search!r}"), look)
+
+
+async def one_waveform(
+    request: Request, stream: str, waveform: Id, at: At = None, chunk: Annotated[int, Query(ge=0, le=1 << 31)] = 0
+) -> Response:
+    def look() -> Told:
+        deployment = _deployment()
+        tables = deployment.tables(stream)
+        found = find_published(tables, waveform, at)
+        if found is None:
+            raise _not_there(stream, waveform)
+        head = tables.head()
+        topic = deployment.stream(stream).topic if head is not None else None
+        same = head is not None and head.topic_id == found.row["topic_id"]
+        first = min(chunk, max(0, len(found.row["chunks"]) - 1))
+        page = partial(waveform_page, stream, found.row, first, topic if same else None)
+        return Told(page, partial(one_facts, stream, found.row, first))
+
+    return await _asked(request, f"Waveforms of {stream}", (stream, f"one {waveform!r} {at} {chunk}"), look)
+
+
+async def map_of_waveforms(request: Request, stream: str, search: Annotated[Search, Depends(search_of)]) -> Response:
+    def look() -> Told:
+        found = map_of_stream(_deployment(), stream, search.asked())
+        return Told(partial(map_page, stream, search, found), partial(map_facts, stream, found))
+
+    return await _asked(request, f"What there is of {stream}", (stream, f"map {search!r}"), look)
+
+
+async def samples_in_view(
+    request: Request,
+    stream: str,
+    waveform: Id,
+    at: At = None,
+    start: Sample = 0,
+    end: Sample = _MOST_SAMPLES,
+    buckets: Annotated[int, Query(ge=16, le=MOST_BUCKETS)] = MOST_BUCKETS,
+) -> Response:
+    """What the plot fetches: JSON, whatever is asked for."""
+    kept: KeptBlocks = request.app.state.kept_blocks
+
+    def look() -> dict[str, Any]:
+        found = find_published(_deployment().tables(stream), waveform, at)
+        if found is None:
+            raise _not_there(stream, waveform)
+        view = view_of(
+            len(found.stored),
+            (start, end),
+            buckets=buckets,
+            sample_format=found.row["sample_format"],
+            parts=found.parts,
+            kept=kept,
+            key=(stream, *found.stored.key),
+        )
+        return view_facts(found.row, view)
+
+    about = (stream, f"view {waveform!r} {at} {start} {end} {buckets}")
+    try:
+        seen = await request.app.state.waveform_looks.ask(about, look)
+    except WavestitchError as error:
+        status = 404 if isinstance(error, _NotThere) else 422
+        return JSONResponse({"note": error.message}, status_code=status, headers=HEADERS)
+    if seen is None:
+        return JSONResponse({"note": _LATE}, status_code=503, headers={**HEADERS, "Retry-After": "1"})
+    return JSONResponse(seen, headers=HEADERS)
+
+
+async def _asked(request: Request, title: str, about: tuple[str, str], look: Callable[[], Told]) -> Response:
+    """What the look found, for everybody who asks the same while it is under way."""
+    try:
+        found = await request.app.state.waveform_looks.ask(about, look)
+    except WavestitchError as error:
+        return note_answer(request, title, error.message)
+    if found is None:
+        return note_answer(request, title, _LATE)
+    return page_answer(request, html=found.html, facts=found.facts)
+
+
+def _deployment() -> Deployment:
+    """As a guest: the server is Airflow's, and other plugins have catalogs of their own. But it has our passwords."""
+    leave_no_core_file()
+    return Deployment(guest=True)
+
+
+class _NotThere(BadInput):
+    """There is no such waveform."""
+
+
+def _not_there(stream: str, waveform: str) -> _NotThere:
+    return _NotThere(f"stream {stream} has published no waveform {waveform!r}; what is held of it is on the page Held")
