@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import httpx
 
 _SECONDS = 60
-_DOCS = re.compile(r'href="(docs/[^"]+/index\.html)"')
-_PROBLEM = re.compile(r'<p class="failed">([^<]*)</p>')
+_DOCS = re.compile(r'href="\.\./(docs/[^"]+/index\.html)"')
+_PROBLEM = re.compile(r'<p class="first">(.*)</p>')
 
 
 def unseen(url: str, *, user: str, password: str, streams: Sequence[str]) -> list[str]:
@@ -31,26 +31,24 @@ def _unseen(url: str, *, user: str, password: str, streams: Sequence[str]) -> li
             found.append(f"the page of all streams answers {code} without a login")
         token = client.post("/auth/token", json={"username": user, "password": password}).json()["access_token"]
         client.headers["Authorization"] = f"Bearer {token}"
-        overview = _settled(client, streams)
-        said = " ".join(_PROBLEM.findall(overview)) or "it names no trouble"
-        found += [f"the page of all streams has no batch of {n}; {said}" for n in streams if not _docs(overview, n)]
+        overview = client.get("/wavestitch/").text
+        found += [f"the page of all streams does not name {n}" for n in streams if f'href="stream/{n}"' not in overview]
         for name in streams:
-            for page in _docs(overview, name)[:1]:
+            text = _settled(client, name)
+            said = " ".join(_PROBLEM.findall(text)) or "it names no trouble"
+            found += [] if _DOCS.search(text) else [f"the page of stream {name} has no batch of it; {said}"]
+            for page in _DOCS.findall(text)[:1]:
                 answer = client.get(f"/wavestitch/{page}")
                 if answer.status_code != 200 or "Gate:" not in answer.text:
                     found.append(f"the Data Docs {page} answer {answer.status_code}")
     return found
 
 
-def _settled(client: httpx.Client, streams: Sequence[str]) -> str:
-    """The page, once it was looked at every stream for it."""
+def _settled(client: httpx.Client, name: str) -> str:
+    """The page of a stream, once it was looked at for it."""
     deadline = time.monotonic() + _SECONDS
     while True:
-        text = client.get("/wavestitch/").text
-        if all(_docs(text, name) for name in streams) or time.monotonic() > deadline:
+        text = client.get(f"/wavestitch/stream/{name}").text
+        if _DOCS.search(text) or time.monotonic() > deadline:
             return text
         time.sleep(1)  # between two looks
-
-
-def _docs(overview: str, stream: str) -> list[str]:
-    return [page for page in _DOCS.findall(overview) if page.startswith(f"docs/{stream}/")]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +61,12 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def headers(client: Any, person: str) -> dict[str, str]:
+    return headers_of(client, person, *PEOPLE[person])
+
+
+def headers_of(client: Any, person: str, role: str | None, teams: list[str]) -> dict[str, str]:
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
 
-    role, teams = PEOPLE[person]
     user = SimpleAuthManagerUser(username=person, role=role, teams=teams)
     return {"Authorization": f"Bearer {client.app.state.auth_manager.generate_jwt(user)}"}
 
@@ -117,3 +122,73 @@ def test_a_right_that_is_taken_away_is_gone_with_the_next_request(client: Any, m
     monkeypatch.setitem(two_teams.TEAM_OF, "ingest_ecg", "earth")
     assert "ecg" not in overview(client, mine).text
     assert client.get(f"/docs/ecg/{PLANS['ecg']}/index.html", headers=mine).status_code == 403
+
+
+TEAMS = ["heart", "earth", "sea", "sky"]
+MANY = {f"s{n}x": TEAMS[n % len(TEAMS)] for n in range(6)}
+"""Streams, none of whose names is a part of another one's, and whose they are."""
+
+
+@pytest.fixture
+def failing_runs() -> Iterator[None]:
+    """A run of each stream that failed, with the stream's name in its id; of DAGs of the stream in turn."""
+    make_database()
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+    from airflow.utils.state import DagRunState  # noqa: PLC0415
+    from airflow.utils.types import DagRunType  # noqa: PLC0415
+
+    # After all batches, so that it still matters.
+    now = datetime(2100, 1, 1, tzinfo=UTC)
+    with create_session() as session:
+        for n, stream in enumerate(MANY):
+            dag_id = f"{('ingest', 'rewind', 'decide')[n % 3]}_{stream}"
+            run = DagRun(dag_id=dag_id, run_id=f"run-of-{stream}", run_type=DagRunType.MANUAL, state=DagRunState.FAILED)
+            run.run_after = run.end_date = now
+            session.add(run)
+    yield
+    with create_session() as session:
+        for stream in MANY:
+            session.query(DagRun).filter(DagRun.run_id == f"run-of-{stream}").delete()
+
+
+@pytest.mark.usefixtures("failing_runs")
+def test_fifty_people_see_all_of_their_own_streams_and_no_word_of_others_on_any_page(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over all routes, as pages and as JSON. Who may read which stream is drawn, and what is shown held against it."""
+    from tests.security import two_teams  # noqa: PLC0415
+
+    for stream, team in MANY.items():
+        (tmp_path / "streams" / f"{stream}.yaml").write_text(f"topic: topic-of-{stream}\ngroup: {stream}\n")
+        for dag in ("ingest", "backfill", "rewind", "decide", "verify"):
+            monkeypatch.setitem(two_teams.TEAM_OF, f"{dag}_{stream}", team)
+        tables = Deployment().tables(stream)
+        tables.commit(None, make_head(note="x", plan_id="d" * 32), [])
+        tables.append_batches([make_row(plan_id="d" * 32, stream=stream, note=f"a secret of {stream}")])
+    of_stream = sorted(r.path for r in client.app.routes if "{stream}" in r.path or "{dag_id}" in r.path)
+    assert len(of_stream) == 5, "a route that is not looked at here"
+    drawn = random.Random(7)
+    for person in range(50):
+        teams = [team for team in (*TEAMS, "nobody's") if drawn.random() < 0.4]
+        mine = {stream for stream, team in MANY.items() if team in teams}
+        sent = headers_of(client, f"person {person}", "viewer", teams)
+        told = overview(client, sent) if person == 0 else client.get("/", headers=sent)
+        said = client.get("/", params={"format": "json"}, headers=sent)
+        assert {one["stream"] for one in said.json()["streams"]} & set(MANY) == mine, teams
+        for answer in (told, said):
+            assert {s for s in MANY if s in answer.text} == mine, teams
+            assert {s for s in MANY if f"run-of-{s}" in answer.text} == mine, teams
+        for n, stream in enumerate(MANY):
+            path = of_stream[(person + n) % len(of_stream)]
+            filled = {"stream": stream, "plan_id": "d" * 32, "name:path": "index.html", "dag_id": f"rewind_{stream}"}
+            for key, value in filled.items():
+                path = path.replace(f"{{{key}}}", value)
+            asked = {"run_id": f"run-of-{stream}", "id": "w", "format": ("html", "json")[person % 2]}
+            answer = client.get(path, params=asked, headers=sent)
+            if stream in mine:
+                assert answer.status_code == (404 if path.startswith("/docs/") else 200), path
+                assert {s for s in MANY if s in answer.text} <= {stream}
+            else:
+                assert answer.status_code == 403, path
+                assert not any(s in answer.text for s in MANY)

@@ -11,7 +11,7 @@ from wavestitch.local.airflow_stack import Airflow
 
 _SECONDS = 120
 # It asks its makers' servers otherwise, and a proxy for what is on this machine.
-_QUIET = [
+QUIET = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--no-proxy-server", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
@@ -25,7 +25,7 @@ def logged_in(airflow: Airflow, user: str, path: str) -> Iterator[Any]:
     chromium = shutil.which("chromium")
     assert chromium, "no Chromium is installed here; on Debian: apt-get install chromium"
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=_QUIET)
+        browser = driver.chromium.launch(executable_path=chromium, args=QUIET)
         try:
             page = browser.new_page(viewport={"width": 1300, "height": 1100}, locale="en-GB", timezone_id="UTC")
             page.set_default_timeout(_SECONDS * 1000)

@@ -54,15 +54,18 @@ def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
     docs = server.get(f"/wavestitch/docs/ecg/{plan_id}/index.html", headers=viewer)
     assert docs.status_code == 200
     assert "Gate:" in docs.text
-    overview = server.get("/wavestitch/", headers=viewer).text
-    assert f"docs/ecg/{plan_id}/index.html" in overview
-    assert "Held chunks</a>: 2 open, 0 quarantined" in overview
+    assert "success</span>: The batch was committed: 2 published, 1 open waveforms." in tab
+    assert 'href="stream/ecg"' in server.get("/wavestitch/", headers=viewer).text
+    page = server.get("/wavestitch/stream/ecg?format=json", headers=viewer).json()
+    assert (page["state"], page["backlog"], page["open"], page["quarantined"]) == ("green", 0, 2, 0)
+    assert page["batches"][0]["plan_id"] == plan_id
 
     idle = lab.run()
     assert idle.state == "success"
     assert idle.states() == {"plan": "success"} | UNASKED | dict.fromkeys([*STEPS[1:], "catch_up"], "skipped")
     assert "stands at the end" in str(idle.xcoms["plan.nothing"])
     tab = server.get(f"/wavestitch/run/ingest_ecg?run_id={quote(idle.run_id)}", headers=viewer).text
+    assert "success</span>: Nothing was to be done: " in tab
     assert "stands at the end" in tab
 
     # The missing chunks come: what was held is carried in, stitched and published.
@@ -119,12 +122,20 @@ def test_a_run_that_names_offsets_publishes_them_and_leaves_the_positions_alone(
     ],
 )
 def test_what_cannot_be_done_fails_on_the_first_try_in_spite_of_retries(
-    lab: Lab, conf: dict[str, Any], words: str, capfd: pytest.CaptureFixture[str]
+    lab: Lab,
+    conf: dict[str, Any],
+    words: str,
+    capfd: pytest.CaptureFixture[str],
+    server: Any,
+    viewer: dict[str, str],
 ) -> None:
     lab.send(waveform(1))
     refused = lab.run(conf)
     assert refused.state == "failed"
     assert refused.tasks["plan"] == ("failed", 1)
+    tab = server.get(f"/wavestitch/run/ingest_ecg?run_id={quote(refused.run_id)}&format=json", headers=viewer).json()
+    assert (tab["state"], tab["says"]) == ("failed", "It failed at plan.")
+    assert tab["lists"] == {"What the tasks say": [f"plan: {refused.xcoms['plan.failed_with']}"]}
     assert refused.states()["read"] == "upstream_failed"
     out = capfd.readouterr()
     assert words in out.out + out.err
