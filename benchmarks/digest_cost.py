@@ -31,6 +31,7 @@ from wavestitch.contracts.chunk_header import Chunk, crc32, parse_chunk
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import Receipt
+from wavestitch.contracts.sample_kinds import Encoding
 from wavestitch.contracts.stitch_job import StitchJob
 from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.whole_waveforms import StitchTable
@@ -44,7 +45,7 @@ DIGESTS: dict[str, Callable[[bytes], Any]] = {
 }
 _SAMPLE = 64 * MIB
 _TURNS = 5
-_CODEC = "zstd"
+_ENCODING: Encoding = "fast"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def sizes(chunk: int) -> list[Kind]:
         index = sum(besides_payload(b).size for b in open_landing(folder / str(landed.file)).to_batches())
         whole = list(assemble(ChunkTable.of_index(read_index(folder, landed), 0), Limits()).values())
         assignment = write_assignment(folder, StitchTable.of(whole))
-        job = StitchJob("0" * 32, "t", name, name, _CODEC, (str(landed.file),), (assignment,))
+        job = StitchJob("0" * 32, "t", name, name, "int", _ENCODING, (str(landed.file),), (assignment,))
         result = stitch_assignment(job, assignment)
         small = [receipt, folder / assignment, folder / result.stitched]
         of = {
@@ -117,7 +118,7 @@ def sizes(chunk: int) -> list[Kind]:
             "index of the landing": (index, 3),
             "each chunk, in memory": (landed.payload_bytes, 1),
             "landing files, as they are written": (landed.file_bytes, 1),
-            f"staged files ({_CODEC})": (result.file_bytes, 2),
+            f"staged files ({_ENCODING})": (result.file_bytes, 2),
         }
     return [Kind(kind, total / _SAMPLE, passes) for kind, (total, passes) in of.items()]
 

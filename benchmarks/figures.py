@@ -15,6 +15,23 @@ MIB = 1 << 20
 GIB = 1 << 30
 Json = dict[str, Any]
 
+LAYOUTS = {
+    "sticky": "sticky",
+    "round-robin": "round robin",
+    "small": "chunks of 1 KiB",
+    "device": "chunks of 512 bytes",
+    "pages": "chunks of 4 KiB",
+    "pairs": "waveforms of two chunks of 512 bytes",
+}
+"""The topics of the side-by-side, and what they are called."""
+
+_BESIDE = {
+    "spark": "Spark's Kafka source, warm",
+    "typed_spark": "Spark's Kafka source, warm, typed",
+    "by_hand": "by hand",
+}
+"""Whom a whole batch is compared with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -109,15 +126,19 @@ def headline(parts: Mapping[str, Any]) -> Json:
         "ratios": {
             "read_and_land_of_raw": ratio(land, raw),
             "read_and_land_of_raw_1_process": ratio(land, raw1),
-            "end_to_end_of_spark_sticky": ratio(whole, spark),
-            "end_to_end_of_spark_round_robin": ratio(
-                speed("round-robin", "ours: end to end, warm"), speed("round-robin", "Spark's Kafka source, warm")
-            ),
+            **{
+                f"end_to_end_of_{name}_{layout.replace('-', '_')}": ratio(
+                    speed(layout, "ours: end to end, warm"), speed(layout, contender)
+                )
+                for layout in LAYOUTS
+                for name, contender in _BESIDE.items()
+            },
             "read_and_land_of_raw_small": ratio(
                 speed("small", "ours: read + land, 2 processes"), speed("small", "raw, 2 processes")
             ),
-            "end_to_end_of_spark_small": ratio(
-                speed("small", "ours: end to end, warm"), speed("small", "Spark's Kafka source, warm")
+            "cpu_of_by_hand_sticky": ratio(cpu("sticky", "ours: end to end, warm"), cpu("sticky", "by hand")),
+            "cpu_of_spark_device": ratio(
+                cpu("device", "ours: end to end, warm"), cpu("device", "Spark's Kafka source, warm")
             ),
             "stitching_cpu_of_pyarrow": ratio(cpu("sticky", "ours: stitching"), cpu("sticky", "pyarrow: stitching")),
             "read_and_land_of_parallel_consumer": ratio(land, speed("sticky", "Parallel Consumer")),

@@ -17,6 +17,7 @@ from typing import Any
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.position import Head, HeadKind
+from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.tables.stream_tables import StreamTables
 
 _MINUTE_MS = 60_000
@@ -91,7 +92,7 @@ def _row(stream: str, head: Head) -> BatchRow:
         generation=head.generation,
         kind=head.kind.value,
         stream=stream,
-        committed_ms=1_767_225_600_000 + head.sequence * _MINUTE_MS,
+        committed_ms=epoch_ms(1_767_225_600_000 + head.sequence * _MINUTE_MS),
         ranges=[[p, 0, 64] for p in head.positions],
         slices=[[p, 0, 64] for p in head.positions],
         counts={"read": 256, "published": 256},

@@ -13,7 +13,7 @@ class Options:
     mib: int = 1024
     rounds: int = 3
     sizes: tuple[float, ...] = (1, 4)
-    layouts: tuple[str, ...] = ("sticky", "round-robin", "small")
+    layouts: tuple[str, ...] = ("sticky", "round-robin", "small", "device", "pages", "pairs")
     extras: bool = True
     grown_rows: int = 10_000_000
     grown_snapshots: int = 10_000

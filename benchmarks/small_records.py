@@ -67,7 +67,7 @@ class Costs:
 
 def messages(first: int, count: int, *, chunk: int, chunks: int) -> list[Any]:
     """The client's messages of `count` waveforms of `chunks` chunks of `chunk` bytes, one behind the other."""
-    found = []
+    found: list[Any] = []
     for recording in waveforms(count, size=chunk * chunks, prefix="wave", first=first, seed=1):
         at = recording.metadata.start_time_ns // 1_000_000
         for record in cut_recording(recording, chunk):

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from wavestitch.contracts.ports import HeldStaging
 from wavestitch.contracts.position import HeadKind
+from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.commit.table_layout import HELD
 from wavestitch.tables.held.held_staging import stage_rows
@@ -33,6 +34,7 @@ def hold_junk(tables: StreamTables, *, topic_id: str, rows: int, file_rows: int,
         raise RuntimeError("there is no head yet")
     files = rows // file_rows
     counts: dict[str, int] = dict(head.held.counts) if head.held is not None else {}
+    chunk_bytes = head.held.chunk_bytes if head.held is not None else 0
     for n in range(files):
         reason = _REASONS[n % len(_REASONS)].value
         counts[reason] = counts.get(reason, 0) + file_rows
@@ -42,7 +44,9 @@ def hold_junk(tables: StreamTables, *, topic_id: str, rows: int, file_rows: int,
         for n in range(files):
             yield "", [_junk(n * file_rows, file_rows, _REASONS[n % len(_REASONS)], topic_id, head.sequence, held_ms)]
 
-    staging = HeldStaging("0" * 32, name, head.sequence + 1, counts, held_ms)
+    staging = HeldStaging(
+        "0" * 32, name, head.generation, head.sequence + 1, counts, chunk_bytes, clock_ms=epoch_ms(held_ms)
+    )
     mark = stage_rows(tables.stored()[1], head.held, encode, staging)
     tables.commit(head, head.next(kind=HeadKind.MAINTENANCE, held=mark, note="junk for a benchmark"), [])
     tables.settle_held()

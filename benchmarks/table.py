@@ -5,19 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.figures import pick, ratio
+from benchmarks.figures import LAYOUTS, pick, ratio
 
 BEGIN = "<!-- figures: written by `make bench`, do not edit -->"
 END = "<!-- end of figures -->"
-_LAYOUTS = {"sticky": "sticky", "round-robin": "round robin", "small": "chunks of 1 KiB"}
 _NOT_ROWS = ("failed",)
 _GOALS = {
     "read_and_land_of_raw": ("read + land (2 processes) / raw loop (2 processes)", "≥ 0.8"),
     "read_and_land_of_raw_1_process": ("read + land (2 processes) / raw loop (1 process)", ""),
     "end_to_end_of_spark_sticky": ("end to end, warm / Spark's Kafka source, sticky", "≥ 3"),
-    "end_to_end_of_spark_round_robin": ("the same, round robin", "≥ 2"),
+    "end_to_end_of_typed_spark_sticky": (
+        "end to end, warm / Spark's Kafka source that writes typed samples, too",
+        "≥ 5",
+    ),
+    "end_to_end_of_by_hand_sticky": ("end to end, warm / a script written by hand", "≥ 1.2"),
+    "cpu_of_by_hand_sticky": ("CPU of the same", ""),
+    "end_to_end_of_spark_round_robin": ("round robin: end to end, warm / Spark's Kafka source", "≥ 2"),
+    "end_to_end_of_by_hand_round_robin": ("round robin: the same / a script written by hand", ""),
     "read_and_land_of_raw_small": ("chunks of 1 KiB: read + land / raw loop (2 processes)", ""),
     "end_to_end_of_spark_small": ("chunks of 1 KiB: end to end, warm / Spark's Kafka source", ""),
+    "end_to_end_of_by_hand_small": ("chunks of 1 KiB: the same / a script written by hand", ""),
+    "end_to_end_of_spark_device": ("chunks of 512 bytes: end to end, warm / Spark's Kafka source", "≥ 2"),
+    "end_to_end_of_typed_spark_device": ("chunks of 512 bytes: the same / Spark's that writes typed samples, too", ""),
+    "end_to_end_of_by_hand_device": ("chunks of 512 bytes: the same / a script written by hand", ""),
+    "cpu_of_spark_device": ("chunks of 512 bytes: CPU, end to end, warm / Spark's Kafka source", ""),
+    "end_to_end_of_spark_pages": ("chunks of 4 KiB: end to end, warm / Spark's Kafka source", "≥ 3"),
+    "end_to_end_of_spark_pairs": ("waveforms of 1 KiB in two chunks: end to end, warm / Spark's Kafka source", "≥ 1.5"),
+    "end_to_end_of_by_hand_pairs": ("waveforms of 1 KiB in two chunks: the same / a script written by hand", ""),
     "stitching_cpu_of_pyarrow": ("CPU of stitching / plain pyarrow, zstd-1", "≤ 2"),
     "read_and_land_of_parallel_consumer": ("read + land / Parallel Consumer to disk", ""),
     "time_per_gib_largest_of_smallest": ("time per GiB, largest batch / smallest", "0.85 to 1.15"),
@@ -58,7 +72,7 @@ def render(results: Mapping[str, Any]) -> str:
         *_ratios(results.get("ratios", {})),
     ]
     parts = results.get("parts", {})
-    for layout, title in _LAYOUTS.items():
+    for layout, title in LAYOUTS.items():
         rows = pick(parts, "side-by-side", layout)
         if rows:
             lines += ["", f"### Side by side, {title}", "", *_contest(rows)]

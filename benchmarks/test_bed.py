@@ -143,7 +143,7 @@ def fill(
     layout: str = "sticky",
     partitions: int = 4,
     waveform_kib: int = 1024,
-    chunk_kib: int = 64,
+    chunk_bytes: int = 64 << 10,
     say: Say = lambda _: None,
 ) -> Topic:
     """A topic with a prelude and `mib` MiB of waveforms."""
@@ -160,7 +160,7 @@ def fill(
         waveforms(min(step, count - first), size=size, prefix="wave", first=first, seed=first // step % 4)
         for first in range(0, count, step)
     )
-    send(bed, topic, parts, chunk=chunk_kib << 10, layout=layout, digests=digests)
+    send(bed, topic, parts, chunk=chunk_bytes, layout=layout, digests=digests)
     path = bed.folder / f"{topic}-digests.json"
     path.write_text(json.dumps(digests))
     seconds = time.monotonic() - began

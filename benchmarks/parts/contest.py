@@ -1,5 +1,5 @@
-"""Side by side: everybody reads the same topic in turns, writes durably and is checked. Ours writes typed samples, the
-others bytes (zstd-1).
+"""Side by side: everybody reads the same topic in turns, writes durably and is checked (zstd-1). Ours, what is written
+by hand and Spark where it says so write typed samples, the others bytes.
 
 A contender that fails loses its row, and no other. The first run of each is not counted.
 """
@@ -30,7 +30,12 @@ LAYOUTS: dict[str, Json] = {
     "sticky": {"layout": "sticky"},
     "round-robin": {"layout": "round-robin"},
     # What devices send one by one. A quarter of the bytes: still sixteen times as many records as of 64 KiB.
-    "small": {"layout": "sticky", "waveform_kib": 32, "chunk_kib": 1, "part": 4},
+    "small": {"layout": "sticky", "waveform_kib": 32, "chunk_bytes": 1 << 10, "part": 4},
+    # A lead's second is 720 bytes, a classic miniSEED record 512: 524,288 chunks in a topic of 1,024 MiB.
+    "device": {"layout": "sticky", "waveform_kib": 16, "chunk_bytes": 512, "part": 4},
+    "pages": {"layout": "sticky", "waveform_kib": 128, "chunk_bytes": 4 << 10, "part": 2},
+    # Many small waveforms, where the cost of each is what counts: 131,072 of them.
+    "pairs": {"layout": "sticky", "waveform_kib": 1, "chunk_bytes": 512, "part": 8},
 }
 _ONLY_IN_FULL = ("raw, 1 process", "Parallel Consumer", "ours: read + land, 1 process", "copy of the landing")
 ONCE = "ours: end to end, with Spark's start"
@@ -58,7 +63,7 @@ class _Contest:
     def layout(self, layout: str) -> Json:
         shape = dict(LAYOUTS[layout])
         topic = self.bed.topic(mib=max(1, self.options.mib // shape.pop("part", 1)), **shape, say=self.say)
-        entries = self._entries(topic, full=layout == "sticky" and self.options.extras)
+        entries = self._entries(topic, layout, full=layout == "sticky" and self.options.extras)
         runs: dict[str, list[Run]] = {name: [] for name in entries}
         failed: dict[str, str] = {}
         for round_ in range(self.options.rounds + 1):
@@ -83,7 +88,7 @@ class _Contest:
         shutil.rmtree(self._landed(topic), ignore_errors=True)
         return {**rows, **({"failed": failed} if failed else {})}
 
-    def _entries(self, topic: Topic, *, full: bool) -> dict[str, Callable[[], Run]]:
+    def _entries(self, topic: Topic, layout: str, *, full: bool) -> dict[str, Callable[[], Run]]:
         """In this order, so that the landing of `read + land` is there for those that start from it."""
         entries: dict[str, Callable[[], Run]] = {
             "raw, 1 process": lambda: self._raw(topic, 1),
@@ -98,6 +103,9 @@ class _Contest:
                 continue
             entries[f"pyarrow: stitching{suffix}"] = lambda c=codec: self._from_landing("plain_pyarrow", topic, c)  # type: ignore[misc]
             entries[f"Spark's Kafka source, warm{suffix}"] = lambda c=codec: self._spark(topic, c, "collect_list")  # type: ignore[misc]
+        # A waveform that lies in one partition needs nobody else; across partitions one process has to have all of it.
+        entries["by hand"] = lambda: self._by_hand(topic, 1 if layout == "round-robin" else 2)
+        entries["Spark's Kafka source, warm, typed"] = lambda: self._spark(topic, "zstd", "typed")
         entries["ours: end to end, warm"] = lambda: self._whole(topic, "warm")
         if full:
             entries["Spark's Kafka source, warm, listagg"] = lambda: self._spark(topic, "zstd", "listagg")
@@ -159,6 +167,20 @@ class _Contest:
             run = race([self._child(name)], [{"files": files, "output": str(output), "codec": codec}], size=topic.bytes)
             if name == "plain_pyarrow":
                 check_samples([Path(f) for f in run.facts["files"]], topic.digests)
+            return run
+        finally:
+            shutil.rmtree(output, ignore_errors=True)
+
+    def _by_hand(self, topic: Topic, processes: int) -> Run:
+        output = self._scratch("expert")
+        output.mkdir()
+        children = [self._child(f"expert#{n}") for n in range(processes)]
+        jobs = raw_jobs(self.bed, topic, processes)
+        for n, job in enumerate(jobs):
+            job["output"] = str(output / f"{n}.parquet")
+        try:
+            run = race(children, jobs, size=topic.bytes)
+            check_samples(sorted(output.glob("*.parquet")), topic.digests)
             return run
         finally:
             shutil.rmtree(output, ignore_errors=True)

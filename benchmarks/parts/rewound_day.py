@@ -84,9 +84,10 @@ def _grow(tables: StreamTables, files: int) -> None:
 def _rewind_and_run(bed: TestBed, child: Child, stream: str) -> dict[str, Cost]:
     edges = DeploymentEdges(bed.deployment(), stream)
     with Meter([os.getpid()], without=[child.pid, bed.broker_pid]) as meter:
-        shared = {"log": edges.log, "tables": edges.tables}
-        found = plan_rewind(edges.stream, Target(word="earliest"), who="bench", why="a day once more", **shared)
-        apply_rewind(edges.stream, found, accept_skip=False, **shared)
+        log, tables = edges.log, edges.tables
+        again = Target(word="earliest")
+        found = plan_rewind(edges.stream, again, log=log, tables=tables, who="bench", why="a day once more")
+        apply_rewind(edges.stream, found, accept_skip=False, log=log, tables=tables)
     steps = _batch(bed, child, stream, published=0)
     around = steps["reassemble"] - steps.get("Spark", Cost(0, 0))
     parts = ("plan", "publish")
