@@ -30,6 +30,7 @@ from wavestitch.contracts.assembly import assemble
 from wavestitch.contracts.chunk_header import Chunk, crc32, parse_chunk
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.sample_kinds import Encoding
 from wavestitch.contracts.stitch_job import StitchJob
@@ -96,15 +97,15 @@ def sizes(chunk: int) -> list[Kind]:
     size = 16 * chunk
     with tempfile.TemporaryDirectory(prefix="wavestitch-digest-") as name:
         folder = Path(name)
-        with LandingWriter(folder, OffsetRange(0, 0, _SAMPLE // chunk)) as writer:
-            offset = 0
+        with LandingWriter(folder, OffsetRange(Partition(0), Offset(0), Offset(_SAMPLE // chunk))) as writer:
+            offset = Offset(0)
             for recording in waveforms(_SAMPLE // size, size=size, prefix="wave"):
                 for record in cut_recording(recording, chunk):
                     found = parse_chunk(record.key, record.headers, bytes(record.value))
                     if not isinstance(found, Chunk):
                         raise AssertionError(found.evidence)
                     writer.add_chunk(offset, recording.metadata.start_time_ns // 1_000_000, found, bytes(record.value))
-                    offset += 1
+                    offset = Offset(offset + 1)
             landed = writer.finish([])
         receipt = write_receipt(folder, Receipt("0" * 32, 0, [landed], 1.0))
         index = sum(besides_payload(b).size for b in open_landing(folder / str(landed.file)).to_batches())

@@ -11,7 +11,7 @@ from wavestitch.batch.plan import NothingToDo, Planning, PlanRequest, plan_batch
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
-from wavestitch.contracts.quantities import epoch_ms
+from wavestitch.contracts.quantities import Offset, Partition, epoch_ms
 
 
 def raw_jobs(bed: TestBed, topic: Topic, processes: int) -> list[dict[str, Any]]:
@@ -37,7 +37,9 @@ def plan_of(bed: TestBed, topic: Topic, *, processes: int, ranges: list[list[int
     stream = deployment.stream(name)
     plan = plan_batch(
         stream,
-        PlanRequest(kind=PlanKind.MANUAL, ranges=tuple(OffsetRange(*r) for r in ranges)),
+        PlanRequest(
+            kind=PlanKind.MANUAL, ranges=tuple(OffsetRange(Partition(p), Offset(a), Offset(b)) for p, a, b in ranges)
+        ),
         walk=Walk(stream, deployment.log, deployment.tables(name), apply=False),
         by=Planning(epoch_ms(time.time_ns()), "", "benchmarks"),
     )

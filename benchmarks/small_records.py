@@ -37,7 +37,7 @@ from wavestitch.contracts.holes import HoleFinder
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs, Generation, Partition, epoch_ms
+from wavestitch.contracts.quantities import EpochMs, Generation, Offset, Partition, epoch_ms
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
 from wavestitch.contracts.stop_rule import StopRule
@@ -95,12 +95,16 @@ def declared() -> Stream:
 def land(folder: Path, records: int, *, chunk: int, chunks: int, costs: Costs) -> Receipt:
     """One slice of partition 0. What makes the records is not counted."""
     at_once = max(1, (1 << 16) // chunks)
-    slice_ = OffsetRange(0, 0, records)
+    slice_ = OffsetRange(Partition(0), Offset(0), Offset(records))
     with LandingWriter(folder, slice_) as writer:
         sink = RecordSink(
             writer, NO_PROOF, lambda _: None, careful=False, partition=Partition(0), on_stored_run=lambda *_: True
         )
-        rule, holes, events = StopRule(slice_, idle_seconds=60, now=0.0), HoleFinder(0), _ClientEvents(0)
+        rule, holes, events = (
+            StopRule(slice_, idle_seconds=60, now=0.0),
+            HoleFinder(Offset(0)),
+            _ClientEvents(Partition(0)),
+        )
         for first in range(0, records // chunks, at_once):
             some = messages(first, min(at_once, records // chunks - first), chunk=chunk, chunks=chunks)
             with costs.of("land"):
@@ -119,8 +123,8 @@ def measure(folder: Path, records: int, *, chunk: int, chunks: int) -> Costs:
         _STREAM,
         id_index=IdIndex(folder / "ids"),
     )
-    head = tables.commit(None, Head(1, Generation(1), HeadKind.FIRST, _TOPIC, {0: Position(0)}), [])
-    whole = OffsetRange(0, 0, records)
+    head = tables.commit(None, Head(1, Generation(1), HeadKind.FIRST, _TOPIC, {Partition(0): Position(Offset(0))}), [])
+    whole = OffsetRange(Partition(0), Offset(0), Offset(records))
     plan = Plan(
         plan_id="",
         kind=PlanKind.INGEST,
@@ -130,7 +134,7 @@ def measure(folder: Path, records: int, *, chunk: int, chunks: int) -> Costs:
         ranges=(whole,),
         units=((whole,),),
         positions=dict(head.positions),
-        ends={0: Position(records)},
+        ends={Partition(0): Position(Offset(records))},
         generation=head.generation,
         base_sequence=head.sequence,
         base_snapshot=head.snapshot_id or 0,

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_apps.start_archive import archived_start
 from wavestitch.batch.deployment import Deployment
+from wavestitch.contracts.quantities import Partition
 from wavestitch.local.broker import start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
@@ -219,8 +220,8 @@ def send(
 
 
 def _ends(bed: TestBed, topic: str, partitions: int) -> list[int]:
-    ends = bed.deployment().log.ends(topic, list(range(partitions)))
-    return [ends[p].stable_end for p in range(partitions)]
+    ends = bed.deployment().log.ends(topic, list(map(Partition, range(partitions))))
+    return [ends[p].stable_end for p in sorted(ends)]
 
 
 def _as_sent(samples: Any) -> Any:

@@ -17,6 +17,7 @@ from benchmarks.figures import ratio
 from benchmarks.options import Options
 from benchmarks.parts.small_batch import EMPTY, PARTITIONS, send_small, submit_empty
 from benchmarks.test_bed import Say, TestBed, make_topic
+from wavestitch.contracts.quantities import Partition
 from wavestitch.local.airflow_api import AirflowApi
 from wavestitch.local.airflow_stack import start_airflow, stop_airflow
 
@@ -109,7 +110,7 @@ def _between(about: dict[str, Any], first: str, last: str) -> float:
 def _check_moved(bed: TestBed, topic: str) -> None:
     """The group stands at the end of the topic: the batch did what it is timed for."""
     deployment = bed.deployment()
-    partitions = list(range(PARTITIONS))
+    partitions = list(map(Partition, range(PARTITIONS)))
     ends = {p: e.stable_end for p, e in deployment.log.ends(topic, partitions).items()}
     found = deployment.log.group_offsets("airflow_small", topic, partitions)
     group = {p: g.offset for p, g in found.items() if g is not None}

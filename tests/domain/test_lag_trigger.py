@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.domain.maintenance_rig import STREAM, Rig
 from tests.fakes.fake_log import Visibility
+from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.lag_trigger import Start, start_by_lag
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.steps import step_plan
+from wavestitch.batch.stream_facts import stream_facts
 from wavestitch.batch.watch import watch_stream
-from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.contracts.errors import BadInput, WavestitchError
+from wavestitch.contracts.position import Head, Position
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition, epoch_ms
 from wavestitch.contracts.stream import parse_stream
+
+P0 = Partition(0)
 
 
 @pytest.fixture
@@ -29,35 +37,117 @@ def looked(rig: Rig) -> Start:
     return start_by_lag(rig.deployment, watch_stream(rig.deployment, STREAM))
 
 
-def test_it_is_started_where_it_has_not_begun_or_something_is_unread_and_not_where_nothing_is(rig: Rig) -> None:
-    assert looked(rig) == (True, "it has not begun")
-    rig.publish("w0", positions={0: Position(Offset(0))})
-    assert looked(rig) == (False, "nothing that can be read is unread")
-    rig.log.append(Partition(0), timestamp_ms=1, key=None, headers=(), value=b"x")
-    rig.log.append(Partition(0), timestamp_ms=1, key=None, headers=(), value=b"y", seen=Visibility.OPEN)
-    assert looked(rig) == looked(rig) == (True, "1 offsets are unread"), "a look that was lost loses nothing"
+def begun(rig: Rig, at: int, *, records: int = 0) -> Head:
+    """One batch was published; the stream stands there, and the group shows it."""
+    for _ in range(records):
+        rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"x")
+    head = rig.publish(
+        "w0", positions={P0: Position(Offset(at), leader_epoch=LeaderEpoch(0))}, topic_id=rig.log.topic_id
+    )
+    commit_offsets(rig.deployment.stream(STREAM), log=rig.log, tables=rig.tables)
+    return head
+
+
+def test_it_is_started_where_something_is_unread_and_not_where_nothing_is(rig: Rig) -> None:
+    assert looked(rig) == (False, f"stream {STREAM}: the head stands at the end of {rig.log.name}")
+    rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"x")
+    assert looked(rig) == (True, "1 offsets are to be read"), "it has not begun"
+    begun(rig, 1)
+    assert looked(rig) == (False, f"stream {STREAM}: the head stands at the end of {rig.log.name}")
+    rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"x")
+    rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"y", seen=Visibility.OPEN)
+    assert looked(rig) == looked(rig) == (True, "1 offsets are to be read"), "a look that was lost loses nothing"
+
+
+def test_it_is_started_for_what_a_reset_gives_back(rig: Rig) -> None:
+    begun(rig, 5, records=5)
+    rig.log.reset_group(P0, Offset(2))
+    assert looked(rig) == (True, "3 offsets are to be read")
 
 
 def test_it_is_not_started_for_what_waits_behind_an_open_transaction(rig: Rig) -> None:
-    rig.publish("w0", positions={0: Position(Offset(0))})
-    rig.log.append(Partition(0), timestamp_ms=1, key=None, headers=(), value=b"x", seen=Visibility.OPEN)
-    rig.log.append(Partition(0), timestamp_ms=1, key=None, headers=(), value=b"y")
-    assert looked(rig) == (False, "nothing that can be read is unread")
-
-
-def test_it_is_not_started_where_its_plan_would_be_refused(rig: Rig) -> None:
-    head = rig.publish("w0", positions={0: Position(Offset(0))})
-    for _ in range(3):
-        rig.log.append(Partition(0), timestamp_ms=1, key=None, headers=(), value=b"x")
-    plan = rig.plan(head, clock_ms=0)
-    DeploymentEdges(rig.deployment, STREAM).close_gate(plan, report=None, verdict="none")
+    begun(rig, 0)
+    rig.log.append(
+        P0, timestamp_ms=epoch_ms(time.time_ns()) - 5_000, key=None, headers=(), value=b"x", seen=Visibility.OPEN
+    )
+    rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"y")
     now, why = looked(rig)
     assert not now
-    assert "stands at a closed gate" in why
-    rig.log.partitions[Partition(0)].log_start = Offset(2)
-    assert looked(rig) == (False, "retention took 2 offsets unread, and somebody must accept that by name")
+    assert "lies behind an open transaction" in why
+
+
+def test_it_is_not_started_at_a_closed_gate_nor_over_what_retention_took(rig: Rig) -> None:
+    head = begun(rig, 0, records=3)
+    plan = rig.plan(head, clock_ms=0)
+    edges = DeploymentEdges(rig.deployment, STREAM)
+    edges.close_gate(plan, report=None, verdict="none")
+    assert "stands at a closed gate" in looked(rig).why
+    rig.log.partitions[P0].log_start = Offset(2)
+    assert not looked(rig).now
     rig.log.name = "gone"
     assert looked(rig) == (False, "it cannot be looked at")
+
+
+def other_catalog(rig: Rig) -> None:
+    rig.log.group = {p: g._replace(metadata=g.metadata.replace(" s1", " s9")) for p, g in rig.log.group.items()}
+
+
+def cut_off(rig: Rig) -> None:
+    rig.log.truncate(P0, Offset(3))
+    for _ in range(9):
+        rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"y")
+
+
+def consumers(rig: Rig) -> None:
+    rig.log.live_members = ["c at h"]
+
+
+def compacted(rig: Rig) -> None:
+    rig.log.compacted = True
+
+
+def made_anew(rig: Rig) -> None:
+    rig.log.recreate(1)
+    for _ in range(8):
+        rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"new")
+
+
+def lost_catalog(rig: Rig) -> None:
+    (rig.folder / "catalog.db").rename(rig.folder / "catalog.db.lost")
+    rig.read_settings({"WAVESTITCH_CONFIG": str(rig.folder / "wavestitch.toml")})
+
+
+@pytest.mark.parametrize(
+    ("accident", "said"),
+    [
+        (lambda rig: rig.log.reset_group(P0, Offset(9)), "the group"),
+        (consumers, "has live members"),
+        (compacted, "cleanup.policy compact"),
+        (cut_off, "was cut off"),
+        (lambda rig: rig.log.truncate(P0, Offset(3)), "was cut"),
+        (made_anew, "was recreated"),
+        (other_catalog, "the catalog"),
+        (lost_catalog, "the group"),
+    ],
+    ids=["set forward", "members", "compacted", "cut off", "cut back", "made anew", "set back", "lost catalog"],
+)
+def test_what_its_plan_would_be_refused_for_is_told_and_starts_nothing(
+    rig: Rig, accident: Callable[[Rig], None], said: str
+) -> None:
+    """Else offsets of another log, or of another table, would be counted as read: green, while retention takes them."""
+    begun(rig, 5, records=10)
+    assert looked(rig).now
+    accident(rig)
+    first, second = (watch_stream(rig.deployment, STREAM) for _ in range(2))
+    assert not start_by_lag(rig.deployment, first).now
+    assert said in first.problem
+    assert first.worrying
+    assert (first.told, second.told) == (False, True), "a broker that starts again is not told of"
+    with pytest.raises(WavestitchError) as refused:
+        step_plan(DeploymentEdges(rig.deployment, STREAM), PlanRequest(), apply=False)
+    assert refused.value.message == first.problem
+    shown = stream_facts(rig.deployment, STREAM)
+    assert (shown.problem, shown.room) == (first.problem, None)
 
 
 def test_a_schedule_and_a_lag_are_not_both_what_starts_it() -> None:

@@ -31,9 +31,9 @@ def send(bench: Bench, waveform: str, *, at_ms: int, partition: int = 0) -> None
 
 
 def look(bench: Bench, *, at_ms: int) -> Room:
-    head = bench.tables.head()
-    assert head is not None
-    return measure_room(make_stream(), head, log=bench.log, past=[], now=EpochMs(at_ms), thresholds=Thresholds())
+    return measure_room(
+        make_stream(), log=bench.log, tables=bench.tables, past=[], now=EpochMs(at_ms), thresholds=Thresholds()
+    )
 
 
 def plan_of_next(bench: Bench, *, at_ms: int) -> Plan:

@@ -22,7 +22,7 @@ def test_each_stream_is_looked_at_and_what_is_wrong_with_one_is_told_once_and_so
 ) -> None:
     rig = Rig(tmp_path)
     config = tmp_path / "wavestitch.toml"
-    rig.publish("w0")
+    rig.publish("w0", positions={Partition(0): Position(Offset(0))}, topic_id=rig.log.topic_id)
     make_database()
     with listening_webhook() as webhook:
         config.write_text(f'{config.read_text()}[notify]\nwebhook = "{webhook.address}"\n')
@@ -46,7 +46,7 @@ def test_a_stream_that_is_started_by_its_lag_is_where_something_is_unread_and_no
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig = Rig(tmp_path)
-    rig.publish("w0", positions={0: Position(Offset(0))})
+    rig.publish("w0", positions={Partition(0): Position(Offset(0))}, topic_id=rig.log.topic_id)
     make_database()
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
     monkeypatch.setattr(Deployment, "log", rig.log)

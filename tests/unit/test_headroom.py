@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from wavestitch.contracts.headroom import Alarm, Retention, Room, Thresholds, Unread, judge_room
-from wavestitch.contracts.headroom_told import PartitionTold, Told, numbers, say_room
+from wavestitch.contracts.headroom_told import TOLD, PartitionTold, Told, numbers, say_room
 from wavestitch.contracts.open_transaction import OpenTransaction, said_of_open
 from wavestitch.contracts.quantities import Milliseconds, Offset, Partition
 
@@ -200,3 +200,19 @@ def test_what_waits_behind_an_open_transaction_is_said_with_every_notice_and_how
 
 def test_partitions_are_numbered_with_neighbours_as_one() -> None:
     assert [numbers(map(Partition, n)) for n in ([], [3], [5, 3, 4, 9, 8])] == ["", "3", "3 to 5, 8, 9"]
+
+
+def test_a_loss_that_begins_elsewhere_is_another_one_however_small() -> None:
+    lost, more = (replace(SEEN, position=Offset(0), log_start=Offset(at)) for at in (100, 150))
+    accepted = replace(more, position=Offset(100))
+    told = [bool(said) for said in story([lost], [lost], [more], [accepted], [accepted])]
+    assert told == [True, False, False, True, False]
+
+
+def test_what_was_told_before_losses_had_places_is_read_and_the_loss_told_once_more() -> None:
+    old = {"format": 1, "partitions": {"0": {"alarm": "red", "lost": 50}}, "sight": "clear"}
+    told = TOLD.of(old)
+    assert told == Told({Partition(0): PartitionTold(RED, 50)})
+    gone = replace(SEEN, log_start=Offset(150))
+    room = judge_room([gone], retention=Retention(), mean_bytes=None, thresholds=LIMITS)
+    assert told.seeing(room).must_be_told(told)

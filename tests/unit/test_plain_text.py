@@ -19,7 +19,7 @@ from wavestitch.batch.rewind import Target, plan_rewind
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.errors import BadInput, Transient, error_from_json
 from wavestitch.contracts.harmless import for_html, for_markdown, for_spreadsheet, harmless, harmless_lines, is_plain
-from wavestitch.contracts.plain_text import MAX_SAID, name_of_person, said_by_person
+from wavestitch.contracts.plain_text import ACCEPTED_MISSING, MAX_SAID, name_of_person, said_by_person
 from wavestitch.contracts.quantities import EpochMs
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
@@ -28,6 +28,11 @@ ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 def test_a_reason_of_five_hundred_printable_characters_is_taken_as_it_is() -> None:
     reason = ("Wiederholt: Sensor 4 – «défekt», 心電図 " * 20)[:MAX_SAID].strip()
     assert said_by_person(f"  {reason}\n", "the reason (why)") == reason
+
+
+def test_words_that_a_backfill_goes_by_are_nobodys_reason() -> None:
+    with pytest.raises(BadInput, match="which only a head that was made anew may say"):
+        said_by_person(f"as agreed; {ACCEPTED_MISSING}nothing", "the reason (why)")
 
 
 def test_nothing_said_is_nothing() -> None:

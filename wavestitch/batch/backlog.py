@@ -58,7 +58,7 @@ def find_backlog(
         why[p] = f"the head's position ({starts[p]})" if known else "a new partition starts at 0"
     refuse_overtaken(stream, starts, ends)
     refuse_cut_log(stream, {p: head.positions[p] for p in starts if p in head.positions}, ends, log)
-    _refuse_cut(stream, starts, ends)
+    refuse_cut_back(stream, starts, ends)
     reach = {p: _end(stream, request, partition=p, start=start, here=ends[p]) for p, start in starts.items()}
     return [OffsetRange(p, start, reach[p]) for p, start in starts.items()], why
 
@@ -76,7 +76,10 @@ def _end(stream: Stream, request: PlanRequest, *, partition: Partition, start: O
     return until
 
 
-def _refuse_cut(stream: Stream, starts: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]) -> None:
+def refuse_cut_back(
+    stream: Stream, starts: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]
+) -> None:
+    """Raises `Refused` where the log ends before a position, whatever epochs say."""
     cut = {p: at for p, at in sorted(starts.items()) if at > ends[p].high_watermark}
     if not cut:
         return

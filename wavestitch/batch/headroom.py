@@ -1,5 +1,7 @@
 """How long a stream's unread records stay: asks the log for times and sizes, and the history how long reading takes.
 
+Looks from where the next ingest would begin, as planning does: so a reset counts, and another log than the one that was
+read, or a catalog that lacks what the group shows, is an error and no figure.
 Unread is all up to the high watermark: what waits behind an open transaction, too, since retention takes that, too.
 Needs no right to read records: when the first unread one was written is found by asking which offset belongs to a time.
 Decides nothing; `contracts.headroom` does.
@@ -10,13 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from wavestitch.batch.record_ages import ages_of, open_transactions
+from wavestitch.batch.backlog import refuse_cut_back
+from wavestitch.batch.cut_log import refuse_cut_log
+from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.batch.record_ages import ages_of
+from wavestitch.batch.survey import survey
+from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import batch_offsets
 from wavestitch.contracts.headroom import Retention, Room, Thresholds, Unread, judge_room
 from wavestitch.contracts.headroom_told import Told
 from wavestitch.contracts.past_cost import reading_seconds
-from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
+from wavestitch.contracts.ports import Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition, before
 from wavestitch.contracts.stream import Stream
@@ -27,18 +34,22 @@ NOTHING_TOLD = Told()
 
 def measure_room(
     stream: Stream,
-    head: Head,
     *,
     log: Log,
+    tables: Tables,
     past: Sequence[BatchRow],
     now: EpochMs,
     thresholds: Thresholds,
     told: Told = NOTHING_TOLD,
-) -> Room:
-    """`told`: what was last told. Raises `Refused` where the topic is gone, `Transient` where the log does
-    not answer."""
-    topic = log.topic(stream.topic)
-    ends = log.ends(topic.name, topic.partitions)
+) -> Room | None:
+    """`told`: what was last told. None where the stream has not begun. Raises what the next plan would be refused
+    with, but for what retention took: that is what is asked for. `Transient` where the log does not answer."""
+    here = survey(stream, PlanRequest(), walk=Walk(stream, log, tables, apply=False), clock_ms=now)
+    if tables.head() is None:
+        return None
+    topic, head, ends = here.topic, here.head, here.ends
+    refuse_cut_log(stream, {p: at for p, at in head.positions.items() if p in ends}, ends, log)
+    refuse_cut_back(stream, {p: at.next_offset for p, at in head.positions.items() if p in ends}, ends)
     # A partition that was added since is read from 0, as the plan has it: what retention took of it is lost.
     at = {p: head.positions[p].next_offset if p in head.positions else Offset(0) for p in topic.partitions}
     first = {p: max(start, ends[p].log_start) for p, start in at.items()}
@@ -57,7 +68,7 @@ def measure_room(
         thresholds=thresholds,
         before={p: of.alarm for p, of in told.partitions.items()},
     )
-    return replace(room, open=open_transactions(log, topic.name, ends, now=now), topic=topic.name)
+    return replace(room, open=tuple(here.held_up), topic=topic.name)
 
 
 def _rates(

@@ -31,7 +31,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The head that a batch became, and its row in the history."""
+    """The head that a batch became, and its row in the history. Where that head has expired, `head` is the newest."""
 
     head: Head
     row: BatchRow

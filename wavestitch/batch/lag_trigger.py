@@ -1,16 +1,17 @@
 """Whether a stream of `trigger: lag` is to be started: the level decides, at each look, and never an event.
 
-So nothing is lost by a look that was, and none is started in vain: not where its plan would be refused, and, by whoever
-asks here, not while a run of it is under way.
+So nothing is lost by a look that was, and none is started in vain: its plan is worked out beforehand, only noted. By
+whoever asks here, none is started while a run of it is under way.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from wavestitch.batch.closed_gate import refuse_past_closed_gate
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.batch.steps import step_plan
 from wavestitch.batch.watch import Watched
 from wavestitch.contracts.errors import WavestitchError
 
@@ -29,17 +30,9 @@ def start_by_lag(deployment: Deployment, seen: Watched) -> Start:
     try:
         if deployment.stream(seen.stream).trigger != "lag":
             return Start(False, "it is not started by its lag")
-        if seen.room is None:
-            return Start(True, "it has not begun")
-        if seen.room.lost:
-            return Start(
-                False, f"retention took {seen.room.lost} offsets unread, and somebody must accept that by name"
-            )
-        # What waits behind an open transaction no run may read: it would be started again and again.
-        unread = seen.room.backlog - seen.room.waiting
-        if unread <= 0:
-            return Start(False, "nothing that can be read is unread")
-        refuse_past_closed_gate(DeploymentEdges(deployment, seen.stream))
+        found = step_plan(DeploymentEdges(deployment, seen.stream), PlanRequest(), apply=False)
     except WavestitchError as error:
         return Start(False, error.message)
-    return Start(True, f"{unread} offsets are unread")
+    if isinstance(found, NothingToDo):
+        return Start(False, found.why)
+    return Start(True, f"{found.records + found.left} offsets are to be read")

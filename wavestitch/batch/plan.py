@@ -6,7 +6,7 @@ which a preview only notes. Keeps I1, I5 and I8. A refusal always names its way 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wavestitch.batch.backlog import find_backlog
@@ -16,7 +16,7 @@ from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.batch.survey import Made, left_at, plan_of, recent_batches, size_of, survey, too_much
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.errors import Transient
-from wavestitch.contracts.held import HeldLook, open_deadlines
+from wavestitch.contracts.held import HeldChunk, HeldLook, open_deadlines
 from wavestitch.contracts.offset_range import bound_ranges
 from wavestitch.contracts.open_transaction import WAY_OUT
 from wavestitch.contracts.plan import Plan, PlanKind
@@ -87,7 +87,11 @@ def _nothing(
     watermark = advance_watermark(
         after, previous_ms=head.watermark_ms, clock_ms=clock_ms, idle=milliseconds(stream.idle)
     )
-    waiting = load_state(tables, topic_id=head.topic_id, look=HeldLook(open_since=open_since(head, stream))).held
+    if head.held is None:  # nor is there a table yet, where a first plan is only looked at
+        waiting: Sequence[HeldChunk] = ()
+    else:
+        look = HeldLook(open_since=open_since(head, stream))
+        waiting = load_state(tables, topic_id=head.topic_id, look=look).held
     deadlines = open_deadlines(waiting, allowed_lateness=milliseconds(stream.allowed_lateness))
     if any(head.watermark_ms <= due < watermark for due in deadlines.values()):
         return None

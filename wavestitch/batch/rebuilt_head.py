@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from wavestitch.batch.found_held import FoundHeld, Missing
 from wavestitch.batch.rewind_target import Sight
-from wavestitch.contracts.batch_row import ACCEPTED_MISSING, BatchRow
+from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plain_text import ACCEPTED_MISSING
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, HeadKind, Position, Tag, is_believable, parse_tag
 from wavestitch.contracts.protocol import moved_position, still_skipped

@@ -12,7 +12,7 @@ from wavestitch.batch.history import whole_history
 from wavestitch.batch.kept_told import kept_told
 from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.contracts.headroom import Room
 from wavestitch.contracts.held import HeldLook, held_states
 from wavestitch.contracts.held_quota import said_of_junk
@@ -20,6 +20,7 @@ from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition, epoch_ms, milliseconds
 from wavestitch.contracts.reasons import Reason
 
+NOT_BEGUN = "no batch yet"
 _BATCHES = 15
 _DISCARDED = Reason.DISCARDED.value
 
@@ -78,7 +79,7 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         stream, tables = deployment.stream(name), deployment.tables(name)
         head = tables.head()
         if head is None:
-            return StreamFacts(name, "no batch yet", stream.topic)
+            return StreamFacts(name, NOT_BEGUN, stream.topic)
         lateness = milliseconds(stream.allowed_lateness)
         # What waits is looked at; how much is held beside it is what the head says.
         look = HeldLook(open_since=open_since(head, stream))
@@ -118,21 +119,28 @@ def with_ends(deployment: Deployment, known: StreamFacts) -> StreamFacts:
 
 
 def see_ends(deployment: Deployment, known: StreamFacts) -> StreamFacts:
-    """`known` with what the log says of its partitions. Raises `Refused` where the topic is gone, `Transient` where the
-    log does not answer."""
-    if known.head is None:
+    """`known` with what the log says of its partitions. Raises what the next plan would be refused with, `Transient`
+    where the log does not answer; a stream that has not begun is asked about for the first alone."""
+    if known.head is None and known.problem != NOT_BEGUN:
         return known
-    room = _room(deployment, known.name, known.head, known.batches)
+    try:
+        room = _room(deployment, known.name, known.batches)
+    except Transient:
+        if known.head is None:
+            return known
+        raise
+    if room is None:
+        return known
     partitions = tuple(PartitionFacts(p.partition, p.position, p.log_start, p.end) for p in room.partitions)
     return replace(known, partitions=partitions, remarks=(*known.remarks, *room.remarks), room=room)
 
 
-def _room(deployment: Deployment, name: str, head: Head, past: Sequence[BatchRow]) -> Room:
+def _room(deployment: Deployment, name: str, past: Sequence[BatchRow]) -> Room | None:
     settings = deployment.settings
     return measure_room(
         deployment.stream(name),
-        head,
         log=deployment.log,
+        tables=deployment.tables(name),
         past=past,
         now=epoch_ms(time.time_ns()),
         thresholds=settings.notify.thresholds,

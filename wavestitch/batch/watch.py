@@ -104,11 +104,10 @@ def watched_to_json(seen: Watched) -> dict[str, Any]:
 def _look(deployment: Deployment, name: str, kept: Told, *, now: EpochMs) -> Room | None:
     stream, tables = deployment.stream(name), deployment.tables(name)
     head = tables.head()
-    if head is None:
-        return None
-    past = whole_history(deployment.history(name), since=head.sequence - RECENT + 1)
+    past = [] if head is None else whole_history(deployment.history(name), since=head.sequence - RECENT + 1)
     thresholds = deployment.settings.notify.thresholds
-    return measure_room(stream, head, log=deployment.log, past=past, now=now, thresholds=thresholds, told=kept)
+    log = deployment.log
+    return measure_room(stream, log=log, tables=tables, past=past, now=now, thresholds=thresholds, told=kept)
 
 
 def _tell(deployment: Deployment, seen: Watched, kept: Told, new: Told) -> Watched:

@@ -76,10 +76,6 @@ def batch_row_from_json(text: str) -> BatchRow:
     return BATCH_ROWS.read(text)
 
 
-ACCEPTED_MISSING = "accepted as missing: "
-"""In the note of a head under which somebody went on without what was missing in the tables."""
-
-
 def rows_behind(head: Head, rows: Iterable[BatchRow]) -> list[BatchRow]:
     """The rows of what this head follows, oldest first; not those of a table that was set back since.
 

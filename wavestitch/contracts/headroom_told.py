@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
 
 from wavestitch.contracts.headroom import Alarm, PartitionRoom, Room, rank
 from wavestitch.contracts.quantities import Partition
@@ -32,13 +33,16 @@ class Sight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionTold:
-    """`lost`: how many offsets were gone unread when that was told."""
+    """`lost`: how many offsets were gone unread when that was told; `since`: the position that they begin at, 0 where
+    none were. A loss that begins elsewhere is another one: somebody has accepted that before it."""
 
     alarm: Alarm = Alarm.GREEN
     lost: int = 0
+    since: int = 0
 
     def is_worse(self, before: PartitionTold) -> bool:
-        return rank(self.alarm) > rank(before.alarm) or self.lost >= max(1, GROWN * before.lost)
+        known = before.lost if self.since == before.since else 0
+        return rank(self.alarm) > rank(before.alarm) or self.lost >= max(1, GROWN * known)
 
 
 _WELL = PartitionTold()
@@ -58,7 +62,7 @@ class Told:
 
     def seeing(self, room: Room) -> Told:
         """What is to be kept after a look. A loss that grew too little to be told counts on from what was."""
-        seen = {p.partition: PartitionTold(p.alarm, p.lost) for p in room.partitions}
+        seen = {p.partition: PartitionTold(p.alarm, p.lost, p.position if p.lost else 0) for p in room.partitions}
         new = Told({p: of for p, of in seen.items() if of != _WELL})
         if new.must_be_told(self):
             return new
@@ -85,7 +89,22 @@ class Told:
         return max(((rank(of.alarm), of.lost > 0) for of in self.partitions.values()), default=(0, False))
 
 
-TOLD = Versioned(Told, "what was last told of the headroom", "delete the file: it is told again")
+def _without_places(fields: dict[str, Any]) -> dict[str, Any]:
+    """Format 1 knew not where a loss begins: it is told once more."""
+    partitions = fields.get("partitions")
+    if not isinstance(partitions, dict):
+        return fields
+    known = {p: {**of, "since": 0} if isinstance(of, dict) else of for p, of in partitions.items()}
+    return {**fields, "partitions": known}
+
+
+TOLD = Versioned(
+    Told,
+    "what was last told of the headroom",
+    "delete the file: it is told again",
+    format=2,
+    upgrades={1: _without_places},
+)
 
 
 def say_room(stream: str, room: Room, changed: Collection[int] = ()) -> tuple[str, str]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import harmless, is_plain, named
 
-__all__ = ["MAX_SAID", "harmless", "name_of_person", "said_by_person"]
+__all__ = ["ACCEPTED_MISSING", "MAX_SAID", "harmless", "name_of_person", "said_by_person"]
 
 MAX_SAID = 500
+ACCEPTED_MISSING = "accepted as missing: "
+"""In the note of a head under which somebody went on without what was missing in the tables. In notes stand people's
+reasons, too, and backfills go by these words: so nobody else may say them."""
 _MAX_NAME = 100
 
 
@@ -22,6 +25,9 @@ def said_by_person(text: str | None, what: str) -> str:
         raise BadInput(
             f"{what} has {len(said)} characters; allowed are {MAX_SAID}: say it shorter, name a document for the rest"
         )
+    ours = ACCEPTED_MISSING.strip()
+    if ours in said:
+        raise BadInput(f"{what} has the words {ours!r}, which only a head that was made anew may say: reword it")
     odd = next((c for c in said if not is_plain(c)), None)
     if odd is not None:
         raise BadInput(

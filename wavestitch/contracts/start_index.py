@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from wavestitch.contracts.batch_row import ACCEPTED_MISSING, BatchRow, describe_head, rows_behind
+from wavestitch.contracts.batch_row import BatchRow, describe_head, rows_behind
 from wavestitch.contracts.offset_range import OffsetRange, joined, without
+from wavestitch.contracts.plain_text import ACCEPTED_MISSING
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition

@@ -33,16 +33,18 @@ def update_asset(context: Any, edges: DeploymentEdges, plan_id: str) -> None:
 
 
 def describe_published_batch(edges: DeploymentEdges, plan_id: str) -> dict[str, Any] | None:
-    """None where it has published nothing. The id of the snapshot is a text: pages round large numbers."""
+    """None where it has published nothing. The id of the snapshot is a text: pages round large numbers; None where
+    that snapshot has expired, and with it which days it added."""
     from wavestitch.batch.history import find_committed, history_of  # noqa: PLC0415
 
     done = find_committed(history_of(edges), plan_id)
-    if done is None or not done.row.waveforms.get("published") or done.head.snapshot_id is None:
+    if done is None or not done.row.waveforms.get("published"):
         return None
-    days = edges.tables.days_added(done.head.snapshot_id)
+    own = done.head.snapshot_id if done.head.plan_id == plan_id else None
+    days = [] if own is None else edges.tables.days_added(own)
     return {
         "stream": edges.name,
-        "snapshot_id": str(done.head.snapshot_id),
+        "snapshot_id": None if own is None else str(own),
         "batch": plan_id,
         "published": done.row.waveforms["published"],
         "days": days[:_MOST_DAYS],
