@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,13 +28,16 @@ HELD: list[tuple[str, int, bytes, Reason]] = [
 ]
 
 
-def held_rig(folder: Path) -> Rig:
+def held_rig(
+    folder: Path, held: Sequence[tuple[str, int, bytes, Reason]] = HELD, *, meta: bytes = metadata(T), count: int = 2
+) -> Rig:
+    """`held`: id, sequence number, bytes and reason of each chunk. `count`: of each waveform, by what its chunks say."""
     rig = Rig(folder)
     base = rig.publish()
-    letters = [letter(i, seq, value, meta=metadata(T), count=2) for i, seq, value, _ in HELD]
+    letters = [letter(i, seq, value, meta=meta, count=count) for i, seq, value, _ in held]
     landing = _land(folder / "l.arrow", letters)
     rows = []
-    for n, (one, (_, _, _, reason)) in enumerate(zip(letters, HELD, strict=True)):
+    for n, (one, (_, _, _, reason)) in enumerate(zip(letters, held, strict=True)):
         chunk = facts_of(_record(n, one), 0, n)._replace(carried=True, topic_id=TOPIC_ID)
         rows.append(held_row(chunk, landing=landing, row=n, reason=reason, decision="dh", sequence=base.sequence + 1))
     mark = stage_held(rig.tables, base, rows)

@@ -56,7 +56,7 @@ def test_a_reason_that_is_none_is_refused(rig: Rig) -> None:
         listed(rig, reason="corrupt")
 
 
-@pytest.mark.parametrize("bound", ["MOST", "MOST_LOOKED_AT"])
+@pytest.mark.parametrize("bound", ["MOST", "MOST_LOOKED_AT", "MOST_CHUNKS"])
 def test_a_look_has_an_end_and_the_page_says_where_it_goes_on(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:

@@ -169,10 +169,11 @@ class FakeTables(TableAccidents):
             if (r.chunk.reason is None and r.chunk.waveform_id in ids) or r.chunk.coordinate in look.coordinates
         ]
 
-    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> list[str]:
+    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> dict[str, int]:
         with self.act("tables.held_ids", error=Transient):
             rows = [r.held for r in self._vouched_for(mark) if not reasons or r.held.reason in reasons]
-            return sorted({h.chunk.waveform_id for h in rows if h.chunk.reason is None and h.chunk.waveform_id})
+            ids = (h.chunk.waveform_id for h in rows if h.chunk.reason is None and h.chunk.waveform_id)
+            return dict(sorted(Counter(ids).items()))
 
     def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
         with self.act("tables.held_files", error=Transient):

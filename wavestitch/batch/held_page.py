@@ -1,4 +1,5 @@
-"""What is held, as a page shows it: so many waveforms, or one in full. A page looks at a bounded number of waveforms.
+"""What is held, as a page shows it: so many waveforms, or one in full. A page looks at a bounded number of waveforms and
+chunks.
 
 A filter that hardly anything meets would otherwise read all that is held; where the look ends before, the page says so
 and where it goes on. Changes nothing.
@@ -15,6 +16,8 @@ from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.held import HeldChunk
 
 MOST, MOST_LOOKED_AT = 50, 2000
+MOST_CHUNKS = 50_000
+"""Of those looked at, all together: they are in the memory of Airflow's API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,11 @@ def held_list(deployment: Deployment, name: str, wanted: Selection) -> HeldList:
     # What the ids alone do not say is asked here, waveform by waveform, so that the look has an end.
     among = select_held(tables, stream, replace(wanted, source="", since_ms=None, until_ms=None))
     found: list[HeldWaveform] = []
-    last = ""
+    last, chunks = "", 0
     for looked, one in enumerate(among):
-        if len(found) == MOST or looked == MOST_LOOKED_AT:
+        if len(found) == MOST or looked == MOST_LOOKED_AT or chunks >= MOST_CHUNKS:
             return HeldList(counts, tuple(found), last)
-        last = one.waveform_id
+        last, chunks = one.waveform_id, chunks + len(one.held)
         if wanted.meets(one):
             found.append(one)
     return HeldList(counts, tuple(found), None)

@@ -5,9 +5,8 @@ Costs what a page shows, and one column for the ids; records that are no chunks 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.assembly import assemble_waveform
@@ -20,6 +19,8 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 
 _AT_ONCE = 500
+_ROWS_AT_ONCE = 20_000
+"""Of some 4 KiB each in memory; of a waveform that has more, the others are not loaded beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,25 @@ def select_held(tables: Tables, stream: Stream, wanted: Selection) -> Iterator[H
         return
     # An expired open waveform is incomplete by the watermark; its rows still say open.
     stored = frozenset({Reason.OPEN if r is Reason.INCOMPLETE else r for r in wanted.reasons})
-    ids = iter(sorted(set(wanted.ids)) if wanted.ids else tables.held_ids(head.held, stored))
-    ids = (i for i in ids if i > wanted.after)
-    while some := list(islice(ids, _AT_ONCE)):
+    rows = dict.fromkeys(sorted(set(wanted.ids)), 1) if wanted.ids else tables.held_ids(head.held, stored)
+    for some in _some_at_once({i: n for i, n in rows.items() if i > wanted.after}):
         for one in _load(tables, stream, some):
             if wanted.meets(one):
                 yield one
+
+
+def _some_at_once(rows: Mapping[str, int]) -> Iterator[list[str]]:
+    """Ids, in order, with about as many rows together as may be in memory at once; one alone may have more."""
+    some: list[str] = []
+    together = 0
+    for i, n in rows.items():
+        if some and (len(some) == _AT_ONCE or together + n > _ROWS_AT_ONCE):
+            yield some
+            some, together = [], 0
+        some.append(i)
+        together += n
+    if some:
+        yield some
 
 
 def _load(tables: Tables, stream: Stream, ids: Sequence[str]) -> list[HeldWaveform]:

@@ -82,8 +82,8 @@ class PinnedTables:
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
         return []
 
-    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> list[str]:
-        return []
+    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> dict[str, int]:
+        return {}
 
     def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
         _refuse("commit")

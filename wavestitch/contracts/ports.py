@@ -193,8 +193,9 @@ class Tables(Protocol):
         snapshot is not what the head vouches for.
         """
 
-    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> list[str]:
-        """The waveforms that have a row for one of these reasons (any, where none is named), sorted; no junk."""
+    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> dict[str, int]:
+        """The waveforms that have a row for one of these reasons (any, where none is named), sorted, and how many such
+        rows each has; no junk."""
 
     def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
         """The data files that the mark vouches for: how much is held why, without opening one."""

@@ -201,8 +201,8 @@ class StreamTables:
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
         return [] if mark is None else look_at_held(self._held.ensure(), mark, look, index=self._id_index)
 
-    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> list[str]:
-        return [] if mark is None else ids_held(self._held.ensure(), mark, reasons)
+    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> dict[str, int]:
+        return {} if mark is None else ids_held(self._held.ensure(), mark, reasons)
 
     def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
         if mark is None:

@@ -7,6 +7,7 @@ ever held (I5). Never decides which rows count: that is `effective_held`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa
@@ -28,6 +29,11 @@ from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, any_of, at_least, below, equals, is_in
 
 _MOST_IN_FILTER = 200
+_REPEATED = (
+    *("topic_id", "waveform_id", "meta", "record_reason", "evidence_of_record"),
+    *("reason", "evidence", "decision", "proof"),
+)
+"""Texts that many rows have, and a producer chooses how long they are."""
 
 
 def live_files(table: Table, snapshot_id: int) -> list[HeldFile]:
@@ -55,23 +61,26 @@ def look_at_held(table: Table, mark: HeldMark, look: HeldLook, *, index: IdIndex
     files = _live(table, mark.snapshot_id)
     check_mark(mark, files.held, table=".".join(table.name()))
     found: dict[tuple[HeldKey, int], HeldChunk] = {}
-    whole = look.everything or look.chunks
-    for held in _whole(table, look, files) if whole else _asked_for(table, mark, look, files, index):
-        found[held.key, held.sequence] = held
+    whole, texts = look.everything or look.chunks, Texts()
+    for batch in _whole(table, look, files) if whole else _asked_for(table, mark, look, files, index):
+        for held in _chunks(batch, texts):
+            found[held.key, held.sequence] = held
     return list(found.values())
 
 
-def ids_held(table: Table, mark: HeldMark, reasons: Collection[Reason]) -> list[str]:
-    """The waveforms with a row for one of these reasons (any, where none is named), by the id column alone."""
+def ids_held(table: Table, mark: HeldMark, reasons: Collection[Reason]) -> dict[str, int]:
+    """The waveforms with a row for one of these reasons (any, where none is named), and how many, by the id column
+    alone."""
     files = _live(table, mark.snapshot_id)
     check_mark(mark, files.held, table=".".join(table.name()))
     wanted = is_in("reason", {r.value for r in reasons}) if reasons else EVERY_ROW
     meant = files.of_chunks() & (files.of_reasons({r.value for r in reasons}) if reasons else True)
-    found: set[str] = set()
+    found: Counter[str] = Counter()
     for task in files.tasks(meant):
-        for batch in read_file(table, task, ("waveform_id",), wanted):
-            found.update(i for i in batch["waveform_id"].unique().to_pylist() if i is not None)
-    return sorted(found)
+        for batch in read_file(table, task, ("waveform_id",), wanted, repeated=("waveform_id",)):
+            for value in pc.value_counts(batch["waveform_id"].drop_null()).to_pylist():
+                found[value["values"]] += value["counts"]
+    return dict(sorted(found.items()))
 
 
 def near(coordinates: Collection[Coordinate]) -> BooleanExpression:
@@ -89,15 +98,14 @@ def near(coordinates: Collection[Coordinate]) -> BooleanExpression:
     )
 
 
-def _whole(table: Table, look: HeldLook, files: HeldFiles) -> Iterator[HeldChunk]:
+def _whole(table: Table, look: HeldLook, files: HeldFiles) -> Iterator[pa.RecordBatch]:
     for task in files.tasks(files.every() if look.everything else files.of_chunks()):
-        for batch in read_file(table, task, FACTS):
-            yield from _chunks(batch)
+        yield from read_file(table, task, FACTS, repeated=_REPEATED)
 
 
 def _asked_for(
     table: Table, mark: HeldMark, look: HeldLook, files: HeldFiles, index: IdIndex | None
-) -> Iterator[HeldChunk]:
+) -> Iterator[pa.RecordBatch]:
     ids = look.ids
     if look.open_since is not None:
         ids = ids | _waiting(table, files, look.open_since)
@@ -127,25 +135,38 @@ def _with_ids(
     return files.tasks(files.named(named) & files.of_chunks())
 
 
-def _of_waveforms(table: Table, ids: frozenset[str], files: Sequence[FileScanTask]) -> Iterator[HeldChunk]:
+def _of_waveforms(table: Table, ids: frozenset[str], files: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
     """The valid chunks of these waveforms."""
     values = pa.array(sorted(ids), pa.string())
     few = is_in("waveform_id", ids) if len(ids) <= _MOST_IN_FILTER else EVERY_ROW
     for task in files:
-        for batch in read_file(table, task, FACTS, few):
-            yield from _chunks(batch.filter(pc.is_in(batch["waveform_id"], value_set=values)))
+        for batch in read_file(table, task, FACTS, few, repeated=_REPEATED):
+            yield batch.filter(pc.is_in(batch["waveform_id"], value_set=values))
 
 
-def _at_places(table: Table, files: HeldFiles, coordinates: Collection[Coordinate]) -> Iterator[HeldChunk]:
+def _at_places(table: Table, files: HeldFiles, coordinates: Collection[Coordinate]) -> Iterator[pa.RecordBatch]:
     wanted = near(coordinates)
     for task in files.tasks(files.near(coordinates)):
-        for batch in read_file(table, task, FACTS, wanted):
+        for batch in read_file(table, task, FACTS, wanted, repeated=_REPEATED):
             columns = (batch[name].to_pylist() for name in ("topic_id", "partition", "offset"))
             rows = [n for n, place in enumerate(zip(*columns, strict=True)) if place in coordinates]
             if rows:
-                yield from _chunks(batch.take(pa.array(rows, pa.int64())))
+                yield batch.take(pa.array(rows, pa.int64()))
 
 
-def _chunks(batch: pa.RecordBatch) -> Sequence[HeldChunk]:
-    columns = [batch[name].to_pylist() for name in FACTS]
+class Texts(dict[str, str]):
+    """Each text once, however many rows of a look have it."""
+
+    def __missing__(self, text: str) -> str:
+        self[text] = text
+        return text
+
+    def of(self, column: pa.Array) -> list[str | None]:
+        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        known = [None if text is None else self[text] for text in coded.dictionary.to_pylist()]
+        return [None if n is None else known[n] for n in coded.indices.to_pylist()]
+
+
+def _chunks(batch: pa.RecordBatch, texts: Texts) -> Sequence[HeldChunk]:
+    columns = [texts.of(batch[name]) if name in _REPEATED else batch[name].to_pylist() for name in FACTS]
     return [held_chunk(dict(zip(FACTS, row, strict=True))) for row in zip(*columns, strict=True)]

@@ -45,10 +45,14 @@ def read_file(
     task: FileScanTask,
     columns: Sequence[str],
     row_filter: BooleanExpression = EVERY_ROW,
+    *,
+    repeated: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The matching rows of one file, in the file's order."""
+    """The matching rows of one file, in the file's order. `repeated`: columns of texts that come as dictionaries; as
+    they are, a text of 16 KiB that costs its file nothing takes that much in every row."""
+    schema, few = table.schema().select(*columns), tuple(repeated)
     with reading(_name(table)):
-        yield from ArrowScan(table.metadata, table.io, table.schema().select(*columns), row_filter).to_record_batches(
+        yield from ArrowScan(table.metadata, table.io, schema, row_filter, dictionary_columns=few).to_record_batches(
             [task]
         )
 
