@@ -31,7 +31,7 @@ HELD: list[tuple[str, int, bytes, Reason]] = [
 def held_rig(
     folder: Path, held: Sequence[tuple[str, int, bytes, Reason]] = HELD, *, meta: bytes = metadata(T), count: int = 2
 ) -> Rig:
-    """`held`: id, sequence number, bytes and reason of each chunk. `count`: of each waveform, by what its chunks say."""
+    """`held`: id, sequence number, bytes and reason of each chunk. `count`: of each waveform, as they say."""
     rig = Rig(folder)
     base = rig.publish()
     letters = [letter(i, seq, value, meta=meta, count=count) for i, seq, value, _ in held]

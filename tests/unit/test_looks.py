@@ -211,8 +211,10 @@ def test_what_too_many_wait_for_is_refused_and_not_queued(stream: Stream) -> Non
     async def story() -> None:
         found = Looks(stream.ask_tables, stream.ask_log, fresh=0.0, wait=0.1, most=3)
         assert [facts.problem for facts, _ in await found.at(["a", "b", "c", "d"])] == [NOT_YET] * 3 + [BUSY]
+        for name in ("a", "b", "c"):
+            assert await found.ask((name, "p"), lambda: stream.tables.wait(30)) is None
         with pytest.raises(Transient, match="too many"):
-            await found.ask(("ecg", "p"), lambda: "an answer")
+            await found.ask(("d", "p"), lambda: "an answer")
         stream.tables.set()
         stream.log.set()
         while (await found.at(["d"]))[0][0].problem:
@@ -233,11 +235,12 @@ def test_looks_that_never_return_are_replaced(stream: Stream) -> None:
         found = Looks(hangs, stream.ask_log, wait=0.1, hung=0.5)
         names = ["a", "b", "c"]
         assert {facts.problem for facts, _ in await found.at(names)} == {NOT_YET}
-        assert await found.ask(("ecg", "p"), lambda: "an answer") is None
+        for question in ("p", "q"):
+            assert await found.ask((question, "p"), lambda: stream.tables.wait(60)) is None
         back.set()
         while {facts.problem for facts, _ in await found.at(names)} != {"fine"}:
             pass
-        assert await found.ask(("ecg", "p"), lambda: "an answer") == "an answer"
+        assert await found.ask(("p", "p"), lambda: "an answer") == "an answer"
 
     asyncio.run(asyncio.wait_for(story(), 30))
 
@@ -293,5 +296,42 @@ def test_forty_requests_at_once_with_a_broker_that_is_away_leave_the_server_s_th
         assert all("first, head 1" in a.text or "being looked at" in a.text for a in answers)
         assert alive < 5
         assert took < 8
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_whatever_is_asked_of_one_stream_leaves_the_others_their_look_and_their_answer(stream: Stream) -> None:
+    stream.tables.set()
+    stream.log.set()
+    let, lock = threading.Event(), threading.Lock()
+    side_by_side: list[str] = []
+    most = 0
+
+    def asking(what: str) -> str:
+        nonlocal most
+        with lock:
+            side_by_side.append(what)
+            most = max(most, len(side_by_side))
+        let.wait(30)
+        side_by_side.remove(what)
+        return what
+
+    async def story() -> None:
+        found = looks(stream, wait=1.0)
+        flood = [
+            asyncio.create_task(found.ask(("mine", f"held {n}"), lambda n=n: asking(f"held {n}")))  # type: ignore[misc]
+            for n in range(1100)
+        ]
+        await asyncio.sleep(0)
+        other = asyncio.create_task(found.ask(("theirs", "held"), lambda: "answered"))
+        [(facts, _)] = await found.at(["theirs"])
+        assert facts.head is not None
+        assert await other == "answered"
+        ends = await asyncio.gather(*flood, return_exceptions=True)
+        assert ends.count(None) == 1, "the one that is under way"
+        assert {str(e) for e in ends if e is not None} == {BUSY}
+        assert most == 1
+        let.set()
+        assert await found.ask(("mine", "another"), lambda: "its turn") == "its turn"
 
     asyncio.run(asyncio.wait_for(story(), 60))

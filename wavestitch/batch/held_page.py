@@ -1,4 +1,4 @@
-"""What is held, as a page shows it: so many waveforms, or one in full. A page looks at a bounded number of waveforms and
+"""What is held, as a page shows it: so many waveforms, or one in full. A page looks at so many waveforms and so many
 chunks.
 
 A filter that hardly anything meets would otherwise read all that is held; where the look ends before, the page says so

@@ -18,15 +18,15 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from wavestitch.batch.brief_facts import BriefFacts
-from wavestitch.batch.deployment import Deployment, leave_no_core_file
 from wavestitch.batch.history import whole_history
 from wavestitch.batch.stream_facts import StreamFacts, see_ends, table_facts
-from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.errors import BadInput, WavestitchError
 from wavestitch.settings import load_settings, stream_names
 from wavestitch.ui.answer import html_answer, note_answer, page_answer, script, wants_json
 from wavestitch.ui.docs_files import find_page
 from wavestitch.ui.facts import one_stream_facts, overview_facts, run_said
 from wavestitch.ui.failed_runs import failed_runs
+from wavestitch.ui.guest import guest_deployment
 from wavestitch.ui.held_routes import LATE, held_of_stream, held_waveform
 from wavestitch.ui.looks import FIRST_PAINT_S, Looks
 from wavestitch.ui.pages import BatchOfRun, overview_page, run_page, stream_page
@@ -115,7 +115,7 @@ async def one_stream(
     if row.facts.head is not None:
         # A look that waits too long is no error: the page shows what it knows.
         with suppress(WavestitchError):
-            full = await looks.ask((stream, "all of it"), lambda: table_facts(_deployment(), stream), wait=wait)
+            full = await looks.ask((stream, "all of it"), lambda: table_facts(guest_deployment(), stream), wait=wait)
     return page_answer(request, html=lambda: stream_page(row, full), facts=lambda: one_stream_facts(row, full))
 
 
@@ -150,6 +150,8 @@ async def page_of_run(request: Request, told: Annotated[Told | str, Depends(told
         try:
             found = await looks.ask((told.stream, plan_id), lambda: _find_batch(told.stream, plan_id), wait=wait)
             batch = found or BatchOfRun(problem=LATE)
+        except BadInput:
+            raise
         except WavestitchError as error:
             batch = BatchOfRun(problem=error.message)
     return page_answer(
@@ -165,22 +167,16 @@ async def _unreadable(request: Request, _error: Exception) -> Response:
     return note_answer(request, "Wavestitch", said, status=503)
 
 
-def _deployment() -> Deployment:
-    """As a guest: the server is Airflow's, and other plugins have catalogs of their own. But it has our passwords."""
-    leave_no_core_file()
-    return Deployment(guest=True)
-
-
 def _find_batch(stream: str, plan_id: str) -> BatchOfRun:
-    deployment = _deployment()
+    deployment = guest_deployment()
     rows = whole_history(deployment.history(stream), plan_id=plan_id)
     page = find_page(deployment.settings.docs, stream, plan_id, "index.html")
     return BatchOfRun(rows[0] if rows else None, page is not None)
 
 
 def _ask_tables(brief: BriefFacts) -> Callable[[str], StreamFacts]:
-    return lambda name: brief.of(_deployment(), name)
+    return lambda name: brief.of(guest_deployment(), name)
 
 
 def _ask_log(known: StreamFacts) -> StreamFacts:
-    return see_ends(_deployment(), known)
+    return see_ends(guest_deployment(), known)

@@ -12,12 +12,12 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.held_page import held_list, held_one
-from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.errors import BadInput, WavestitchError
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.ui.answer import note_answer, page_answer
 from wavestitch.ui.facts import held_list_facts, held_one_facts
+from wavestitch.ui.guest import guest_deployment
 from wavestitch.ui.held_pages import Filters, held_list_page, held_one_page
 
 LATE = "The tables have not answered yet; load the page again in a moment."
@@ -37,14 +37,17 @@ Said = Annotated[str, Query(max_length=2000)]
 async def held_of_stream(
     request: Request, stream: str, reason: Said = "", source: Said = "", age: Said = "", after: Said = ""
 ) -> Response:
-    filters = Filters(reason, source, age, after)
+    filters, title = Filters(reason, source, age, after), f"Held of {stream}"
+    try:
+        wanted = filters.selection(now=epoch_ms(time.time_ns()))
+    except BadInput as error:
+        return note_answer(request, title, error.message)
 
     def look() -> Told:
-        wanted = filters.selection(now=epoch_ms(time.time_ns()))
-        found = held_list(Deployment(), stream, wanted)
+        found = held_list(guest_deployment(), stream, wanted)
         return Told(partial(held_list_page, stream, filters, found), partial(held_list_facts, stream, found))
 
-    return await _asked(request, f"Held of {stream}", (stream, f"held {filters!r}"), look)
+    return await _asked(request, title, (stream, f"held {filters!r}"), look)
 
 
 async def held_waveform(
@@ -53,7 +56,7 @@ async def held_waveform(
     title = f"Held of {stream}"
 
     def look() -> Told | str:
-        found = held_one(Deployment(), stream, waveform)
+        found = held_one(guest_deployment(), stream, waveform)
         if found is None:
             return "Nothing of it is held."
         return Told(partial(held_one_page, stream, found), partial(held_one_facts, stream, found))
@@ -62,9 +65,12 @@ async def held_waveform(
 
 
 async def _asked(request: Request, title: str, about: tuple[str, str], look: Callable[[], Told | str]) -> Response:
-    """What the look found, or its sentence, for everybody who asks the same while it is under way."""
+    """What the look found, or its sentence, for everybody who asks the same while it is under way. Raises `BadInput`,
+    which names files and streams and is not for everybody who may read this one."""
     try:
         found = await request.app.state.looks.ask(about, look)
+    except BadInput:
+        raise
     except WavestitchError as error:
         return note_answer(request, title, error.message)
     if isinstance(found, Told):

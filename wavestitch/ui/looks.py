@@ -1,7 +1,8 @@
 """Looks at streams for the API server: bounded, shared and off its thread pool, which also serves tasks' heartbeats.
 
-Decides how long a page waits and how old its facts may be. One look at a time per stream, however many ask; what the
-tables know is shown at once, what the log says when it answers. A page begins so many looks at most, of what was looked
+Decides how long a page waits and how old its facts may be. One look at a time per stream, however many ask, and beside
+it one question about what else its tables have, however many ask what; what the tables know is shown at once, what the
+log says when it answers. A page begins so many looks at most, of what was looked
 at longest ago: with hundreds of streams the rest is a few pages older, and says so. So many looks wait at most; one
 that takes longer than `hung` seconds is given up with its threads, and others take their place. A broker that did not
 answer for two streams in a row is asked about one at a time, so that the others need not wait for it. Invariant: a page
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -86,8 +87,8 @@ class _Answers:
 
 
 class Looks:
-    """`ask_tables` and `ask_log` do the looking, in threads of two pools: a broker that is away must not keep the
-    tables' part of other streams waiting."""
+    """`ask_tables` and `ask_log` do the looking, and `ask` any other, in threads of three pools: a broker that is away
+    must not keep the tables' part of other streams waiting, nor what somebody wants to know of one the look at all."""
 
     def __init__(
         self,
@@ -101,11 +102,12 @@ class Looks:
     ) -> None:
         self._ask_tables, self._ask_log = ask_tables, ask_log
         self._fresh, self._wait, self._hung, self._most = fresh, wait, hung, most
-        self._tables, self._log = _pools()
+        self._tables, self._log, self._questions = _pools()
         self._broker = _Answers(again=fresh)
         self._lock = Lock()
         self._seen: dict[str, Seen] = {}
-        self._under_way: dict[Hashable, _Look] = {}
+        self._under_way: dict[str, _Look] = {}
+        self._asked: dict[str, tuple[str, _Look]] = {}
 
     async def at(self, names: Sequence[str], *, wait: float | None = None) -> list[tuple[StreamFacts, float | None]]:
         """What is known of the streams, and how old it is in seconds, None where nothing is; waits for looks that are
@@ -134,30 +136,43 @@ class Looks:
         return under_way + sorted(stale, key=at.__getitem__)[: max(0, AT_ONCE - len(under_way))]
 
     async def ask(self, about: tuple[str, str], question: Callable[[], T], *, wait: float | None = None) -> T | None:
-        """The answer of the tables to something else; None where it takes too long. All who ask `about` the same while
-        it is under way wait for one answer. Raises `Transient` where too many looks are waiting."""
-        self._give_up_hung()
-        with self._lock:
-            look = self._under_way.get(about)
-            if look is None:
-                if len(self._under_way) >= self._most:
-                    raise Transient(BUSY)
-                look = self._under_way[about] = _Look(Future(), time.monotonic())
-                self._tables.submit(self._answer, about, look, question)
-        asked: asyncio.Future[T] = asyncio.wrap_future(look.done)
-        with suppress(TimeoutError):
-            return await asyncio.wait_for(asyncio.shield(asked), self._wait if wait is None else wait)
-        asked.add_done_callback(_ignore)
+        """The answer of the tables to something else; None where it takes too long. `about`: the stream, and what is
+        asked: all who ask the same while it is under way wait for one answer, and whoever asks something else of the
+        stream for its turn. Raises `Transient` where that does not come in time, or too many looks are waiting."""
+        until = time.monotonic() + (self._wait if wait is None else wait)
+        while (look := self._question(about, question)) is None:
+            with self._lock:
+                before = self._asked.get(about[0])
+            if before is not None and not await _comes(before[1].done, until):
+                raise Transient(BUSY)
+        if await _comes(look.done, until):
+            found: T | None = look.done.result()
+            return found
         return None
 
-    def _answer(self, about: Hashable, look: _Look, question: Callable[[], Any]) -> None:
+    def _question(self, about: tuple[str, str], question: Callable[[], T]) -> _Look | None:
+        """The one that is under way, or a new one; None while something else is asked of the stream."""
+        self._give_up_hung()
+        with self._lock:
+            stream, what = about
+            if stream in self._asked:
+                asked, look = self._asked[stream]
+                return look if asked == what else None
+            if len(self._asked) >= self._most:
+                raise Transient(BUSY)
+            look = _Look(Future(), time.monotonic())
+            self._asked[stream] = what, look
+            self._questions.submit(self._answer, about, look, question)
+            return look
+
+    def _answer(self, about: tuple[str, str], look: _Look, question: Callable[[], Any]) -> None:
         try:
             answer, error = question(), None
         except Exception as raised:
             answer, error = None, raised
         with self._lock:
-            if self._under_way.get(about) is look:
-                del self._under_way[about]
+            if self._asked.get(about[0]) == (about[1], look):
+                del self._asked[about[0]]
         with suppress(InvalidStateError):  # whoever waited may be gone
             look.done.set_result(answer) if error is None else look.done.set_exception(error)
 
@@ -182,11 +197,13 @@ class Looks:
         """Where a look has taken too long, all that are under way are given up, and their threads with them."""
         now = time.monotonic()
         with self._lock:
-            if all(now - look.since < self._hung for look in self._under_way.values()):
+            left = [*self._under_way.values(), *(look for _, look in self._asked.values())]
+            if all(now - look.since < self._hung for look in left):
                 return
-            left, old = list(self._under_way.values()), (self._tables, self._log)
+            old = self._tables, self._log, self._questions
             self._under_way.clear()
-            self._tables, self._log = _pools()
+            self._asked.clear()
+            self._tables, self._log, self._questions = _pools()
         for pool in old:
             pool.shutdown(wait=False, cancel_futures=True)
         for look in left:
@@ -231,11 +248,22 @@ class Looks:
             look.done.set_result(None)
 
 
-def _pools() -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
-    return (
-        ThreadPoolExecutor(_THREADS, thread_name_prefix="wavestitch-tables"),
-        ThreadPoolExecutor(_THREADS, thread_name_prefix="wavestitch-log"),
+def _pools() -> tuple[ThreadPoolExecutor, ThreadPoolExecutor, ThreadPoolExecutor]:
+    tables, log, questions = (
+        ThreadPoolExecutor(_THREADS, thread_name_prefix=f"wavestitch-{name}") for name in ("tables", "log", "questions")
     )
+    return tables, log, questions
+
+
+async def _comes(done: Future[Any], until: float) -> bool:
+    """Whether it is there by then. It goes on in any case, for whoever asks next."""
+    asked = asyncio.wrap_future(done)
+    await asyncio.wait([asked], timeout=max(0.0, until - time.monotonic()))
+    if asked.done():
+        asked.exception()
+        return True
+    asked.add_done_callback(_ignore)
+    return False
 
 
 def _ignore(done: asyncio.Future[Any]) -> None:
