@@ -22,6 +22,8 @@ class Webhook:
     headers: Mapping[str, str] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    connects: list[str] = field(default_factory=list)
+    """Whom it was asked to reach, as a proxy."""
 
     @property
     def told(self) -> list[dict[str, Any]]:
@@ -49,6 +51,10 @@ def listening_webhook() -> Iterator[Webhook]:
             self.end_headers()
 
         do_GET = do_POST
+
+        def do_CONNECT(self) -> None:
+            webhook.connects.append(self.path)
+            self.send_error(502)
 
         def log_message(self, *_said: object) -> None:
             """Nothing."""

@@ -26,7 +26,9 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Rig:
 @pytest.mark.parametrize(
     "look", [HeldLook(ids=frozenset({"w0", "w1", "w2"})), HeldLook(chunks=True)], ids=["of some", "of all"]
 )
-def test_metadata_that_chunks_have_in_common_is_in_memory_once(rig: Rig, look: HeldLook) -> None:
+def test_metadata_that_chunks_have_in_common_is_in_memory_once(
+    rig: Rig, look: HeldLook, caplog: pytest.LogCaptureFixture
+) -> None:
     head, before = rig.tables.head(), pa.default_memory_pool()
     pool = pa.proxy_memory_pool(before)
     pa.set_memory_pool(pool)
@@ -35,6 +37,7 @@ def test_metadata_that_chunks_have_in_common_is_in_memory_once(rig: Rig, look: H
     finally:
         pa.set_memory_pool(before)
     assert len(found) == WAVEFORMS * CHUNKS
+    assert not caplog.records
     assert len({id(h.chunk.meta) for h in found}) == 1
     assert len(found[0].chunk.meta) > SAID
     most = WAVEFORMS * CHUNKS * SAID // 4

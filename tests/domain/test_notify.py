@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +14,7 @@ import httpx
 import pytest
 
 from tests.builders.webhook import Webhook, dripping_webhook, listening_webhook
+from wavestitch.batch.call_out import _OF_THE_CALL
 from wavestitch.batch.notify import notify
 from wavestitch.contracts.quantities import Seconds
 from wavestitch.settings import Notify
@@ -99,6 +103,30 @@ def test_a_proxy_of_the_environment_does_not_get_what_is_for_this_machine(
         monkeypatch.setenv("ALL_PROXY", proxy.address)
         assert notify(Notify(webhook=webhook.address), subject=SUBJECT, text=TEXT)
         assert (len(webhook.calls), proxy.calls) == (1, [])
+        monkeypatch.setenv("HTTPS_PROXY", proxy.address)
+        for host in ("127.0.0.1", "localhost"):
+            assert not notify(Notify(webhook=f"https://{host}:1/x"), subject=SUBJECT, text=TEXT)
+        assert proxy.connects == []
+
+
+FIRST_CALL = """
+import logging, sys
+logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
+from wavestitch.batch.notify import notify
+from wavestitch.settings import Notify
+assert notify(Notify(webhook="env:CANARY_ADDRESS", token="env:CANARY_TOKEN", log=False), subject="s", text="t")
+logging.getLogger("ours").debug("was said")
+"""
+
+
+def test_the_first_call_of_a_process_says_no_more_than_the_later_ones(webhook: Webhook) -> None:
+    secrets = {"CANARY_ADDRESS": f"{webhook.address}/hunter1", "CANARY_TOKEN": "hunter2"}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_CALL], env={**os.environ, **secrets}, capture_output=True, text=True, check=True
+    )
+    assert "was said" in done.stdout
+    said = [line for line in done.stdout.splitlines() if line.split(":")[1].partition(".")[0] in _OF_THE_CALL]
+    assert said == []
 
 
 def test_an_answer_that_drips_in_holds_nobody_up_longer_than_the_time_out(caplog: pytest.LogCaptureFixture) -> None:

@@ -230,9 +230,9 @@ class TestLooks:
         seen: list[str] = []
         real = held_look.read_file
 
-        def spy(table, task, *more):
+        def spy(table, task, *more, **named):
             seen.append(f"{held_files.held_file(task.file).reason} {task.file.file_path}")
-            return real(table, task, *more)
+            return real(table, task, *more, **named)
 
         for module in (held_look, id_index):
             monkeypatch.setattr(module, "read_file", spy)

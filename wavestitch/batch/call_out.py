@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
 from wavestitch.contracts.quantities import Seconds
-from wavestitch.contracts.web_address import webhook_problem
+from wavestitch.contracts.web_address import is_here, webhook_problem
 from wavestitch.settings import resolve_secret
 
 _THREAD = "wavestitch-call"
@@ -66,15 +66,13 @@ def call_out(callee: Callee, content: bytes, media: str) -> None:
 def _answer(callee: Callee, address: str, headers: dict[str, str], content: bytes) -> int | WavestitchError:
     import httpx  # noqa: PLC0415 - slow to load, and DAG files are parsed again and again
 
-    _say_nothing_of_the_call()
     # Redirections are not followed, with or without the token; a proxy never gets what is for this machine.
-    here = urlsplit(address).scheme == "http"
+    here = is_here(urlsplit(address).hostname or "")
     try:
-        with (
-            httpx.Client(timeout=callee.timeout, follow_redirects=False, trust_env=not here) as client,
-            client.stream("POST", address, content=content, headers=headers) as response,
-        ):
-            return response.status_code
+        with httpx.Client(timeout=callee.timeout, follow_redirects=False, trust_env=not here) as client:
+            _say_nothing_of_the_call()  # what calls below it, and its loggers, are there once there is a client
+            with client.stream("POST", address, content=content, headers=headers) as response:
+                return response.status_code
     except Exception as error:  # not with its text: that has the address
         return Transient(f"{callee.calling}: no answer ({type(error).__name__}); is it reached from here?")
 

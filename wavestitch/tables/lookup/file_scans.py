@@ -7,7 +7,9 @@ the snapshot of the table it was given.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -51,10 +53,26 @@ def read_file(
     """The matching rows of one file, in the file's order. `repeated`: columns of texts that come as dictionaries; as
     they are, a text of 16 KiB that costs its file nothing takes that much in every row."""
     schema, few = table.schema().select(*columns), tuple(repeated)
-    with reading(_name(table)):
-        yield from ArrowScan(table.metadata, table.io, schema, row_filter, dictionary_columns=few).to_record_batches(
-            [task]
-        )
+    with reading(_name(table)), _dictionaries_unsaid():
+        scan = ArrowScan(table.metadata, table.io, schema, row_filter, dictionary_columns=few)
+        yield from scan.to_record_batches([task])
+
+
+@contextmanager
+def _dictionaries_unsaid() -> Iterator[None]:
+    """pyiceberg warns of each such column of each file that tables have no dictionaries. Nobody wants them to."""
+    said = logging.getLogger("pyiceberg.io.pyarrow")
+    unsaid = _NotOfDictionaries()  # one of its own for each, so that who ends first ends nobody else's
+    said.addFilter(unsaid)
+    try:
+        yield
+    finally:
+        said.removeFilter(unsaid)
+
+
+class _NotOfDictionaries(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("Iceberg does not have a dictionary type.")
 
 
 def deleted_rows(table: Table, task: FileScanTask) -> Rows | None:
