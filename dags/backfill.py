@@ -20,7 +20,7 @@ from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.stream import Stream, backfill_dag_id
-from wavestitch.flows.alarms import late_after
+from wavestitch.flows.alarms import late_after, tell_timed_out
 from wavestitch.flows.backfill_intervals import BackfillIntervals
 from wavestitch.flows.batch_tasks import (
     ANY_POOL,
@@ -170,6 +170,7 @@ def make_backfill_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, s
         # With the weights below, of each run one task at a time, that of the batch which has come farthest.
         max_active_tasks=1,
         dagrun_timeout=timedelta(days=2),
+        on_failure_callback=tell_timed_out,
         deadline=late_after(LATE),
         tags=[OWNER, "backfill"],
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them

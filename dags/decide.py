@@ -20,6 +20,7 @@ from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plain_text import MAX_SAID
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
 from wavestitch.contracts.stream import Stream, decide_dag_id
+from wavestitch.flows.alarms import tell_timed_out
 from wavestitch.flows.batch_tasks import (
     ANY_POOL,
     OWNER,
@@ -164,6 +165,7 @@ def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         catchup=False,
         max_active_runs=1,
         dagrun_timeout=WAITS + timedelta(hours=12),
+        on_failure_callback=tell_timed_out,
         tags=[OWNER, "decide"],
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args=of_a_batch(retry_delay),
@@ -200,7 +202,8 @@ same by hand. Nothing is read from Kafka: retention does not matter.
    down.
 2. **Approve** or reject it under *Required Actions*. Unanswered for a day it is rejected.
 3. The tasks after it do exactly what was previewed. An ingest in between does not matter, unless it adds to one of
-   these waveforms: that voids the preview; so does a decision about one, another definition of the stream, or a rewind.
+   these waveforms: that voids the preview; so does a decision after which other chunks of one are held, another
+   definition of the stream, or a rewind.
 
 **Undo**: a *discard* by *restore*, and the other way round. What was published stays published.
 

@@ -21,7 +21,7 @@ from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.stream import Stream, backfill_dag_id, ingest_dag_id, rewind_dag_id
-from wavestitch.flows.alarms import late_after
+from wavestitch.flows.alarms import late_after, tell_timed_out
 from wavestitch.flows.batch_tasks import (
     ANY_POOL,
     OWNER,
@@ -140,6 +140,7 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         # Past intervals are read by a DAG of their own, beside this one.
         allowed_run_types=["scheduled", "manual", "operator_triggered", "asset_triggered"],
         dagrun_timeout=timedelta(hours=12) + timedelta(seconds=stream.gate_timeout),
+        on_failure_callback=tell_timed_out,
         deadline=late_after(timedelta(seconds=stream.late_after)),
         tags=[OWNER, "ingest"],
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them

@@ -17,7 +17,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, get_curre
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.stream import name_in_airflow
-from wavestitch.flows.alarms import late_after, tell_failure
+from wavestitch.flows.alarms import late_after, tell_failure, tell_timed_out
 from wavestitch.settings import load_settings, stream_names
 
 _STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in STAGES)
@@ -78,6 +78,7 @@ with DAG(
     # One after another: each may start a Spark of its own.
     max_active_tasks=1,
     dagrun_timeout=timedelta(hours=12),
+    on_failure_callback=tell_timed_out,
     tags=["wavestitch", "maintain"],
     deadline=late_after(timedelta(hours=6)),
     default_args={"owner": "wavestitch", "retries": 0, "on_failure_callback": tell_failure},

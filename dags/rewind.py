@@ -20,7 +20,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.plain_text import MAX_SAID, said_by_person
 from wavestitch.contracts.stream import Stream, ingest_dag_id, rewind_dag_id
-from wavestitch.flows.alarms import tell_failure
+from wavestitch.flows.alarms import tell_failure, tell_timed_out
 from wavestitch.flows.batch_tasks import OWNER
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import needed_text, text_or_nothing
@@ -128,6 +128,7 @@ def make_rewind_dag(stream: Stream) -> DAG:
         catchup=False,
         max_active_runs=1,
         dagrun_timeout=WAITS + timedelta(hours=2),
+        on_failure_callback=tell_timed_out,
         tags=[OWNER, "rewind"],
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args={"owner": OWNER, "retries": 0, "on_failure_callback": tell_failure},

@@ -17,7 +17,7 @@ from typing import Any
 from airflow.sdk import DAG, get_current_context, result, task
 
 from wavestitch.contracts.stream import Stream, verify_dag_id
-from wavestitch.flows.alarms import late_after
+from wavestitch.flows.alarms import late_after, tell_timed_out
 from wavestitch.flows.batch_tasks import ANY_POOL, OWNER, RETRY_DELAY, comparing_edges_of, log_line, of_a_batch
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import text_or_nothing
@@ -85,6 +85,7 @@ def make_verify_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         catchup=False,
         max_active_runs=1,
         dagrun_timeout=timedelta(days=1),
+        on_failure_callback=tell_timed_out,
         deadline=late_after(timedelta(hours=12)),
         tags=[OWNER, "verify"],
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them

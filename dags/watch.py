@@ -16,7 +16,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, get_current_context, task
 
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stream import ingest_dag_id
-from wavestitch.flows.alarms import late_after, tell_failure
+from wavestitch.flows.alarms import late_after, tell_failure, tell_timed_out
 
 DOC = """# Watch
 
@@ -84,6 +84,7 @@ with DAG(
     catchup=False,
     max_active_runs=1,
     dagrun_timeout=timedelta(minutes=30),
+    on_failure_callback=tell_timed_out,
     tags=["wavestitch", "watch"],
     deadline=late_after(timedelta(minutes=15)),
     default_args={"owner": "wavestitch", "retries": 0, "on_failure_callback": tell_failure},

@@ -61,7 +61,8 @@ def held(
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
     if preview_id is not None:
-        if action != "list" or ids or why or copy or keep:
+        said = (ids, reason, source, since, until, batch, after, into, copy, why, everything, keep)
+        if action != "list" or any(said):
             raise BadInput("--preview says itself what, about which and why; leave all but --apply and --json out")
         _approve(DeploymentEdges(deployment, stream), preview_id, apply=apply, js=as_json)
         return

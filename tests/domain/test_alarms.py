@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -76,6 +77,23 @@ def test_of_an_error_that_is_not_ours_only_the_kind_is_told_and_of_a_run_that_wa
     assert first.startswith("ValueError; the task's log says more")
     assert "hunter2" not in first
     assert second.startswith("the task's log says why")
+
+
+def test_a_run_that_its_time_out_has_ended_is_told_and_one_that_a_task_has_failed_is_not(
+    webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wavestitch.flows.alarms import tell_timed_out  # noqa: PLC0415
+
+    dag = SimpleNamespace(dag_id="backfill_ecg", dagrun_timeout=timedelta(days=2))
+    ended = {"dag": dag, "run_id": "backfill__1", "reason": "timed_out"}
+    tell_timed_out(ended | {"reason": "task_failure"})
+    tell_timed_out(ended)
+    (told,) = webhook.told
+    assert told["subject"] == "backfill_ecg: a run was ended by its time-out"
+    assert "longer than 2 days, 0:00:00, and Airflow has skipped what was left of it" in told["text"]
+    assert told["text"].endswith("/dags/backfill_ecg/runs/backfill__1")
+    monkeypatch.setenv("WAVESTITCH_CONFIG", "/nowhere")
+    tell_timed_out(ended)
 
 
 def test_a_late_run_is_told_and_settings_that_cannot_be_read_raise_nothing(

@@ -192,6 +192,10 @@ class TestDeciding:
                 ["discard", "half", "--why", "x", "--preview", "0" * 32],
                 "--preview says itself what, about which and why",
             ),
+            *(
+                (["--preview", "0" * 32, *more, "--apply"], "leave all but --apply and --json out")
+                for more in (["--reason", "parked"], ["--source", "s"], ["--batch", "b"], ["--after", "a"], ["--all"])
+            ),
             (["--preview", "0" * 32, "--apply"], f"stream ecg has no preview {'0' * 32}"),
         ],
     )

@@ -61,12 +61,17 @@ def test_each_declared_stream_has_a_dag_for_each_flow_and_two_are_for_all_stream
 
 
 def test_every_dag_says_what_it_is_for_and_ends(dags: dict[str, Any]) -> None:
+    from wavestitch.flows import alarms  # noqa: PLC0415 - loads Airflow
+
     for name, dag in dags.items():
         fix = f"DAG {name}: add it where the DAG is made, in dags/"
         assert dag.description, f"no description. {fix}"
         assert dag.doc_md, f"no doc_md. {fix}"
         assert "wavestitch" in dag.tags, f"no tag 'wavestitch'. {fix}"
         assert dag.dagrun_timeout is not None, f"no dagrun_timeout: a stuck run would keep its stream for ever. {fix}"
+        assert dag.on_failure_callback is alarms.tell_timed_out, (
+            f"of a run that reaches that nobody would be told. {fix}"
+        )
         assert dag.max_active_runs == 1, f"max_active_runs is {dag.max_active_runs}, must be 1. {fix}"
         assert dag.catchup is False, f"catchup: each interval since its start date would be run. {fix}"
         assert "broken" not in dag.tags, f"{dag.description}: put its file in streams/ right"

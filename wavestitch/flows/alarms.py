@@ -60,6 +60,27 @@ def tell_late(context: Any) -> None:
         log.exception("nobody was told that this run is late")
 
 
+def tell_timed_out(context: Any) -> None:
+    """A DAG's `on_failure_callback`: Airflow has ended a run at its `dagrun_timeout`, and skipped what was left of it.
+    What else ends a run has failed in a task, which tells it."""
+    if context.get("reason") != "timed_out":
+        return
+    try:
+        from wavestitch.batch.notify import notify  # noqa: PLC0415
+
+        dag, run_id = context["dag"], str(context["run_id"])
+        notify(
+            load_settings().notify,
+            subject=f"{dag.dag_id}: a run was ended by its time-out",
+            text=f"Run {run_id} took longer than {dag.dagrun_timeout}, and Airflow has skipped what was left of it. "
+            "What it committed stays; clear the skipped tasks, all at once, to have it go on: "
+            f"{run_page(dag.dag_id, run_id)}",
+            facts={"dag": dag.dag_id, "run": run_id},
+        )
+    except Exception:  # the run has ended, whatever hinders the telling
+        log.exception("nobody was told that this run was ended by its time-out")
+
+
 def late_after(length: timedelta) -> list[DeadlineAlert]:
     """A DAG's `deadline`: so long after a run was queued, or cleared."""
     # In seconds, as Airflow takes them, too: whoever clears a run that failed or is under way has it count from then
