@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from copy import deepcopy
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -48,21 +47,20 @@ def verify(stream: str) -> dict[str, Any]:
     Fails where they differ; its XCom `found` says in what, then, too.
     """
     from wavestitch.batch.carry import Said  # noqa: PLC0415 - loads the clients of Kafka and Iceberg
-    from wavestitch.batch.verify import verified_to_json, verify_range  # noqa: PLC0415
+    from wavestitch.batch.verify import shortened, verified_to_json, verify_range  # noqa: PLC0415
     from wavestitch.batch.verify_request import verify_request  # noqa: PLC0415
     from wavestitch.contracts.errors import Altered  # noqa: PLC0415
-    from wavestitch.contracts.verification import DIFFERENCES, Agreement  # noqa: PLC0415
+    from wavestitch.contracts.verification import DIFFERENCES  # noqa: PLC0415
 
     context = get_current_context()
     request = verify_request(context["params"])
     done = verify_range(comparing_edges_of(stream), request, watcher=Said(log_line))
-    unlike = [one for one in done.waveforms if one.found is not Agreement.SAME]
-    others = sorted(unlike, key=lambda one: one.found not in DIFFERENCES)
-    found = verified_to_json(replace(done, waveforms=tuple(others[:SHOWN])))
+    few = shortened(done, waveforms=SHOWN, ranges=SHOWN)
+    others, found = few.waveforms, verified_to_json(few)
     log_line(found["compared"])
-    for one in others[:SHOWN]:
+    for one in others:
         log_line(f"{one.waveform_id}: {one.found}, published by {one.plan_id[:16] or 'nobody'}: {one.why}")
-    for remark in done.remarks:
+    for remark in few.remarks:
         log_line(remark)
     context["ti"].xcom_push(key="found", value=found)
     if any(one.found in DIFFERENCES for one in others):

@@ -111,7 +111,7 @@ def test_an_altered_sample_a_deleted_row_and_deleted_records_each_have_their_nam
     lost = Agreement.MISSING_IN_KAFKA
     assert found == {"w1": lost, "w2": Agreement.MISSING_IN_TABLE, "w3": lost}
     assert done.lost == (span(1, 0, 3),)
-    assert done.waveforms[3].lost == ((1, 2),)
+    assert done.waveforms[3].lost == (span(1, 2, 3),)
 
 
 def test_what_an_expectation_refuses_today_is_newly_failing_and_the_next_ingest_goes_on(whole: DeploymentRig) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -13,13 +15,14 @@ from tests.fakes.batch import Carrying
 from tests.fakes.fake_comparing import FakeComparing
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
-from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
+from wavestitch.batch.verify import Verified, VerifyRequest, shortened, verified_to_json, verify_range
+from wavestitch.contracts.chunk_table import ChunkTable, Rows
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Limits
-from wavestitch.contracts.verification import Agreement, exit_code
+from wavestitch.contracts.verification import Agreement, Compared, exit_code
 
 
 @pytest.fixture
@@ -112,7 +115,7 @@ def test_what_retention_took_is_missing_in_kafka_by_its_offsets_and_no_error_of_
     world.bench.log.retain_from(Partition(0), Offset(1))
     done = verify(world, span(0, 0, 4))
     assert found(done) == {"v": Agreement.MISSING_IN_KAFKA, "w": Agreement.SAME}
-    assert [one.lost for one in done.waveforms if one.lost] == [((0, 0),)]
+    assert [one.lost for one in done.waveforms if one.lost] == [(span(0, 0, 1),)]
     assert done.lost == (span(0, 0, 1),)
     assert exit_code(done.counts) == 7
 
@@ -243,3 +246,38 @@ def test_a_stream_without_a_head_is_refused(world: World) -> None:
     world.send("w", 0, ONE)
     with pytest.raises((Refused, AssertionError)):
         verify(world)
+
+
+def test_what_is_kept_of_it_is_bounded_whatever_was_lost_and_names_differences_first() -> None:
+    gone = tuple(span(0, 2 * n, 2 * n + 1) for n in range(5_000))
+    waveforms = [Compared(f"w{n}", Agreement.MISSING_IN_KAFKA, "gone", lost=gone) for n in range(300)]
+    wrong = Compared("wrong", Agreement.DIFFERS, "samples")
+    done = Verified("ecg", 1, 1, gone, gone, gone, gone, {}, (*waveforms, Compared("same", Agreement.SAME), wrong))
+    few = shortened(done, waveforms=50, ranges=50)
+    assert few.waveforms[0] == wrong
+    assert {one.found for one in few.waveforms[1:]} == {Agreement.MISSING_IN_KAFKA}
+    assert len(few.waveforms) == 50
+    assert len(json.dumps(verified_to_json(few))) < 500_000
+
+
+def test_the_index_is_looked_through_once_however_many_waveforms_were_sent_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    for _ in range(2):
+        for n in range(20):
+            world.send(f"w{n}", 0, ONE)
+            world.send(f"w{n}", 1, TWO)
+    world.ingest()
+    looks: list[int] = []
+    real = ChunkTable.rows_of
+
+    def counted(self: ChunkTable, ids: Collection[str]) -> Rows:
+        looks.append(len(ids))
+        return real(self, ids)
+
+    monkeypatch.setattr(ChunkTable, "rows_of", counted)
+    done = verify(world, span(0, 0, 80))
+    assert done.counts["same"] == len(done.waveforms) == 20
+    assert looks.count(20) <= 2, "once at each look at the landing"
+    assert len(looks) < 10

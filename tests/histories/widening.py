@@ -72,6 +72,8 @@ class Widening(Approving):
         self.all_there_is()
         self.ops["proof asked for later"] += 1
         self.bench.proof = ChunkProof("mac", SECRET, "waves")
+        if self.copy is not None:  # who works on the copy goes by the same definition
+            self.copy.bench.proof = self.bench.proof
         self.stream = self.stream.model_copy(update={"proof": "mac", "proof_key": KEY})
         for history in (self.history, *([self.copy.history] if self.copy is not None else [])):
             history.append(Asks(True))

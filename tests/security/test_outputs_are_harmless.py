@@ -15,6 +15,7 @@ import pytest
 
 from tests.builders.chunks import make_chunk, make_held
 from tests.builders.heads import make_row
+from tests.builders.ranges import span
 from tests.conftest import ROOT
 from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import prepare_airflow, write_settings
@@ -57,7 +58,7 @@ def report(text: str) -> MaintenanceReport:
 
 
 def verified(text: str) -> Verified:
-    one = Compared(text, Agreement.DIFFERS, text, (text,), text, ((0, 1),))
+    one = Compared(text, Agreement.DIFFERS, text, (text,), text, (span(0, 1, 2),))
     return Verified(text, 1, 2, (), (), (), (), {"differs": 1}, (one,), (text,))
 
 

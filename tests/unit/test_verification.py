@@ -165,7 +165,9 @@ def test_record_times_are_compared_where_both_took_the_same_copies() -> None:
 
 
 def test_what_is_lost_is_named_by_its_offsets() -> None:
-    assert compare("w", None, [ROW], None, replace(GROUND, log_start={Partition(0): Offset(5)})).lost == ((0, 4),)
+    assert compare("w", None, [ROW], None, replace(GROUND, log_start={Partition(0): Offset(5)})).lost == (
+        span(0, 4, 5),
+    )
 
 
 def test_what_an_operator_accepted_keeps_both_words() -> None:

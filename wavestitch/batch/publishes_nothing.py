@@ -125,13 +125,21 @@ def as_published(chunks: ChunkTable, snapshot: Snapshot) -> ChunkTable:
     numbers, times = np.unique(chunks.waveform[chunks.valid], return_counts=True)
     copies = {chunks.ids[n].as_py(): count for n, count in zip(numbers.tolist(), times.tolist(), strict=True)}
     known = snapshot.published(copies.keys())
-    drop: list[int] = []
-    for waveform_id in sorted(i for i, row in known.items() if copies.get(i, 0) > len(row.chunks)):
-        rows = [n for n in chunks.rows_of({waveform_id}).tolist() if chunks.valid[n]]
-        taken = [known[waveform_id].has(fact) for fact in chunks.facts(rows)]
-        seqs = {int(chunks.seq[n]) for n, mine in zip(rows, taken, strict=True) if mine}
-        if seqs == set(range(len(known[waveform_id].chunks))):
-            drop += [n for n, mine in zip(rows, taken, strict=True) if not mine]
+    repeated = {i: row for i, row in known.items() if copies.get(i, 0) > len(row.chunks)}
+    # All at once: each look through the index costs as much as the index is long.
+    rows = [n for n in chunks.rows_of(repeated.keys()).tolist() if chunks.valid[n]]
+    taken: dict[str, set[int]] = {}
+    others: dict[str, list[int]] = {}
+    for n, fact in zip(rows, chunks.facts(rows), strict=True):
+        waveform_id, seq = fact.waveform_id, fact.seq
+        if waveform_id is None or seq is None:
+            continue  # no valid chunk is without
+        if repeated[waveform_id].has(fact):
+            taken.setdefault(waveform_id, set()).add(seq)
+        else:
+            others.setdefault(waveform_id, []).append(n)
+    whole = [i for i, seqs in taken.items() if seqs == set(range(len(repeated[i].chunks)))]
+    drop = sorted(n for i in whole for n in others.get(i, ()))
     return chunks.without(drop) if drop else chunks
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from wavestitch.batch.carry import Watcher
@@ -33,6 +33,7 @@ from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace, RowPiece
 from wavestitch.contracts.verification import (
+    DIFFERENCES,
     Agreement,
     Compared,
     Ground,
@@ -228,6 +229,22 @@ def _remarks(meant: _Range, look: RangeLook) -> list[str]:
 
 def _offsets(ranges: Sequence[OffsetRange]) -> str:
     return f"{sum(r.size for r in ranges)} offsets"
+
+
+def shortened(done: Verified, *, waveforms: int, ranges: int) -> Verified:
+    """So much of it, and no more, for places that keep what they are given: the differences first, none that is the
+    same; the counts are of all."""
+    unlike = [one for one in done.waveforms if one.found is not Agreement.SAME]
+    first = sorted(unlike, key=lambda one: one.found not in DIFFERENCES)[:waveforms]
+    return replace(
+        done,
+        asked=done.asked[:ranges],
+        read=done.read[:ranges],
+        lost=done.lost[:ranges],
+        cut=done.cut[:ranges],
+        waveforms=tuple(replace(one, lost=one.lost[:ranges]) for one in first),
+        remarks=done.remarks[:ranges],
+    )
 
 
 def verified_to_json(done: Verified) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.offset_range import OffsetRange, joined
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace, RowPiece
@@ -106,15 +106,15 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One waveform. `columns`: in which its row differs. `plan_id`: the batch that published it. `lost`: offsets of its
-    chunks that the log has no more."""
+    """One waveform. `columns`: in which its row differs. `plan_id`: the batch that published it. `lost`: where its
+    chunks lay that the log has no more."""
 
     waveform_id: str
     found: Agreement
     why: str = ""
     columns: tuple[str, ...] = ()
     plan_id: str = ""
-    lost: tuple[tuple[int, int], ...] = ()
+    lost: tuple[OffsetRange, ...] = ()
 
 
 def compare(
@@ -166,7 +166,8 @@ def _with_row_only(waveform_id: str, log: InLog | None, row: RowFace, ground: Gr
     if lost:
         shown = _some([f"partition {p} offset {o}" for p, o in lost])
         why = f"{len(lost)} of {len(row.pieces)} chunks are gone from the log: {shown}"
-        return Compared(waveform_id, Agreement.MISSING_IN_KAFKA, why, plan_id=row.plan_id, lost=lost)
+        ranges = tuple(joined(OffsetRange(p, o, Offset(o + 1)) for p, o in lost))
+        return Compared(waveform_id, Agreement.MISSING_IN_KAFKA, why, plan_id=row.plan_id, lost=ranges)
     rejected = [p for p in mine if (at := ground.chunks.get((p.partition, p.offset))) is not None and at.rejected]
     if rejected:
         at = ground.chunks[rejected[0].partition, rejected[0].offset]
