@@ -13,7 +13,6 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
-from wavestitch.batch.deployment import Deployment, leave_no_core_file
 from wavestitch.batch.stream_facts import StreamFacts
 from wavestitch.contracts.chunk_metadata import MAX_TIME_NS
 from wavestitch.contracts.errors import BadInput, WavestitchError
@@ -22,6 +21,7 @@ from wavestitch.reading.source_map import map_of_stream
 from wavestitch.reading.waveform_view import MOST_BUCKETS, KeptBlocks, view_of
 from wavestitch.settings import load_settings, stream_names
 from wavestitch.ui.answer import HEADERS, note_answer, page_answer
+from wavestitch.ui.guest import guest_deployment
 from wavestitch.ui.looks import Looks
 from wavestitch.ui.map_pages import map_facts, map_page
 from wavestitch.ui.rights import readable_streams, requires_stream
@@ -73,7 +73,7 @@ def search_of(
 async def waveforms_of_stream(request: Request, stream: str, search: Annotated[Search, Depends(search_of)]) -> Response:
     def look() -> Told:
         try:
-            found = list_published(_deployment().tables(stream), search.asked(), search.place())
+            found = list_published(guest_deployment().tables(stream), search.asked(), search.place())
         except WavestitchError as error:
             # With the form, so that what was asked can be put right.
             said = error.message
@@ -87,7 +87,7 @@ async def one_waveform(
     request: Request, stream: str, waveform: Id, at: At = None, chunk: Annotated[int, Query(ge=0, le=1 << 31)] = 0
 ) -> Response:
     def look() -> Told:
-        deployment = _deployment()
+        deployment = guest_deployment()
         tables = deployment.tables(stream)
         found = find_published(tables, waveform, at)
         if found is None:
@@ -104,7 +104,7 @@ async def one_waveform(
 
 async def map_of_waveforms(request: Request, stream: str, search: Annotated[Search, Depends(search_of)]) -> Response:
     def look() -> Told:
-        found = map_of_stream(_deployment(), stream, search.asked())
+        found = map_of_stream(guest_deployment(), stream, search.asked())
         return Told(partial(map_page, stream, search, found), partial(map_facts, stream, found))
 
     return await _asked(request, f"What there is of {stream}", (stream, f"map {search!r}"), look)
@@ -123,7 +123,7 @@ async def samples_in_view(
     kept: KeptBlocks = request.app.state.kept_blocks
 
     def look() -> dict[str, Any]:
-        found = find_published(_deployment().tables(stream), waveform, at)
+        found = find_published(guest_deployment().tables(stream), waveform, at)
         if found is None:
             raise _not_there(stream, waveform)
         view = view_of(
@@ -157,12 +157,6 @@ async def _asked(request: Request, title: str, about: tuple[str, str], look: Cal
     if found is None:
         return note_answer(request, title, _LATE)
     return page_answer(request, html=found.html, facts=found.facts)
-
-
-def _deployment() -> Deployment:
-    """As a guest: the server is Airflow's, and other plugins have catalogs of their own. But it has our passwords."""
-    leave_no_core_file()
-    return Deployment(guest=True)
 
 
 class _NotThere(BadInput):
