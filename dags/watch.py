@@ -11,12 +11,12 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, CronTriggerTimetable, get_current_context, task
 
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stream import ingest_dag_id
 from wavestitch.flows.alarms import late_after, tell_failure, tell_timed_out
+from wavestitch.flows.start_ingest import StartIngest
 
 DOC = """# Watch
 
@@ -91,6 +91,6 @@ with DAG(
 ) as dag:
     found = behind()
     look() >> found
-    TriggerDagRunOperator.partial(task_id="start", doc_md=START_DOC, execution_timeout=timedelta(minutes=5)).expand(
+    StartIngest.partial(task_id="start", doc_md=START_DOC, execution_timeout=timedelta(minutes=5)).expand(
         trigger_dag_id=found
     )

@@ -64,6 +64,8 @@ class Tables(_Section):
     @field_validator("warehouse")
     @classmethod
     def _spelled_plainly(cls, warehouse: str) -> str:
+        if secret_inside("warehouse", warehouse):
+            return warehouse  # refused where all secrets are looked for, and with what to do
         return plain_warehouse(warehouse)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 import time
@@ -148,3 +149,29 @@ def test_what_strangers_wrote_cannot_write_lines_of_the_log_or_turn_text_round(
     assert len(caplog.text.splitlines()) == 1
     assert "\x1b" not in caplog.text
     assert "\u202e" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<https://evil.example/x|Answer here>",
+        "<!channel>",
+        "<@U0PS>",
+        "@here",
+        "[Answer](https://evil.example)",
+        "![](https://evil.example/p.png)",
+        "[Answer][1]",
+    ],
+)
+def test_what_strangers_wrote_is_no_link_under_another_name_and_calls_nobody_in_a_chat(
+    webhook: Webhook, caplog: pytest.LogCaptureFixture, said: str
+) -> None:
+    assert notify(Notify(webhook=webhook.address), subject=f"ecg: {said}", text=f"source is {said}\nhttps://ours/run")
+    (told,) = webhook.told
+    for text in (told["subject"], told["text"]):
+        assert said not in text
+        assert not set("<>") & set(text)
+        assert "](" not in text
+        assert not re.search(r"(^|\W)@\w", text)
+    assert told["text"].endswith("\nhttps://ours/run")
+    assert said in caplog.text

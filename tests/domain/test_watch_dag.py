@@ -8,13 +8,16 @@ import pytest
 
 from tests.builders.webhook import listening_webhook
 from tests.domain.maintenance_rig import STREAM, Rig
-from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
+from tests.stack.airflow_home import load_dags, make_database, prepare_airflow, write_settings
 from tests.stack.dag_lab import end_runs, queued_runs, run_here
 from wavestitch.batch.deployment import Deployment
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import Offset, Partition
 
 prepare_airflow()
+
+from airflow.sdk.exceptions import DagRunTriggerException  # noqa: E402 - reads what was prepared
 
 
 def test_each_stream_is_looked_at_and_what_is_wrong_with_one_is_told_once_and_so_is_a_task_that_failed(
@@ -64,3 +67,19 @@ def test_a_stream_that_is_started_by_its_lag_is_where_something_is_unread_and_no
     definition.write_text(f"{definition.read_text()}trigger: lag\n")
     assert look() == ([dag_id], 1)
     assert look() == ([], 1), "the first one waits"
+
+
+@pytest.mark.parametrize("edited", ["payroll", "ingest_quiet", "ingest_nobody", "ingest_../other", "rewind_hasty"])
+def test_whatever_an_xcom_was_changed_to_only_ingests_that_are_started_by_their_lag_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str
+) -> None:
+    (tmp_path / "streams").mkdir()
+    (tmp_path / "streams" / "hasty.yaml").write_text("topic: t\ngroup: g\ntrigger: lag\n")
+    (tmp_path / "streams" / "quiet.yaml").write_text("topic: t\ngroup: q\n")
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(write_settings(tmp_path, streams=tmp_path / "streams")))
+    start = load_dags().dags["watch"].get_task("start")
+    with pytest.raises(BadInput, match="not the ingest of a declared stream that says trigger: lag"):
+        start.unmap({"trigger_dag_id": edited}).execute({"ti": None, "logical_date": None})
+    with pytest.raises(DagRunTriggerException) as triggered:
+        start.unmap({"trigger_dag_id": "ingest_hasty"}).execute({"ti": None, "logical_date": None})
+    assert triggered.value.trigger_dag_id == "ingest_hasty"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.warehouse import plain_warehouse
 from wavestitch.secret_reference import MOST_SECRET_BYTES
 from wavestitch.settings import load_settings, load_stream, parse_settings, resolve_secret
 
@@ -194,7 +195,7 @@ def test_a_warehouse_is_written_plainly(said: str, meant: str) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["s3:bucket/w", "s3:///w", "s3://B/w", "s3://user@bucket/w", "s3://bucket/../w", "s3://bucket/w?x", "s3://b-/w"],
+    ["s3:bucket/w", "s3:///w", "s3://B/w", "s3://bucket/../w", "s3://bucket/w?x", "s3://b-/w"],
 )
 def test_a_warehouse_that_is_no_plain_place_in_a_store_is_refused(said: str) -> None:
     with pytest.raises(BadInput, match=r"tables\.warehouse: warehouse .* as in s3://waveforms/warehouse; see"):
@@ -292,3 +293,23 @@ def test_of_a_webhook_only_whom_it_leads_to_is_printed(config: Path, value: str,
     ways = found.redacted()["notify"]
     assert (ways["webhook"], ways["token"], ways["timeout"]) == (shown, "…", 10)
     assert "hunter2" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "says"),
+    [
+        ("s3://AKIA4711:hunter2@waveforms/warehouse", "itself; write the whole as env:NAME"),
+        ("s3://hunter2@waveforms/warehouse", "itself; write the whole as env:NAME"),
+        ("s3://waveforms/warehouse?token=hunter2", "itself; write the whole as env:NAME|is no place|has '"),
+        ("file://u:hunter2@nas/warehouse", "itself; write the whole as env:NAME"),
+    ],
+)
+def test_a_warehouse_with_a_login_in_it_is_refused_without_a_word_of_it(
+    config: Path, warehouse: str, says: str
+) -> None:
+    with pytest.raises(BadInput, match=says) as refused:
+        load(config, WAVESTITCH_TABLES__WAREHOUSE=warehouse)
+    assert "hunter2" not in f"{refused.value}{refused.value.__cause__}"
+    with pytest.raises(ValueError, match="warehouse") as spelled:
+        plain_warehouse(warehouse)
+    assert "hunter2" not in str(spelled.value)

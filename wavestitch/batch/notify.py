@@ -15,7 +15,7 @@ from typing import Any
 
 from wavestitch.batch.call_out import Callee, call_out
 from wavestitch.contracts.errors import WavestitchError
-from wavestitch.contracts.harmless import harmless, harmless_lines
+from wavestitch.contracts.harmless import for_chat, harmless, harmless_lines
 from wavestitch.settings import Notify
 
 Fact = str | int | float | bool | None
@@ -33,9 +33,10 @@ def notify(ways: Notify, *, subject: str, text: str, facts: Mapping[str, Fact] =
         log.warning("%s: %s", said["subject"], " ".join(said["text"].splitlines()))
     if ways.webhook is None:
         return True
+    told = {**said, "subject": for_chat(said["subject"]), "text": for_chat(said["text"])}
     callee = Callee("webhook", "[notify]", ways.webhook, ways.token, ways.timeout)
     try:
-        call_out(callee, json.dumps(said).encode(), "application/json")
+        call_out(callee, json.dumps(told).encode(), "application/json")
     except WavestitchError as error:
         log.error("%s: the webhook was not told: %s", said["subject"], error.message)
         return False

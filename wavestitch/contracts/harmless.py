@@ -1,4 +1,5 @@
-"""Foreign text made harmless for whoever is shown it: a terminal, a log, a page, Markdown, a spreadsheet. Pure.
+"""Foreign text made harmless for whoever is shown it: a terminal, a log, a page, Markdown, a chat, a spreadsheet.
+Pure.
 
 Each foreign value is made harmless by itself, before it is put into a sentence: in the sentence nobody can tell any
 more which end of a line was ours. Where the sentence offers a command, the value stands in it as `in_shell` writes it.
@@ -22,6 +23,7 @@ _INVISIBLE = re.compile(
 )
 _IN_QUOTES = frozenset(printable[:94] + " ") - set("'\\!")
 """What every shell leaves alone between quotes."""
+_CALLED = re.compile(r"(?<!\w)@(?=\w)")
 _FORMULA = ("=", "+", "-", "@")
 
 
@@ -68,6 +70,13 @@ def for_markdown(text: str, *, most: int = MAX_SHOWN) -> str:
 def for_html(text: str, *, most: int = MAX_SHOWN) -> str:
     """Harmless text as HTML that shows exactly its letters, also inside an attribute in quotes."""
     return escape(harmless(text, most=most))
+
+
+def for_chat(text: str) -> str:
+    """A text as chat services show it, whoever wrote parts of it: no link or picture under another name, and nobody is
+    called. `<` and `>`, in which some write those, become `‹` and `›`; a bare address stays one, for all to see."""
+    shown = text.replace("<", "‹").replace(">", "›").replace("](", "] (").replace("][", "] [").replace("![", "! [")
+    return _CALLED.sub("@ ", shown)
 
 
 def for_spreadsheet(text: str, *, most: int = MAX_SHOWN) -> str:

@@ -27,14 +27,14 @@ def plain_warehouse(text: str) -> str:
     found = _LOCAL.fullmatch(text)
     if found is None:
         raise ValueError(
-            f"warehouse {ascii(text)[:120]} is no folder of this host: after file: come three slashes and no host, as "
+            f"warehouse {_shown(text)} is no folder of this host: after file: come three slashes and no host, as "
             "in file:///srv/wavestitch/warehouse"
         )
     parts, odd = _parts(found["path"])
     if odd or not parts:
         what = f"has {', '.join(map(ascii, odd))}" if odd else "is the root of everything"
         raise ValueError(
-            f"warehouse {ascii(text)[:120]} {what}, which not all who read its files take for the same folder; name "
+            f"warehouse {_shown(text)} {what}, which not all who read its files take for the same folder; name "
             "one without, as in file:///srv/wavestitch/warehouse"
         )
     return "file:///" + "/".join(parts)
@@ -49,16 +49,23 @@ def _plain_store(text: str) -> str:
     found = _STORED.fullmatch(text)
     if found is None:
         raise ValueError(
-            f"warehouse {ascii(text)[:120]} is no place in an object store: after s3:// comes the name of a bucket "
+            f"warehouse {_shown(text)} is no place in an object store: after s3:// comes the name of a bucket "
             "(3 to 63 of a-z, 0-9, . and -), as in s3://waveforms/warehouse"
         )
     parts, odd = _parts(found["path"])
     if odd:
         raise ValueError(
-            f"warehouse {ascii(text)[:120]} has {', '.join(map(ascii, odd))}, which not all who read its files take "
+            f"warehouse {_shown(text)} has {', '.join(map(ascii, odd))}, which not all who read its files take "
             "for the same place; name one without, as in s3://waveforms/warehouse"
         )
     return "/".join(["s3:/", found["bucket"], *parts])
+
+
+def _shown(text: str) -> str:
+    """Without what may be a login: all before an @, and all behind a question mark."""
+    kind, colon, rest = text.partition(":")
+    _, login, place = rest.rpartition("@")
+    return ascii(f"{kind}{colon}{'//…@' if login else ''}{place.partition('?')[0]}")[:120]
 
 
 def _parts(path: str) -> tuple[list[str], list[str]]:
