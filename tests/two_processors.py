@@ -38,6 +38,7 @@ _TOGETHER = {
     "tests/stack/test_demo.py": "airflow",
     "tests/security/test_a_dag_run.py": "airflow",
     # They bound the seconds and the memory that something takes.
+    "tests/hostile/test_long_waveforms.py": "measured",
     "tests/hostile/test_memory.py": "measured",
     "tests/hostile/test_parser.py": "measured",
     "tests/hostile/test_yaml.py": "measured",
