@@ -120,6 +120,8 @@ def run_here(dag: Any, conf: dict[str, Any] | None = None) -> Run:
     """One run in this process."""
     # Airflow 3.3.2 ends such a run by looking for its deadline in the database, where `test` has not written it.
     dag.deadline = None
+    # And a failed one by a context for its callback in which a form's fields without a default have no value.
+    dag.has_on_failure_callback = False
     return outcome_of(dag.test(run_conf=conf, logical_date=None))
 
 
@@ -134,7 +136,7 @@ def clear_here(dag: Any, run: Run) -> Run:
     def kept(session: Any) -> Any:
         return session.query(DagRun).filter(DagRun.run_id == run.run_id, DagRun.dag_id == dag.dag_id).one()
 
-    dag.deadline = None  # as above
+    dag.deadline, dag.has_on_failure_callback = None, False  # as above
     with create_session() as session:
         failed = kept(session).get_task_instances(state=["failed", "upstream_failed"], session=session)
         clear_task_instances(failed, session, dag_run_state="running")
