@@ -17,9 +17,11 @@ from benchmarks.figures import ratio
 from benchmarks.options import Options
 from benchmarks.parts.small_batch import EMPTY, PARTITIONS, send_small, submit_empty
 from benchmarks.test_bed import Say, TestBed, make_topic
+from spark_apps.server import ConnectServer
 from wavestitch.contracts.quantities import Partition
 from wavestitch.local.airflow_api import AirflowApi
 from wavestitch.local.airflow_stack import start_airflow, stop_airflow
+from wavestitch.local.spark_server import start_spark_server, stop_spark_server
 
 _EMPTY = """
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -50,6 +52,8 @@ with DAG("empty", schedule=None) as dag:
     moved >> TriggerDagRunOperator(task_id="catch_up", trigger_dag_id="empty")
 """
 _DAG = "ingest_airflow_small"
+_SUBMIT, _THERE = "spark-submit", "a Spark that is there"
+_MOVED = "trigger to moved offsets"
 
 
 def measure(bed: TestBed, options: Options, say: Say) -> Json:
@@ -67,23 +71,35 @@ def measure(bed: TestBed, options: Options, say: Say) -> Json:
             {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": "spark-submit"}}
         ),
     }
+    there, turns = bed.folder / "spark", options.rounds + 1
+    conf = bed.deployment().spark_conf
+    server = start_spark_server(folder=there, program=ConnectServer(bed.java_home, conf=conf), say=say)
+    remote = {"WAVESTITCH_SPARK__REMOTE": server.remote, "WAVESTITCH_SPARK__TOKEN": server.token}
+    runs = {}
     try:
-        airflow = start_airflow(folder=home, project_root=ROOT, env=env, say=say, dags_folder=dags)
-        with airflow.login() as api:
-            for dag in (_DAG, "empty"):
-                api.wait_for_dag(dag)
-            runs = [_round(bed, api, topic, n, say) for n in range(options.rounds + 1)][1:]
+        # One after another: a setting is of all of an Airflow's tasks. The empty DAG runs beside each.
+        for n, (way, more) in enumerate({_SUBMIT: {}, _THERE: remote}.items()):
+            airflow = start_airflow(folder=home, project_root=ROOT, env={**env, **more}, say=say, dags_folder=dags)
+            with airflow.login() as api:
+                for dag in (_DAG, "empty"):
+                    api.wait_for_dag(dag)
+                runs[way] = [_round(bed, api, topic, n * turns + i, say, spark=not more) for i in range(turns)][1:]
+            stop_airflow(home)
     finally:
         stop_airflow(home)
-    return _summary(runs)
+        stop_spark_server(there)
+    return _summary(runs[_SUBMIT], runs[_THERE])
 
 
-def _round(bed: TestBed, api: AirflowApi, topic: str, number: int, say: Say) -> dict[str, dict[str, float]]:
+def _round(
+    bed: TestBed, api: AirflowApi, topic: str, number: int, say: Say, *, spark: bool
+) -> dict[str, dict[str, float]]:
     send_small(bed, topic, 1000 + number)
     found = {"batch": _follow(api, _DAG), "empty": _follow(api, "empty")}
     _check_moved(bed, topic)
-    found["spark"] = {EMPTY: submit_empty(bed, {}, []).cost.wall}
-    say(f"batch {found['batch']['whole']:.1f} s, empty DAG {found['empty']['whole']:.1f} s, Spark {found['spark']}")
+    if spark:
+        found["spark"] = {EMPTY: submit_empty(bed, {}, []).cost.wall}
+    say(f"{found['batch']}, empty DAG {found['empty']['whole']:.1f} s, Spark {found.get('spark')}")
     return found
 
 
@@ -99,6 +115,8 @@ def _follow(api: AirflowApi, dag: str) -> dict[str, float]:
         "task_instances"
     ]:
         if t["start_date"] and t["end_date"]:
+            if t["task_id"] == "commit_offsets":
+                found[_MOVED] = _between({"from": about["queued_at"], "to": t["end_date"]}, "from", "to")
             found[t["task_id"]] = max(found.get(t["task_id"], 0.0), _between(t, "start_date", "end_date"))
     return found
 
@@ -118,23 +136,27 @@ def _check_moved(bed: TestBed, topic: str) -> None:
         raise RuntimeError(f"the group stands at {group}, the topic ends at {ends}")
 
 
-def _summary(runs: list[dict[str, dict[str, float]]]) -> Json:
-    def middle(kind: str, name: str) -> float:
-        return round(median(r[kind].get(name, 0.0) for r in runs), 2)
+def _summary(runs: list[dict[str, dict[str, float]]], there: list[dict[str, dict[str, float]]]) -> Json:
+    def middle(kind: str, name: str, of: list[dict[str, dict[str, float]]] = runs) -> float:
+        return round(median(r[kind].get(name, 0.0) for r in of), 2)
 
-    tasks = [n for n in runs[0]["batch"] if n != "whole"]
+    tasks = [n for n in runs[0]["batch"] if n not in ("whole", _MOVED)]
     batch, empty = middle("batch", "whole"), middle("empty", "whole")
     sparks = {name: middle("spark", name) for name in runs[0]["spark"]}
     spark = sparks[EMPTY]
-    table: list[list[object]] = [["part", "wall s", "in the empty DAG"], ["trigger to end", batch, empty]]
-    table += [[f"· {n}", middle("batch", n), middle("empty", n)] for n in tasks]
+    table: list[list[object]] = [["part", f"{_SUBMIT}, s", f"{_THERE}, s", "the empty DAG, s"]]
+    for name, shown in [("whole", "trigger to end"), (_MOVED, _MOVED), *((n, f"· {n}") for n in tasks)]:
+        table.append([shown, middle("batch", name), middle("batch", name, there), middle("empty", name)])
     between = round(batch - sum(middle("batch", n) for n in tasks), 2)
-    table.append(["· between tasks", between, round(empty - sum(middle("empty", n) for n in tasks), 2)])
-    table += [[name, wall, ""] for name, wall in sparks.items()]
+    of_there = round(middle("batch", "whole", there) - sum(middle("batch", n, there) for n in tasks), 2)
+    table.append(["· between tasks", between, of_there, round(empty - sum(middle("empty", n) for n in tasks), 2)])
+    table += [[name, wall, "", ""] for name, wall in sparks.items()]
     return {
         "batch_s": batch,
         "empty_dag_s": empty,
         "spark_s": sparks,
         "of_floor": ratio(batch, empty + spark),
+        "there_s": middle("batch", "whole", there),
+        "there_of_submit": ratio(middle("batch", _MOVED, there), middle("batch", _MOVED)),
         "table": table,
     }

@@ -23,6 +23,7 @@ from wavestitch.batch.steps import step_reassemble
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.quantities import Partition
 from wavestitch.local.process import wait_until
+from wavestitch.local.spark_server import SparkServer
 
 STEPS = ["plan", "read", "reassemble", "validate", "answered", "publish", "commit_offsets"]
 UNASKED = {"ask": "skipped"}
@@ -226,6 +227,18 @@ def test_a_step_that_is_out_of_time_leaves_no_spark_behind(lab: Lab) -> None:
     assert wait_until(lambda: not processes_about(lab.deployment.settings.landing), seconds=6)
     # Ended and waited for: a child that nobody waited for stays in the table of processes, and its pipe stays open.
     assert set(psutil.Process().children()) <= before
+
+
+def test_where_the_settings_name_a_spark_that_is_there_it_stitches_and_no_connection_is_asked(
+    lab: Lab, spark_server: SparkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAVESTITCH_SPARK__REMOTE", spark_server.remote)
+    monkeypatch.setenv("WAVESTITCH_SPARK__TOKEN", spark_server.token)
+    monkeypatch.setenv("WAVESTITCH_SPARK__CONNECTION", "spark_elsewhere")  # there is none: asked, it would be refused
+    lab.send(waveform(1), waveform(2))
+    assert lab.run().state == "success"
+    assert lab.published() == ["w1", "w2"]
+    assert lab.group() == lab.positions()
 
 
 def processes_about(folder: Path) -> list[str]:
