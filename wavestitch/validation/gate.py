@@ -26,6 +26,7 @@ from wavestitch.contracts.stream import Expectation
 from wavestitch.contracts.verdict import Verdict
 from wavestitch.validation import computed_columns
 from wavestitch.validation.outcome import ID, Outcome, read_outcome, unjudged
+from wavestitch.validation.statistics_later import import_statistics_later
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 def load_gate() -> None:
     """Import what validating needs, ahead of it: this takes seconds."""
+    import_statistics_later()
     import wavestitch.validation.checkpoint  # noqa: PLC0415
     import wavestitch.validation.suite  # noqa: F401, PLC0415
 
@@ -167,6 +169,7 @@ def _evaluate(
 def _evaluate_suite(
     rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None, until: float
 ) -> list[Outcome]:
+    load_gate()
     from wavestitch.validation.checkpoint import crash_of, run_checkpoint  # noqa: PLC0415 - takes seconds, see above
     from wavestitch.validation.suite import INDEX, build_suite  # noqa: PLC0415
 
