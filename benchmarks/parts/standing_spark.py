@@ -88,6 +88,7 @@ def _in_a_row(bed: TestBed, more: Mapping[str, str], server: SparkServer, say: S
             bed.declare(name, topics[name])
             send_small(bed, topics[name], 100 + STREAMS * round_ + n)
             runs.append(_batch(bed, name, more, server)[0].cost)
+            say(f"{name}: {runs[-1].wall:.1f} s, {runs[-1].cpu:.1f} CPU s")
         of_server = tree_cpu([server.pid]) - of_server
     cpu = sum(c.cpu for c in runs) / STREAMS
     say(f"{STREAMS} streams in a row: {cpu:.2f} CPU s each, {of_server / STREAMS:.2f} of it in the server")
