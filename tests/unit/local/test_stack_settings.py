@@ -1,0 +1,18 @@
+"""What the embedded stack writes as its settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wavestitch.local.spark_server import SparkServer
+from wavestitch.local.stack import write_config
+from wavestitch.settings import load_settings
+
+
+def test_the_settings_of_a_stack_name_the_spark_that_it_started_and_where_its_token_is(tmp_path: Path) -> None:
+    server = SparkServer("sc://127.0.0.1:12345", f"file:{tmp_path}/spark/token", pid=1)
+    given = {"bootstrap": "127.0.0.1:1", "java_home": tmp_path, "streams": tmp_path / "streams"}
+    for spark in (server, None):
+        path = write_config(tmp_path, **given, spark=spark)  # type: ignore[arg-type]
+        found = load_settings({"WAVESTITCH_CONFIG": str(path)}).spark
+        assert (found.remote, found.token) == ((server.remote, server.token) if spark else (None, None))
