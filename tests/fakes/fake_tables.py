@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transien
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft, LeftSnapshot
 from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark, mark_of
-from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
+from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, ShownBatches, StagedFile
 from wavestitch.contracts.position import Head, HeadKind, head_from_properties
 from wavestitch.contracts.reasons import Reason
 
@@ -316,6 +316,9 @@ class FakeTables(TableAccidents):
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         with self.act("tables.batches", error=Transient):
             return [b for b in self.history[::-1] if b.sequence >= since and plan_id in (None, b.plan_id)]
+
+    def shown_batches(self, *, since: int = 0, plan_id: str | None = None) -> ShownBatches:
+        return ShownBatches(self.batches(since=since, plan_id=plan_id), ())
 
     def recorded(self, *, since: int = 0) -> set[tuple[int, str]]:
         with self.act("tables.recorded", error=Transient):

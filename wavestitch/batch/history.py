@@ -74,8 +74,9 @@ def repair_history(history: History, *, since: int = 0, own: BatchRow | None = N
 
 
 def whole_history(history: History, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
-    """The history for people, newest first, what is missing included; writes nothing. `plan_id`: of this one only."""
-    rows = history.tables.batches(since=since, plan_id=plan_id)
+    """The history for people, newest first, what is missing or damaged included, as far as its head or its batch tells;
+    writes nothing. `plan_id`: of this one only."""
+    rows = history.tables.shown_batches(since=since, plan_id=plan_id).rows
     known = {(r.sequence, r.decision) for r in rows}
     try:
         heads = history.tables.heads()

@@ -85,7 +85,8 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         look = HeldLook(open_since=open_since(head, stream))
         held = load_state(tables, topic_id=head.topic_id, look=look).held
         rows = tuple(whole_history(deployment.history(name), since=head.sequence - _BATCHES + 1))
-        remarks = tuple(filter(None, (*tables.remarks(), said_of_junk(stream, head.held, rows))))
+        odd = tables.shown_batches(since=head.sequence - _BATCHES + 1).odd
+        remarks = tuple(filter(None, (*tables.remarks(), *odd, said_of_junk(stream, head.held, rows))))
     except WavestitchError as error:
         return StreamFacts(name, error.message)
     states = held_states(held, watermark=head.watermark_ms, allowed_lateness=lateness)

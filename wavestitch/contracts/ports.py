@@ -91,6 +91,13 @@ class Log(Protocol):
         """Write the offsets of all given partitions with `metadata`; any partition's error is raised."""
 
 
+class ShownBatches(NamedTuple):
+    """Rows of the history, and a sentence for each that cannot be read."""
+
+    rows: list[BatchRow]
+    odd: tuple[str, ...]
+
+
 class CommitConflict(WavestitchError):
     """Somebody else committed first: nothing was written; look at the head again."""
 
@@ -221,6 +228,9 @@ class Tables(Protocol):
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         """The history, newest first: of heads from number `since` on, and of one plan where it is named."""
+
+    def shown_batches(self, *, since: int = 0, plan_id: str | None = None) -> ShownBatches:
+        """The same for people, whom one damaged row must not keep from the others."""
 
     def recorded(self, *, since: int = 0) -> set[tuple[int, str]]:
         """Sequence and decision of the heads from number `since` on that stand in the history."""

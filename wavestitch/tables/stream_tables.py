@@ -21,7 +21,7 @@ from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transi
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
-from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, StagedFile
+from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, ShownBatches, StagedFile
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.sample_kinds import SampleType
@@ -266,6 +266,11 @@ class StreamTables:
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         table = self._batches.load()
         return [] if table is None else read_history(table, since=since, plan_id=plan_id)
+
+    def shown_batches(self, *, since: int = 0, plan_id: str | None = None) -> ShownBatches:
+        table, odd = self._batches.load(), list[str]()
+        rows = [] if table is None else read_history(table, since=since, plan_id=plan_id, odd=odd)
+        return ShownBatches(rows, tuple(odd))
 
     def recorded(self, *, since: int = 0) -> set[tuple[int, str]]:
         table = self._batches.load()

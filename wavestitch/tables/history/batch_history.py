@@ -10,6 +10,8 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
+from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.harmless import harmless
 from wavestitch.tables.commit.table_layout import BATCHES
 from wavestitch.tables.lookup.file_scans import read_rows
 from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, at_least, equals
@@ -17,12 +19,21 @@ from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, at_least, equ
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def read_history(table: Table, *, since: int, plan_id: str | None) -> list[BatchRow]:
-    """Rows of sequence `since` and later, of one plan where it is named; newest first."""
+def read_history(table: Table, *, since: int, plan_id: str | None, odd: list[str] | None = None) -> list[BatchRow]:
+    """Rows of sequence `since` and later, of one plan where it is named; newest first. `odd`: takes a sentence for each
+    row that cannot be read, which is left out then; without it, such a row is an error."""
     wanted = _from(since) if plan_id is None else all_of(_from(since), equals("plan_id", plan_id))
-    rows = [
-        batch_row_from_json(t) for batch in read_rows(table, ["detail"], wanted) for t in batch["detail"].to_pylist()
-    ]
+    rows = []
+    columns = ["sequence", "decision", "detail"]
+    for batch in read_rows(table, columns, wanted):
+        for sequence, decision, detail in zip(*(batch[n].to_pylist() for n in columns), strict=True):
+            try:
+                rows.append(batch_row_from_json(detail or ""))
+            except WavestitchError as error:
+                if odd is None:
+                    raise
+                which = f"head {sequence}, decision {harmless(decision or '', most=16)}"
+                odd.append(f"the history's row of {which} is damaged: {error.message}")
     return sorted(rows, key=lambda r: (r.sequence, r.committed_ms), reverse=True)
 
 
