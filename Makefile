@@ -58,7 +58,7 @@ soak: dev ## Run everything at once for HOURS=1, and judge: nothing lost, nothin
 hostile: dev ## Count the kinds of hostile input, and how many are contained
 	$(PYTHON) -m tests.hostile.count
 
-fuzz: dev ## Fuzz parsers for MINUTES=1 each, up to GOAL=60 in all, JOBS=2 side by side; Linux on x86-64 alone
+fuzz: dev ## Fuzz parsers for MINUTES=1 each, up to GOAL=60 of a processor in all, JOBS=2 side by side; Linux on x86-64 alone
 	$(PYTHON) -m tests.fuzz.campaign --minutes $(or $(MINUTES),1) --goal $(or $(GOAL),60) --jobs $(or $(JOBS),2)
 
 bench: runtime ## Measure against what one would take instead; rewrites docs/benchmarks.md

@@ -1,5 +1,7 @@
 """How long each target was fuzzed so far, over all runs, beside the seeds: so that an hour can be reached in pieces.
 
+Counted is the time of a processor that the fuzzed processes took, and no waiting: a machine that does something else
+meanwhile fuzzes less, and the clock on the wall does not see it.
 Says nothing of what was covered when: the code has changed since. A target that is young in it goes first.
 """
 
@@ -17,14 +19,14 @@ ACCOUNT = Path(__file__).parent / "account.json"
 class Spent:
     """Of one target: sums over its runs, and the most that any of them reached."""
 
-    seconds: float = 0.0
+    cpu_seconds: float = 0.0
     executions: int = 0
     edges: int = 0
     features: int = 0
 
     def plus(self, other: Spent) -> Spent:
         return Spent(
-            round(self.seconds + other.seconds, 1),
+            round(self.cpu_seconds + other.cpu_seconds, 1),
             self.executions + other.executions,
             max(self.edges, other.edges),
             max(self.features, other.features),
@@ -49,6 +51,6 @@ def add_to_account(name: str, spent: Spent, path: Path = ACCOUNT) -> Spent:
 
 
 def still_to_run(names: Iterable[str], *, goal_seconds: float, spent: Mapping[str, Spent]) -> dict[str, float]:
-    """Seconds that each of them lacks; who had least comes first, who has reached the goal is left out."""
-    lacking = {name: goal_seconds - spent.get(name, Spent()).seconds for name in names}
+    """What each lacks, in seconds of a processor; who had least comes first, who has reached the goal is left out."""
+    lacking = {name: goal_seconds - spent.get(name, Spent()).cpu_seconds for name in names}
     return {name: left for name, left in sorted(lacking.items(), key=lambda item: (-item[1], item[0])) if left > 1}

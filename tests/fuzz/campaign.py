@@ -2,8 +2,8 @@
 
     python -m tests.fuzz.campaign --minutes 5 [--goal 60] [--jobs 2] [--out FOLDER] [--only NAME …]
 
-Goes on where it stopped: what each target was given is summed up in `account.json`, those that had least go first, and
-those that have reached the goal are left out.
+Goes on where it stopped: the time of a processor that each target had is summed up in `account.json`, those that had
+least go first, and those that have reached the goal are left out.
 
 Begins with the corpus that is kept and the targets' seeds. What a target ends with (a find, a hang, too much memory) is
 kept in the folder as it came, and the target goes on with another seed until its time is over. `--keep` adds
@@ -42,8 +42,11 @@ _END = re.compile(r"^Done (\d+) runs", re.MULTILINE)
 
 @dataclass
 class Tried:
+    """`seconds`: by the clock; `cpu_seconds`: what the fuzzed processes took of a processor."""
+
     name: str
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     executions: int = 0
     edges: int = 0
     features: int = 0
@@ -71,7 +74,8 @@ def fuzz(target: Target, *, seconds: float, out: Path) -> Tried:
             *([f"-dict={words}"] if target.words else []),
         ]
         log = folder / f"log-{time.time_ns()}"
-        ended = run(target.name, [*flags, str(corpus)], log=log, finds=finds)
+        ended, used = run(target.name, [*flags, str(corpus)], log=log, finds=finds)
+        tried.cpu_seconds += used
         said = log.read_text(errors="replace")
         reached = [tuple(map(int, found)) for found in _PROGRESS.findall(said)]
         tried.executions += max([*(n for n, _, _ in reached), *map(int, _END.findall(said))], default=0)
@@ -105,7 +109,9 @@ def _escaped(word: str) -> str:
 
 def _row(tried: Tried) -> str:
     found = ", ".join(tried.finds) or "nothing"
-    numbers = f"{tried.seconds:8.0f} s {tried.executions:12,} {tried.edges:7,} {tried.features:9,}"
+    numbers = (
+        f"{tried.seconds:8.0f} s {tried.cpu_seconds:8.0f} s {tried.executions:12,} {tried.edges:7,} {tried.features:9,}"
+    )
     return f"{tried.name:18} {numbers}  {found}"
 
 
@@ -133,8 +139,10 @@ def _side_by_side(wanted: Sequence[Target], *, jobs: int, seconds: Mapping[str, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0, help="for each target")
-    parser.add_argument("--goal", type=float, default=60.0, help="minutes of each target over all runs")
+    parser.add_argument("--minutes", type=float, default=1.0, help="for each target, by the clock")
+    parser.add_argument(
+        "--goal", type=float, default=60.0, help="minutes of a processor for each target, over all runs"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="side by side")
     parser.add_argument("--out", type=Path, default=ROOT / ".wavestitch" / "fuzz")
     parser.add_argument("--only", nargs="*", default=[])
@@ -146,12 +154,15 @@ def main() -> None:
     lacking = still_to_run(given.only or TARGETS, goal_seconds=given.goal * 60, spent=read_account())
     seconds = {name: min(left, given.minutes * 60) for name, left in lacking.items()}
     wanted = [TARGETS[name] for name in seconds]
-    print(f"{'target':18} {'time':>10} {'executions':>12} {'edges':>7} {'features':>9}  found", flush=True)
+    print(
+        f"{'target':18} {'time':>10} {'of a CPU':>10} {'executions':>12} {'edges':>7} {'features':>9}  found",
+        flush=True,
+    )
     done: list[Tried] = []
     for tried in _side_by_side(wanted, jobs=given.jobs, seconds=seconds, out=given.out):
         done.append(tried)
-        so_far = add_to_account(tried.name, Spent(tried.seconds, tried.executions, tried.edges, tried.features))
-        print(f"{_row(tried)}; {so_far.seconds / 60:.0f} min in all", flush=True)
+        so_far = add_to_account(tried.name, Spent(tried.cpu_seconds, tried.executions, tried.edges, tried.features))
+        print(f"{_row(tried)}; {so_far.cpu_seconds / 60:.0f} min in all", flush=True)
     if given.keep:
         for target in wanted:
             keep(target, out=given.out)
@@ -160,7 +171,8 @@ def main() -> None:
     left = still_to_run(TARGETS, goal_seconds=given.goal * 60, spent=read_account())
     minutes = sum(left.values()) / 60
     print(
-        f"{len(TARGETS) - len(left)} of {len(TARGETS)} targets had {given.goal:.0f} min; {minutes:.0f} min are lacking"
+        f"{len(TARGETS) - len(left)} of {len(TARGETS)} targets had {given.goal:.0f} min of a processor; "
+        f"{minutes:.0f} min are lacking"
     )
     sys.exit(1 if finds else 0)
 
