@@ -69,7 +69,7 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
             sql_address(settings)
         elif kind == "rest":
             own_uri = settings.properties.get("uri", settings.uri)
-            servers = Servers.of(settings.name, own_uri, settings.properties)
+            servers = Servers.of(settings.name, own_uri, settings.properties, referred=settings.referred)
         properties = {
             "uri": _patient_uri(settings.uri),
             "warehouse": settings.warehouse,

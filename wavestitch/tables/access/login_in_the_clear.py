@@ -6,7 +6,7 @@ name addresses, too. Opens nothing; says no secret.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
@@ -16,10 +16,13 @@ from wavestitch.contracts.redaction import is_secret
 from wavestitch.contracts.web_address import is_here
 
 
-def refuse_login_in_the_clear(name: str, uri: str, properties: Mapping[str, str]) -> None:
+def refuse_login_in_the_clear(
+    name: str, uri: str, properties: Mapping[str, str], *, referred: Collection[str] = ()
+) -> None:
     """Raises `BadInput` where a token, a password or a header that is one would be sent beyond this machine as it is.
-    `uri`: the catalog's; its server for tokens is looked at, too."""
-    Servers.of(name, uri, properties)
+    `uri`: the catalog's; its server for tokens is looked at, too. `referred`: values that stood by reference, which
+    are logins whatever their key is: its own, too."""
+    Servers.of(name, uri, properties, referred=referred)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,9 @@ class Servers:
     known: frozenset[tuple[str, str, int]]
 
     @classmethod
-    def of(cls, name: str, uri: str, properties: Mapping[str, str]) -> Servers:
-        """Raises `BadInput` where one of them is reached in the clear, and a login goes there."""
+    def of(cls, name: str, uri: str, properties: Mapping[str, str], *, referred: Collection[str] = ()) -> Servers:
+        """Raises `BadInput` where one of them is reached in the clear, and a login goes there. `referred`: values that
+        stood by reference."""
         addresses = (("uri", uri), ("oauth2-server-uri", properties.get("oauth2-server-uri", "")))
         try:
             split = [(what, urlsplit(address)) for what, address in addresses]
@@ -49,12 +53,14 @@ class Servers:
             raise BadInput(
                 f"catalog {name}: its {strange or 'uri'} is no address of a REST catalog; write it as https://HOST/PATH"
             )
-        logs_in = any(is_secret(key) for key in properties) or "@" in split[0][1].netloc
+        logs_in = any(is_secret(key) or value in referred for key, value in (*properties.items(), ("uri", uri)))
+        logs_in = logs_in or any(_may_log_in(found) for _, found in split)
         for what, found in split:
             if logs_in and found.scheme.lower() == "http" and not is_here(found.hostname or ""):
                 raise BadInput(
-                    f"catalog {name}: its {what} is plain http beyond this machine, and a login goes there; use https, "
-                    "or take the login out of [tables]"
+                    f"catalog {name}: its {what} is plain http beyond this machine, and a login goes there (whatever "
+                    "[tables] has by reference counts as one, and so do parameters of an address); use https, or take "
+                    "the login out of [tables]"
                 )
         return cls(name, known)
 
@@ -77,6 +83,11 @@ class Servers:
                 f"catalog {self.name}: the server sends its clients on (status {status}) to {ascii(where)[:120]}; that "
                 "is not followed: write the address that it should be as uri in [tables]"
             )
+
+
+def _may_log_in(address: SplitResult) -> bool:
+    """A user, or parameters: any of them may be a key, whatever it is called."""
+    return "@" in address.netloc or bool(address.query or address.fragment)
 
 
 _PORTS = {"http": 80, "https": 443}
