@@ -68,6 +68,10 @@ CASES: list[tuple[str, Waveform, str]] = [
     ("one sample", make_waveform([7], sampling_rate_hz=250.0), "all"),
     ("a gain of thirds", make_waveform(adc_gain=3.0, sampling_rate_hz=1.0), "all"),
     ("a gain and a baseline", make_waveform(adc_gain=200.0, baseline=1024.0), "all but edf"),
+    ("ends that floats miss", make_waveform(adc_gain=250.0, sampling_rate_hz=1.0), "all"),
+    ("an end that floats miss", make_waveform(adc_gain=200.0, baseline=1.0, sampling_rate_hz=1.0), "all"),
+    ("a tiny gain", make_waveform(adc_gain=1e-300, baseline=1e9, sampling_rate_hz=1.0), "all but edf"),
+    ("the tiniest gain", make_waveform(adc_gain=5e-324, sampling_rate_hz=1.0), "all but edf"),
     ("a gain of no decimal number", make_waveform(adc_gain=1 / 3, sampling_rate_hz=1.0), "all but edf"),
     ("a gain below 0", make_waveform(adc_gain=-2.0, sampling_rate_hz=1.0), "all but wfdb edf"),
     ("half a count", make_waveform(baseline=0.5, sampling_rate_hz=1.0), "all but wfdb edf"),
@@ -127,6 +131,15 @@ def test_every_rule_refuses_something_and_stands_in_the_page() -> None:
 def _holds(rule: Rule, row: Row) -> bool:
     # A rule about samples of 16 bits is asked of waveforms that have such ones alone.
     return row["sample_min"] is None or rule.holds(row)
+
+
+@pytest.mark.parametrize("gain", [1.0, 5.0, 20.0, 100.0, 200.0, 250.0, 400.0, 500.0, 1000.0])
+def test_usual_gains_and_baselines_that_edf_is_found_to_carry_are_carried(tmp_path: Path, gain: float) -> None:
+    offered = [make_waveform(sampling_rate_hz=1.0, adc_gain=gain, baseline=b) for b in (0.0, 1.0, -1.0, 12.0, 1024.0)]
+    taken = [w for w in offered if broken_rule(w.row, "edf") is None]
+    assert taken
+    for n, waveform in enumerate(taken):
+        same_as_sent(waveform, "edf", write(waveform, "edf", tmp_path / str(n)))
 
 
 NUMBERS = st.one_of(

@@ -96,7 +96,10 @@ def _decimal(value: float) -> Decimal:
 
 def _eight(value: Fraction) -> str | None:
     """A number in 8 characters as the library writes it; None where it is not exactly that. EDF knows no exponents."""
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a producer may say a gain of 1e-300
+        return None
     text = str(int(number)) if number.is_integer() else str(number)
     plain = len(text) <= _CHARACTERS and "e" not in text
     return text if plain and Fraction(Decimal(text)) == value else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def _write(waveform: Waveform, path: Path, _name: str) -> None:
         waveform.rate_hz,
         label=waveform.channel,
         physical_dimension=waveform.units,
-        physical_range=scale.physical,
+        physical_range=_from_within(scale.physical),
         digital_range=scale.digital,
     )
     Edf(
@@ -40,6 +41,14 @@ def _write(waveform: Waveform, path: Path, _name: str) -> None:
         data_record_duration=records.seconds,
         annotations=[EdfAnnotation(0, None, about_json(waveform))],
     ).write(path)
+
+
+def _from_within(physical: tuple[float, float]) -> tuple[float, float]:
+    """The ends as the library has to be told them. It rounds each outwards to 8 characters, in floats, where
+    -163.845 * 1000 is below -163845 and ends as -163.846; from the next float further in it ends at what is meant."""
+    low, high = physical
+    low = low if low.is_integer() else math.nextafter(low, math.inf)
+    return low, high if high.is_integer() else math.nextafter(high, -math.inf)
 
 
 def _read(path: Path, _name: str) -> Found:
