@@ -1,7 +1,8 @@
 """A whole Airflow on the loopback address, with SQLite, started and stopped as one daemon.
 
 Decides where it listens, who may log in, and when it is ready: when all its parts have shown life since the start and
-our own password is accepted. Its folder keeps its history, passwords and port over a stop and a start.
+our own password is accepted. Whoever else has its port is sent no password. Its folder keeps its history, passwords and
+port over a stop and a start.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -27,7 +29,7 @@ from wavestitch.folder_lock import folder_lock
 from wavestitch.local.airflow_api import AirflowApi
 from wavestitch.local.airflow_settings import USERS, AirflowFolders, airflow_environment
 from wavestitch.local.loopback_port import LOOPBACK, free_ports, is_free
-from wavestitch.local.process import Daemon, running_daemon, start_daemon, stop_daemon, write_whole
+from wavestitch.local.process import Daemon, listens, running_daemon, start_daemon, stop_daemon, write_whole
 
 _PORT_ATTEMPTS = 3
 _READY_SECONDS = 240.0
@@ -76,8 +78,18 @@ class Airflow:
     def password(self, user: str | None = None) -> str:
         return str(json.loads(self.password_file.read_text())[user or self.user])
 
+    def listens(self) -> bool:
+        """Whether one of its own processes has its port."""
+        return listens(self.pid, urlsplit(self.url).port or 0)
+
     def login(self, user: str | None = None) -> AirflowApi:
-        """A client for its REST API, as the admin unless another user is named."""
+        """A client for its REST API, as the admin unless another user is named. Raises `Transient`, and sends nothing,
+        where it is not this Airflow that has the port: whoever does would be told the password."""
+        if not self.listens():
+            raise Transient(
+                f"this Airflow (process {self.pid}) does not listen on {self.url}, and no password was sent there: "
+                "another process may have taken its port; stop it and start it again"
+            )
         return AirflowApi.login(url=self.url, user=user or self.user, password=self.password(user))
 
 
@@ -223,6 +235,8 @@ def _await_ready(daemon: Daemon, airflow: Airflow, *, since: datetime, say: Call
         if "address already in use" in Path(daemon.log).read_text(errors="replace").lower():
             return False
         missing = _missing_parts(airflow.url, since=since)
+        if "API server" not in missing and not airflow.listens():
+            return False  # somebody answers, before or instead of ours
         if not missing and _accepts_us(airflow):
             return True
         if missing and missing != waiting_for:
@@ -266,7 +280,7 @@ def _takes_tasks(url: str) -> bool:
 
 
 def _accepts_us(airflow: Airflow) -> bool:
-    """Whether our password opens it: on a lost port, it could be somebody else's."""
+    """Whether it is up to logins, and our password opens it."""
     try:
         airflow.login().close()
     except (BadInput, Transient):

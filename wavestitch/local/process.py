@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -118,6 +119,16 @@ def session_members(session: int) -> list[int]:
         except (ProcessLookupError, psutil.NoSuchProcess):
             continue  # it has ended meanwhile
     return members
+
+
+def listens(session: int, port: int) -> bool:
+    """Whether it is a process of this session that listens on the TCP port."""
+    for pid in session_members(session):
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            found = psutil.Process(pid).net_connections(kind="tcp")
+            if any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in found):
+                return True
+    return False
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:

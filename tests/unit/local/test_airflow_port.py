@@ -1,0 +1,81 @@
+"""Whoever else has the port of our Airflow is sent no password."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from wavestitch.contracts.errors import Transient
+from wavestitch.local.airflow_stack import Airflow
+from wavestitch.local.process import listens, start_daemon, stop_daemon, wait_until
+
+QUIET = "import time; time.sleep(600)"
+LISTENING = """
+import os, socket, sys, time
+if os.fork() == 0:
+    server = socket.create_server(("127.0.0.1", 0))
+    print(server.getsockname()[1], flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def daemon_of(folder: Path, code: str) -> Iterator[int]:
+    daemon = start_daemon(
+        argv=[sys.executable, "-c", code], env=dict(os.environ), pid_file=folder / "d.pid", log=folder / "d.log"
+    )
+    try:
+        yield daemon.pid
+    finally:
+        stop_daemon(folder / "d.pid", with_signal=signal.SIGTERM, patience=2)
+
+
+@contextmanager
+def stranger(heard: list[str]) -> Iterator[int]:
+    """A server that takes every login; its port."""
+
+    class Takes(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(201)
+            self.end_headers()
+            self.wfile.write(b'{"access_token": "x"}')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Takes) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+
+
+def test_whoever_took_our_airflow_s_port_is_sent_no_password(tmp_path: Path) -> None:
+    (tmp_path / "passwords.json").write_text(json.dumps({"admin": "hunter2"}))
+    heard: list[str] = []
+    with daemon_of(tmp_path, QUIET) as pid, stranger(heard) as port:
+        airflow = Airflow(f"http://127.0.0.1:{port}", pid, "admin", tmp_path / "passwords.json")
+        assert not airflow.listens()
+        with pytest.raises(Transient, match="no password was sent"):
+            airflow.login()
+    assert heard == []
+
+
+def test_a_port_is_ours_where_any_process_of_the_session_has_it(tmp_path: Path) -> None:
+    with daemon_of(tmp_path, LISTENING) as pid:
+        assert wait_until(lambda: (tmp_path / "d.log").read_text().endswith("\n"), seconds=20)
+        port = int((tmp_path / "d.log").read_text())
+        assert listens(pid, port)
+        assert not listens(pid, port + 1)
+        assert not listens(os.getsid(0), port)
