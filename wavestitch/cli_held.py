@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -129,7 +130,7 @@ def _record(deployment: Deployment, stream: str, places: Sequence[str], into: Pa
     head = tables.head()
     if into is not None and head is not None:
         refuse_without_bytes(found, definition)
-        if into.exists():
+        if os.path.lexists(into):
             raise BadInput(f"{into} is there already; name a new file")
         tables.held_payloads(head.held, {r.held.key for r in found}, into)
     if as_json:

@@ -105,7 +105,5 @@ def plot(
         return
     from wavestitch.reading.drawing import draw  # noqa: PLC0415 - takes a second to import
 
-    if into.exists():
-        raise BadInput(f"{into} exists; name another file with --into")
     draw(found, into)
     terminal.out.print(f"{into}: {len(found)} samples, {found.rate_hz:g} Hz", markup=False, highlight=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import doctest
 import json
+import os
 import re
+import stat
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -227,6 +229,21 @@ def test_a_plot_is_a_picture_whatever_a_producer_calls_things_and_never_replaces
         cli_waveforms.plot("ecg", one.id, path)
     with pytest.raises(BadInput, match="has published no waveform 'unknown'"):
         cli_waveforms.plot("ecg", "unknown", tmp_path / "two.png")
+
+
+def test_a_plot_is_for_owner_and_group_whatever_the_umask_and_follows_no_link(ecg, tmp_path):
+    publish(ecg, row("m1-0", 0))
+    before = os.umask(0)
+    try:
+        cli_waveforms.plot("ecg", "m1-0", tmp_path / "one.png")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "one.png").stat().st_mode) == 0o640
+    (tmp_path / "link.png").symlink_to(tmp_path / "elsewhere.png")
+    with pytest.raises(BadInput, match="exists; name another"):
+        cli_waveforms.plot("ecg", "m1-0", tmp_path / "link.png")
+    assert sorted(p.name for p in tmp_path.glob("*.png") if p.name != "link.png") == ["one.png"]
+    assert not list(tmp_path.glob(".*.tmp"))
 
 
 def test_in_a_terminal_a_waveform_is_dots_from_its_least_to_its_greatest_sample(ecg, capsys):

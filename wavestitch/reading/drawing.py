@@ -8,12 +8,15 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import harmless
 from wavestitch.reading.waveform import Waveform
+from wavestitch.write_once import disk_errors, place_once, scratch_file
 
 
 def draw(waveform: Waveform, into: Path) -> None:
-    """Write a PNG. What is no number is left out of the line."""
+    """Write a PNG. What is no number is left out of the line. Raises `BadInput` where the name is taken, by a link that
+    leads nowhere, too."""
     figure = Figure(figsize=(12, 3.2), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -25,4 +28,7 @@ def draw(waveform: Waveform, into: Path) -> None:
     axes.set_xlabel("s")
     axes.set_ylabel(harmless(waveform.units), parse_math=False)
     axes.grid(alpha=0.25)
-    figure.savefig(into, format="png")
+    with disk_errors(f"drawing {into}"), scratch_file(into.parent) as scratch:
+        figure.savefig(scratch, format="png")
+        if not place_once(scratch, into):
+            raise BadInput(f"{into} exists; name another file with --into")
