@@ -37,6 +37,10 @@ _FEW = 16
 _PAUSE = 8
 """Where most of a run were, so many runs are: looking for what is not odd in vain costs as much as looking at each."""
 
+_OF_BYTES = (ValueError, ArithmeticError, RecursionError)
+"""What bytes can bring about that nobody thought of: one by one they tell which record it is of, and that one is held.
+Anything else is a fault of the columns, which the records would hide if they were only looked at again."""
+
 StoredRun = Callable[[int, int], bool]
 """Hears of how many records are stored, and their bytes. Whether there was room; where not, nothing was counted."""
 Headers = Sequence[tuple[str, bytes | None]] | None
@@ -142,9 +146,7 @@ class RecordSink:
             return False
         try:
             found = parse_chunks(run.keys, headers, run.values)
-        except (WavestitchError, MemoryError):
-            raise
-        except Exception:  # a fault of ours: one by one they tell which record it is of
+        except _OF_BYTES:
             return False
         if found is None or found.aside > MOST_ASIDE_BYTES or max(found.lengths) > MOST_RECORD_BYTES:
             return False

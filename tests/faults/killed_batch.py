@@ -63,19 +63,28 @@ def die_once_written(folder: Path) -> None:
 
 
 def die_at_record(nth: int, die: Callable[[], Any]) -> None:
-    """Die when the `nth` record (from 0) of this process is about to be landed."""
-    land, seen = RecordSink.land, [0]
+    """Die when the `nth` record (from 0) of this process is about to be landed: of those that come side by side the
+    ones before it are landed as they are, in columns where they would be."""
+    land, land_run, seen, of_a_run = RecordSink.land, RecordSink.land_run, [0], [False]
 
-    def killed_land(self: RecordSink, message: Any, offset: int, *asked: Any) -> int:
-        if seen[0] == nth:
+    def killed_land(self: RecordSink, message: Any, offset: Offset, *asked: Any) -> int:
+        if not of_a_run[0]:
+            if seen[0] == nth:
+                die()
+            seen[0] += 1
+        return land(self, message, offset, *asked)
+
+    def killed_run(self: RecordSink, messages: Sequence[Any], start: int) -> int:
+        left = nth - seen[0]
+        seen[0] += len(messages)
+        of_a_run[0] = True
+        size = land_run(self, messages[:left] if left < len(messages) else messages, start) if left else 0
+        of_a_run[0] = False
+        if left < len(messages):
             die()
-        seen[0] += 1
-        return land(self, message, Offset(offset), *asked)
+        return size
 
-    def one_by_one(self: RecordSink, messages: Sequence[Any], start: int) -> int:
-        return sum(killed_land(self, message, start + n) for n, message in enumerate(messages))
-
-    RecordSink.land, RecordSink.land_run = killed_land, one_by_one  # type: ignore[method-assign, assignment]
+    RecordSink.land, RecordSink.land_run = killed_land, killed_run  # type: ignore[method-assign, assignment]
 
 
 def die_around_the_commit(point: str, die: Callable[[], Any]) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import tempfile
 from collections.abc import Sequence
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from consumers.record_sink import NeedsCare, RecordSink
 from tests.builders.plans import make_plan
 from tests.builders.ranges import span
 from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
+from tests.faults.killed_batch import die_at_record
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.holes import HoleFinder
@@ -261,3 +266,65 @@ def test_what_comes_behind_the_end_or_with_an_event_is_given_out_record_by_recor
     rule = StopRule(slice_, idle_seconds=9, now=0.0)
     rule.fail(Why.LOG_ERROR)
     assert not rule.admit_run(Offset(5), Offset(6))
+
+
+def land_and_die(folder: Path, nth: int, told: Connection) -> None:
+    """In a process of its own: die at a record in the middle of a run; `told` what was landed in columns before."""
+    die_at_record(nth, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    add_run = LandingWriter.add_run
+
+    def told_run(self: LandingWriter, start: int, times: Any, found: Any, values: Any) -> None:
+        add_run(self, start, times, found, values)
+        told.send((start, len(values)))
+
+    LandingWriter.add_run = told_run  # type: ignore[method-assign, assignment]
+    with LandingWriter(folder, FAR) as writer:
+        land_forty(writer)
+
+
+def land_forty(writer: LandingWriter) -> Any:
+    sink = RecordSink(
+        writer, NO_PROOF, lambda _: None, careful=False, partition=Partition(0), on_stored_run=lambda *_: True
+    )
+    sink.land_run([message(r, n, (1, 1)) for n, r in enumerate(waveform("w", 40))], 0)
+    return writer.finish([])
+
+
+@pytest.mark.parametrize("nth", [17, 39])
+@pytest.mark.usefixtures("small_batches")
+def test_a_reader_that_is_killed_in_the_middle_of_columns_leaves_nothing_that_counts(tmp_path: Path, nth: int) -> None:
+    here, there = Pipe(duplex=False)
+    child = get_context("fork").Process(target=land_and_die, args=(tmp_path / "killed", nth, there))
+    (tmp_path / "killed").mkdir()
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
+    assert here.poll(), "it died before anything was landed in columns"
+    assert here.recv() == (0, nth)
+    left = {p.name for p in (tmp_path / "killed").iterdir()}
+    assert not [name for name in left if name.endswith(".arrow")], f"a file that looks whole: {left}"
+    (tmp_path / "whole").mkdir()
+    made = []
+    for folder in ("killed", "whole"):
+        with LandingWriter(tmp_path / folder, FAR) as writer:
+            made.append(land_forty(writer))
+    assert made[0] == made[1], "read again beside what the killed one left, it is the same"
+
+
+def test_what_bytes_bring_about_in_columns_is_looked_at_one_by_one_and_a_fault_of_ours_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [message(r, n, (1, 1)) for n, r in enumerate(waveform("w", 40))]
+    alone = landed(found, runs=0, allowed=1 << 40)
+
+    def fails_with(error: Exception) -> None:
+        def fail(*_: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(record_sink, "parse_chunks", fail)
+
+    fails_with(RecursionError("deeper than anybody thought"))
+    assert landed(found, runs=40, allowed=1 << 40) == alone
+    fails_with(AttributeError("no such column"))
+    with pytest.raises(AttributeError):
+        landed(found, runs=40, allowed=1 << 40)
