@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, Said, assemble_waveform
-from wavestitch.contracts.batch_size import METADATA_WEIGHT, RECORD_HEADERS
-from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.copies import say_no_more
 from wavestitch.contracts.decided import Decision, Fates, holds_in_order, seal_decision
 from wavestitch.contracts.errors import Terminal, Unbalanced
@@ -29,9 +27,10 @@ from wavestitch.contracts.held import (
 )
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, digest_of, pick_copy
 from wavestitch.contracts.held_mark import AFTER_DISCARD, held_bytes
+from wavestitch.contracts.next_head import next_head
 from wavestitch.contracts.plain_waveforms import PlainWaveforms
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
+from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import Partition, after, milliseconds
 from wavestitch.contracts.reasons import Fate, Reason
 from wavestitch.contracts.tombstones import Tombstones
@@ -61,7 +60,7 @@ class PendingDecision:
         self._evidence = evidence
         self._plain = plain
         self._before = head
-        self._after = _next_head(plan, evidence, head, plain.table)
+        self._after = next_head(plan, evidence, head, plain.table)
         self._held_at: dict[HeldKey, HeldChunk] = {h.key: h for h in held}
         self._bare = bare_keys(held)
         self._bare_pieces = pieces_without_bytes(held) if self._bare else set()
@@ -381,29 +380,3 @@ def _verdict(a: Assembly, evidence: Evidence, *, accepts: bool) -> tuple[Reason 
     if evidence.park:
         return Reason.PARKED, evidence.note
     return None, ""
-
-
-def _next_head(plan: Plan, evidence: Evidence, head: Head, table: ChunkTable) -> Head:
-    kind = HeadKind(plan.kind.value)
-    if plan.choice is not None:
-        return head.next(kind=kind, plan_id=plan.plan_id, note=plan.choice.note)
-    if not plan.moves_positions:
-        return head.next(kind=kind, plan_id=plan.plan_id, note=evidence.note)
-    positions = {
-        p: Position(end.next_offset, evidence.seen_ms.get(p, end.seen_ms), end.leader_epoch)
-        for p, end in plan.ends.items()
-    }
-    watermark = advance_watermark(
-        positions, previous_ms=head.watermark_ms, clock_ms=plan.clock_ms, idle=milliseconds(plan.stream.idle)
-    )
-    # As readers count them: metadata come with each chunk, the id as its key or in a header.
-    brought, texts = table.stored_bytes
-    stored = brought + RECORD_HEADERS * len(table) + (METADATA_WEIGHT - 1) * texts
-    return head.next(
-        kind=kind,
-        plan_id=plan.plan_id,
-        positions=positions,
-        watermark_ms=watermark,
-        mean_record_bytes=stored / len(table) if len(table) else head.mean_record_bytes,
-        note=evidence.note,
-    )
