@@ -32,11 +32,11 @@ from wavestitch.flows.batch_tasks import (
     of_a_batch,
     publish_of,
     reassemble,
-    validate,
 )
 from wavestitch.flows.broken_dag import make_broken_dag
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
+from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
 from wavestitch.flows.turns import await_landing, await_turn
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, load_stream, stream_names
@@ -50,7 +50,7 @@ PARAMS = {
         "2026-01-30T00:00:00Z/2026-01-31T00:00:00Z. A backfill takes it from its dialogue.",
         section="Which waveforms",
     ),
-    **gate_params(asks=False),
+    **gate_params(parks=False),
 }
 
 LATE = timedelta(days=1)
@@ -139,16 +139,20 @@ def report(stream: str) -> dict[str, Any]:
     return BACKFILLED.content(done)
 
 
-def carry_batches(stream: str, group_id: str, plan_ids: Any, *, spark_pool: str) -> Any:
-    """A task for each stage, for each of these plans."""
+def carry_batches(stream: Stream, group_id: str, plan_ids: Any, *, spark_pool: str) -> Any:
+    """A task for each stage, for each of these plans. One that waits for an answer at its gate holds no slot; those
+    behind it ask for their turn again."""
     # Airflow's backfills run as many at once as their dialogue says: one Spark at a time for all of them.
     reassemble_alone = reassemble.override(pool=spark_pool, max_active_tis_per_dag=1)
 
     @task_group(group_id=group_id)
     def batch(plan_id: str) -> None:
-        reassembled = reassemble_alone(stream, plan_id, [read(stream, plan_id)])
-        validated = validate(stream, plan_id, reassembled)
-        publish_of(stream)(stream, plan_id, reassembled, validated) >> commit_offsets(stream, plan_id)
+        name = stream.name
+        reassembled = reassemble_alone(name, plan_id, [read(name, plan_id)])
+        looked = validate_or_ask(name, plan_id, reassembled)
+        validated = answered(name, plan_id, reassembled, looked)
+        looked >> ask_about(stream, holds=False) >> validated
+        publish_of(name)(name, plan_id, reassembled, validated) >> commit_offsets(name, plan_id)
 
     return batch.expand(plan_id=plan_ids)
 
@@ -169,17 +173,17 @@ def make_backfill_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, s
         max_active_runs=1,
         # With the weights below, of each run one task at a time, that of the batch which has come farthest.
         max_active_tasks=1,
-        dagrun_timeout=timedelta(days=2),
+        dagrun_timeout=timedelta(days=2) + timedelta(seconds=stream.gate_timeout),
         on_failure_callback=tell_timed_out,
         deadline=late_after(LATE),
         tags=[OWNER, "backfill"],
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args={**of_a_batch(retry_delay), "weight_rule": "upstream"},
     ) as dag:
-        batches = carry_batches(stream.name, "batch", plan(stream.name), spark_pool=spark_pool)
+        batches = carry_batches(stream, "batch", plan(stream.name), spark_pool=spark_pool)
         across = plan_across_cuts(stream.name)
         batches >> across
-        carry_batches(stream.name, "across_cuts", across, spark_pool=spark_pool) >> report(stream.name)
+        carry_batches(stream, "across_cuts", across, spark_pool=spark_pool) >> report(stream.name)
     return dag
 
 

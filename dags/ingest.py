@@ -68,7 +68,7 @@ PARAMS = {
         "Carry this plan through again (32 hex digits): the same inputs, the same outcome.",
         section=WHAT,
     ),
-    **gate_params(asks=True),
+    **gate_params(parks=True),
 }
 
 CATCH_UP_DOC = "**Triggers the next run** where the batch's limits left records behind; skipped otherwise."
@@ -152,7 +152,7 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         reassembled = reassemble.override(pool=spark_pool)(stream.name, plan_id, reads)
         looked = validate_or_ask(stream.name, plan_id, reassembled)
         validated = answered(stream.name, plan_id, reassembled, looked)
-        looked >> ask_about(stream) >> validated
+        looked >> ask_about(stream, holds=True) >> validated
         published = result(publish_of(stream.name))(stream.name, plan_id, reassembled, validated)
         # The next run of this DAG at once, without waiting for its schedule: a lag is worked off batch by batch.
         catch_up = TriggerDagRunOperator(

@@ -165,6 +165,10 @@ def test_the_tasks_of_a_stream_are_the_stages_of_a_batch_in_order(dags: dict[str
     assert [t.task_id for t in dag.topological_sort()] == ["plan", *stages, "catch_up"]
     assert dag.get_task("ask").response_timeout < dag.dagrun_timeout, "the run must outlive the question"
     assert dag.get_task("ask").defaults == ["Stop"], "nobody's answer publishes nothing"
+    of_each = [name for name in ["read", *stages[1:]] if name != "plan"]
+    for group in ("batch", "across_cuts"):
+        tasks = [t.task_id for t in dags["backfill_ecg"].topological_sort() if t.task_id.startswith(f"{group}.")]
+        assert tasks == [f"{group}.{name}" for name in of_each]
     assert dag.get_task("read").is_mapped
     assert dag.get_task("read").map_index_template == "{{ slices }}"
 
@@ -265,11 +269,11 @@ def test_to_park_is_offered_only_where_something_is_held(dags: dict[str, Any]) -
 
     assert "park" in dags["ingest_ecg"].params.get_param("gate").schema["enum"]
     form = dags["backfill_ecg"].params.get_param("gate")
-    assert form.schema["enum"] == ["stop", "accept"]
+    assert form.schema["enum"] == ["ask", "stop", "accept"]
     assert "park" not in form.description
     stream = make_stream(gate_default="park")
     assert [default_of(stream, holds=holds) for holds in (True, False)] == ["Park", "Stop"]
-    asked = describe_question("closed", docs_url="", default="Stop", holds=False)
+    asked = describe_question("closed", docs_url="", default="Stop", holds=False, chained=False)
     assert "Park" not in asked
     assert "- **Stop**: the run fails." in asked
 
@@ -292,13 +296,13 @@ def test_the_question_and_its_default_are_those_of_the_batch(
         raise Asked(question["options"], question["defaults"])
 
     class Ti:
-        id = "ti"
+        id, task_id, map_index = "ti", "ask", -1
 
-        def xcom_pull(self, *, task_ids: str, key: str) -> Any:
-            return {"closed": "the gate is closed", "holds": holds}[key]
+        def xcom_pull(self, *, task_ids: str, key: str, map_indexes: int) -> Any:
+            return {"closed": "the gate is closed", "holds": holds, "question": "and now?"}[key]
 
     monkeypatch.setattr(hitl, "upsert_hitl_detail", shown)
-    ask = ask_about(make_stream(gate_default="park"))
+    ask = ask_about(make_stream(gate_default="park"), holds=True)
     with pytest.raises(Asked) as asked:
         ask.execute({"ti": Ti(), "task_instance": Ti()})
     assert asked.value.args == (options, [default])

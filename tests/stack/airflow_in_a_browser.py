@@ -7,25 +7,25 @@ from __future__ import annotations
 from tests.stack.browser import logged_in
 from tests.stack.live_airflow import SECONDS, LiveAirflow, recorded
 from tests.stack.test_airflow_backfill import ARCHIVE
-from tests.stack.test_airflow_gate import FEW, START_NS, ended, question, trigger
+from tests.stack.test_airflow_gate import FEW, START_NS, trigger
 from tests.stack.test_airflow_rewind import waits
 
 
 def test_a_closed_gate_is_looked_at_and_answered_and_a_rewind_asked_for_and_approved_of(live: LiveAirflow) -> None:
     stream = live.declare("firth", FEW, flows=["ingest", "rewind"])
     stream.send(*(recorded(f"f{n}", start_ns=START_NS) for n in range(2)))
-    run_id = trigger(live, "firth")
-    question(live, "firth", run_id)
+    run = trigger(live, "ingest_firth")
+    run.question()
     with logged_in(live.airflow, "user", "/required_actions") as page, live.airflow.login() as api:
         page.get_by_text("firth: the gate is closed").first.wait_for()
-        page.goto(live.told(run_id)[0]["facts"]["page"])
+        page.goto(live.told(run.run_id)[0]["facts"]["page"])
         with page.expect_popup() as found:
             page.get_by_role("link", name="What the gate found (Data Docs)").first.click()
         found.value.get_by_text("expect_table_row_count_to_be_between").first.wait_for()
         found.value.close()
         page.locator("[name=element_why]").fill("two of them today")
         page.get_by_test_id("hitl-option-Accept").click()
-        assert ended(live, "firth", run_id) == "success"
+        assert run.ended() == "success"
         assert stream.note() == "gate: accept; two of them today (user)"
 
         page.goto(f"{live.airflow.url}/dags/rewind_firth")
@@ -35,12 +35,12 @@ def test_a_closed_gate_is_looked_at_and_answered_and_a_rewind_asked_for_and_appr
         page.locator("[name=element_why]").fill("to see")
         page.get_by_test_id("trigger-dag-submit").click()
         page.get_by_test_id("trigger-dag-submit").wait_for(state="hidden")
-        (run,) = api.request("GET", "/api/v2/dags/rewind_firth/dagRuns")["dag_runs"]
-        waits(live, "firth", run["dag_run_id"])
-        page.goto(live.told(run["dag_run_id"])[0]["facts"]["page"])
+        (asked,) = api.request("GET", "/api/v2/dags/rewind_firth/dagRuns")["dag_runs"]
+        waits(live, "firth", asked["dag_run_id"])
+        page.goto(live.told(asked["dag_run_id"])[0]["facts"]["page"])
         page.get_by_text("4 offsets are read again").wait_for()
         page.get_by_test_id("hitl-option-Approve").click()
-        assert api.wait("rewind_firth", run["dag_run_id"], seconds=SECONDS) == "success"
+        assert api.wait("rewind_firth", asked["dag_run_id"], seconds=SECONDS) == "success"
     assert stream.positions() == {0: 0}
 
 

@@ -25,7 +25,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         options=["Approve", "Reject"],
         hitl_summary_extra={"timeout_datetime": "2026-01-31T00:00:00+00:00"},
     )
-    ti = SimpleNamespace(dag_id="rewind_ecg", run_id="manual__2026-01-30T00:00:00+00:00", task_id="approve")
+    ti = SimpleNamespace(
+        dag_id="rewind_ecg", run_id="manual__2026-01-30T00:00:00+00:00", task_id="approve", map_index=-1
+    )
     return {"task": question, "ti": ti, "dag": None}
 
 
@@ -91,14 +93,14 @@ def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
     with listening_webhook() as webhook:
         settings(tmp_path, monkeypatch, f'webhook = "{webhook.address}"')
         with DAG("ingest_ecg", schedule=None) as dag:
-            ask = ask_about(load_stream(load_settings(), "ecg"))
+            ask = ask_about(load_stream(load_settings(), "ecg"), holds=True)
         said: dict[str, object] = {
             CLOSED: "the gate is closed",
             HOLDS: holds,
             QUESTION: "[Data Docs](https://ops.example/docs)",
         }
         ti = asked["ti"]
-        ti.id, ti.xcom_pull = "1", lambda task_ids, key: said[key]
+        ti.id, ti.xcom_pull = "1", lambda task_ids, key, map_indexes: said[key]
         context = {"task": ask, "task_instance": ti, "ti": ti, "dag": dag}
         with pytest.raises(TaskAwaitingInput):
             ask.execute(context)

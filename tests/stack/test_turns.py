@@ -16,7 +16,7 @@ from wavestitch.contracts.errors import Refused, Transient
 prepare_airflow()
 
 NOT_YET = Transient("b comes after a", before="a", ahead=2)
-STAGES = ("read", "reassemble", "validate", "publish", "commit_offsets")
+STAGES = ("read", "reassemble", "validate", "answered", "publish", "commit_offsets")
 
 
 @pytest.fixture
@@ -48,7 +48,8 @@ class Task:
         (None,),
         ("running", None, None, None, None),
         ("up_for_retry", None, None, None, None),
-        ("success", "success", "success", "up_for_retry", None),
+        ("success", "success", "success", None, None, None),
+        ("success", "success", "success", "success", "up_for_retry", None),
         ("up_for_reschedule", None, None, None, None),
     ],
 )
@@ -64,10 +65,11 @@ def test_while_the_first_that_is_not_finished_is_under_way_it_asks_again_the_lat
 @pytest.mark.parametrize(
     ("states", "why"),
     [
-        (("failed", "upstream_failed", "upstream_failed", "upstream_failed", None), "Its task read is failed"),
+        (("failed", *("upstream_failed",) * 4, None), "Its task read is failed"),
+        (("success", "success", "success", "failed", "upstream_failed"), "Its task answered is failed"),
         (("success", "success", "failed", None, None), "Its task validate is failed"),
         (("success", "skipped", None, None, None), "Its task reassemble is skipped"),
-        (("success", "success", "success", "success", "success"), "No task of this run carries it through"),
+        (("success",) * 6, "No task of this run carries it through"),
         ((), "No task of this run carries it through"),
     ],
 )
@@ -86,10 +88,10 @@ def test_behind_one_of_another_group_it_ends_at_once(turns: Any) -> None:
 @pytest.mark.parametrize("state", [None, "queued", "running", "up_for_retry"])
 def test_while_the_one_before_is_finished_and_has_its_landing_yet_it_asks_again(turns: Any, state: str | None) -> None:
     with pytest.raises(turns.AirflowRescheduleException):
-        turns.await_landing(Task({1: ("success", "success", "success", "success", state)}))
+        turns.await_landing(Task({1: (*("success",) * 5, state)}))
 
 
 @pytest.mark.parametrize("state", ["success", "failed"])
 def test_once_the_one_before_has_ended_it_reads(turns: Any, state: str) -> None:
-    turns.await_landing(Task({1: ("success", "success", "success", "success", state)}))
+    turns.await_landing(Task({1: (*("success",) * 5, state)}))
     turns.await_landing(Task(map_index=0))

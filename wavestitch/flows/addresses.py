@@ -20,7 +20,8 @@ def run_page(dag_id: str, run_id: str) -> str:
 
 def question_page(ti: Any) -> str:
     """Where the question of this task instance is answered."""
-    return f"{run_page(ti.dag_id, ti.run_id)}/tasks/{quote(ti.task_id, safe='')}/required_actions"
+    mapped = f"/mapped/{ti.map_index}" if ti.map_index >= 0 else ""
+    return f"{run_page(ti.dag_id, ti.run_id)}/tasks/{quote(ti.task_id, safe='')}{mapped}/required_actions"
 
 
 def _base() -> str:

@@ -21,7 +21,6 @@ from wavestitch.contracts.errors import StateUnknown, Terminal, Transient
 from wavestitch.contracts.harmless import harmless
 from wavestitch.flows.alarms import tell_failure
 from wavestitch.flows.assets import asset_outlet, update_asset
-from wavestitch.flows.gate_form import gate_of_run
 
 if TYPE_CHECKING:
     from wavestitch.batch.comparing_edges import VerifyingEdges
@@ -77,19 +76,6 @@ def reassemble(stream: str, plan_id: str, reads: list[dict[str, Any]]) -> dict[s
     from wavestitch.batch.results import Read, result_from_json, together  # noqa: PLC0415
 
     return carried_out("reassemble", stream, plan_id, together([result_from_json(r, Read) for r in reads]))
-
-
-@task(execution_timeout=timedelta(hours=1))
-def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str, Any]:
-    """**Asks the gate**: the stream's Great Expectations suite over one row a waveform. Data Docs show the outcome.
-
-    Where it closes, trigger the ingest with this plan's id as *earlier plan* and gate *accept*, or abandon it.
-    """
-    from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
-
-    gate, why = gate_of_run(get_current_context())
-    made = result_from_json(reassembled, Reassembled)
-    return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
 
 
 @task(execution_timeout=timedelta(hours=1))

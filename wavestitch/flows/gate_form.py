@@ -16,23 +16,22 @@ _SECTION = "Quality gate"
 ASK = "ask"
 
 
-def gate_params(*, asks: bool) -> dict[str, Param]:
-    """`asks`: of an ingest's DAG, which asks somebody where the form is left as it is. A backfill's does not;
-    and it holds nothing, so that there is nothing to park."""
-    ask = "ask: somebody is asked, under Required Actions. " if asks else ""
-    park = " park: hold the whole batch, so that the stream goes on; not for named offsets." if asks else ""
+def gate_params(*, parks: bool) -> dict[str, Param]:
+    """`parks`: of an ingest's DAG. A backfill holds nothing, so that there is nothing to park."""
+    park = " park: hold the whole batch, so that the stream goes on; not for named offsets." if parks else ""
     return {
         "gate": Param(
-            ASK if asks else "stop",
+            ASK,
             type="string",
-            enum=[ASK, *GATES] if asks else [g for g in GATES if g != "park"],
+            enum=[ASK, *(g for g in GATES if parks or g != "park")],
             title="Where an expectation about the whole batch fails",
-            description=f"{ask}stop: nothing is published and the run fails. accept: publish nevertheless.{park}",
+            description="ask: somebody is asked, under Required Actions. stop: nothing is published and the run fails. "
+            f"accept: publish nevertheless.{park}",
             section=_SECTION,
         ),
         "why": text_or_nothing(
             "Why",
-            f"Recorded with the batch, beside your name. Needed with accept{' and park' if asks else ''}.",
+            f"Recorded with the batch, beside your name. Needed with accept{' and park' if parks else ''}.",
             section=_SECTION,
             most=MAX_SAID,
         ),

@@ -29,12 +29,13 @@ ANSWERS = {ACCEPT: "accept", PARK: "park", STOP: "stop"}
 VALIDATE, CLOSED, QUESTION, HOLDS = "validate", "closed", "question", "holds"
 """The task that looks at the gate, and its XComs where that is closed: the error's sentence, the question, and whether
 the batch can be held."""
+ASK = "ask"
 NOBODY = "nobody answered in time"
 ASK_DOC = (
     "**Asks somebody what becomes of a batch at a closed gate**, under *Required Actions*; skipped where it is open. "
-    "Accept: publish it nevertheless. Park: hold all of it, and let the stream go on (not asked of named offsets, of "
-    "which nothing can be held). Stop: the run fails, and no "
-    "ingest goes past the batch until somebody decides."
+    "Accept: publish it nevertheless. Park: hold all of it, and let the stream go on (not asked of a backfill or of "
+    "named offsets, of which nothing can be held). Stop: the run fails, and no ingest, nor a batch behind it of the "
+    "same backfill, goes past the batch until somebody decides."
 )
 
 
@@ -55,12 +56,14 @@ def validate_or_ask(stream: str, plan_id: str, reassembled: dict[str, Any]) -> d
         if not asks(context):
             raise
         edges = edges_of(stream)
-        holds = edges.plan(plan_id).holds
+        plan = edges.plan(plan_id)
+        holds = plan.holds
         question = describe_question(
             closed.message,
             docs_url=docs_page(stream, plan_id),
             default=default_of(edges.stream, holds=holds),
             holds=holds,
+            chained=plan.scope is not None,
         )
         for line in question.splitlines():
             log_line(line)
@@ -74,9 +77,11 @@ class GateQuestion(HITLOperator):
     """Waits for the answer of somebody; skips itself where there is nothing to ask, asks again where no reason came."""
 
     def execute(self, context: Any) -> Any:
-        if not context["ti"].xcom_pull(task_ids=VALIDATE, key=CLOSED):
+        ti = context["ti"]
+        if not left_by(VALIDATE, ti, CLOSED):
             raise AirflowSkipException("the gate is open")
-        if not context["ti"].xcom_pull(task_ids=VALIDATE, key=HOLDS):
+        self.body = left_by(VALIDATE, ti, QUESTION)
+        if not left_by(VALIDATE, ti, HOLDS):
             self.options, self.defaults = [ACCEPT, STOP], [STOP]
         return super().execute(context)
 
@@ -89,20 +94,19 @@ class GateQuestion(HITLOperator):
         return given
 
 
-def ask_about(stream: Stream) -> GateQuestion:
-    """The task that asks, of one stream."""
+def ask_about(stream: Stream, *, holds: bool) -> GateQuestion:
+    """The task that asks, of one stream. `holds`: whether its batches can be held, unless one says otherwise."""
     return GateQuestion(
-        task_id="ask",
+        task_id=ASK,
         doc_md=ASK_DOC,
-        subject=f"{stream.name}: the gate is closed. Publish the batch, hold it, or stop?",
-        body=f"{{{{ ti.xcom_pull(task_ids='{VALIDATE}', key='{QUESTION}') }}}}",
-        options=list(ANSWERS),
-        defaults=default_of(stream, holds=True),
+        subject=f"{stream.name}: the gate is closed. Publish the batch,{' hold it,' if holds else ''} or stop?",
+        options=list(ANSWERS) if holds else [ACCEPT, STOP],
+        defaults=default_of(stream, holds=holds),
         # With a default: Airflow checks the fields as the task starts, before there is anybody to fill them in.
         params={
             "why": text_or_nothing(
                 "Why",
-                "Recorded with the batch, beside your name. Needed with Accept and Park.",
+                f"Recorded with the batch, beside your name. Needed with Accept{' and Park' if holds else ''}.",
                 most=MAX_SAID,
             )
         },
@@ -120,11 +124,17 @@ def answered(stream: str, plan_id: str, reassembled: dict[str, Any], validated: 
     if validated:
         return validated
     ti = get_current_context()["ti"]
-    gate, why = answer_of(ti.xcom_pull(task_ids="ask"))
+    gate, why = answer_of(left_by(ASK, ti))
     if gate == "stop":
-        raise GateClosed(f"{ti.xcom_pull(task_ids=VALIDATE, key=CLOSED)}. The answer was to stop: {why}")
+        raise GateClosed(f"{left_by(VALIDATE, ti, CLOSED)}. The answer was to stop: {why}")
     made = result_from_json(reassembled, Reassembled)
     return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
+
+
+def left_by(task_id: str, ti: Any, key: str = "return_value") -> Any:
+    """The XCom of this task for the batch that `ti` is about: of its group and its place there, where it has one."""
+    group = ti.task_id.rpartition(".")[0]
+    return ti.xcom_pull(task_ids=f"{group}.{task_id}" if group else task_id, key=key, map_indexes=ti.map_index)
 
 
 def default_of(stream: Stream, *, holds: bool) -> str:
@@ -132,10 +142,15 @@ def default_of(stream: Stream, *, holds: bool) -> str:
     return PARK if holds and stream.gate_default == "park" else STOP
 
 
-def describe_question(sentence: str, *, docs_url: str, default: str, holds: bool) -> str:
-    """What is asked, as Markdown. `holds`: whether the batch can be held."""
+def describe_question(sentence: str, *, docs_url: str, default: str, holds: bool, chained: bool) -> str:
+    """What is asked, as Markdown. `holds`: whether the batch can be held; `chained`: whether it is a backfill's, so
+    that others may stand behind it."""
     park = "- **Park**: hold all of it; the stream goes on, and a redrive takes it up later.\n" if holds else ""
-    stop = "the run fails, and no ingest goes past the batch until somebody decides" if holds else "the run fails"
+    stop = "the run fails"
+    if holds:
+        stop = f"{stop}, and no ingest goes past the batch until somebody decides"
+    elif chained:
+        stop = f"{stop}; the batches behind this one read nothing until it is accepted"
     return (
         f"{for_markdown(sentence)}\n\n[What the gate found (Data Docs)]({docs_url})\n\n"
         "- **Accept**: publish the batch nevertheless.\n"

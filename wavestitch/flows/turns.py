@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowRescheduleException
 from wavestitch.contracts.errors import Refused, Transient
 
 STOPPED = ("failed", "upstream_failed", "skipped", "removed")
-UNTIL_FINISHED = ("read", "reassemble", "validate", "publish")
+UNTIL_FINISHED = ("read", "reassemble", "validate", "answered", "publish")
 AFTERWARDS = "commit_offsets"
 """Lets the landing go."""
 SOONER = 2
