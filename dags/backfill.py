@@ -144,13 +144,15 @@ def carry_batches(stream: Stream, group_id: str, plan_ids: Any, *, spark_pool: s
     behind it ask for their turn again."""
     # Airflow's backfills run as many at once as their dialogue says: one Spark at a time for all of them.
     reassemble_alone = reassemble.override(pool=spark_pool, max_active_tis_per_dag=1)
+    # By its own rule Airflow would have it wait for the questions of all batches, the later of which wait for it.
+    answered_alone = answered.override(trigger_rule=TriggerRule.NONE_FAILED)
 
     @task_group(group_id=group_id)
     def batch(plan_id: str) -> None:
         name = stream.name
         reassembled = reassemble_alone(name, plan_id, [read(name, plan_id)])
         looked = validate_or_ask(name, plan_id, reassembled)
-        validated = answered(name, plan_id, reassembled, looked)
+        validated = answered_alone(name, plan_id, reassembled, looked)
         looked >> ask_about(stream, holds=False) >> validated
         publish_of(name)(name, plan_id, reassembled, validated) >> commit_offsets(name, plan_id)
 

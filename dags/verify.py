@@ -1,7 +1,8 @@
-"""One DAG a stream to compare its table with Kafka: `verify_NAME`. Reads a range again; publishes nothing.
+"""One DAG a stream to compare its table with Kafka, by its definition or by a draft of another one: `verify_NAME`.
+Reads a range again; publishes nothing.
 
-Decides nothing: `wavestitch.batch.verify` does, as for `wavestitch verify`. Moves nothing. Where table and log differ
-the run fails, and whoever is told of failures is told.
+Decides nothing: `wavestitch.batch.verify` and `compare` do, as for the commands of these names. Moves nothing. Where
+table and log differ the run fails, and whoever is told of failures is told; what a draft would change fails nothing.
 """
 # mypy: disable-error-code="untyped-decorator"
 
@@ -11,9 +12,9 @@ import logging
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, get_current_context, result, task
+from airflow.sdk import DAG, Param, get_current_context, result, task
 
 from wavestitch.contracts.stream import Stream, verify_dag_id
 from wavestitch.flows.alarms import late_after, tell_timed_out
@@ -22,6 +23,10 @@ from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.settings import load_settings
 
+if TYPE_CHECKING:
+    from wavestitch.batch.verify_request import VerifyRequest
+
+PRESENT, DRAFT = "present", "draft"
 _WHICH = "Which range (one of the first three; none: all that ingests have read and the log still has)"
 PARAMS = {
     "interval": text_or_nothing(
@@ -32,6 +37,15 @@ PARAMS = {
     "offsets": text_or_nothing("Offsets", "PARTITION:START-END,…, e.g. 0:100-200,1:0-50.", section=_WHICH),
     "batch": text_or_nothing("Batch", "What this batch read: a plan id, or its beginning.", section=_WHICH),
     "partitions": text_or_nothing("Partitions", "Of these partitions only, e.g. 0,2.", section=_WHICH),
+    "definition": Param(
+        PRESENT,
+        type="string",
+        enum=[PRESENT, DRAFT],
+        title="By which definition",
+        description="present: the one in force; the run fails where the table differs. draft: the one in "
+        "streams/drafts/NAME.yaml; the result says what it would change.",
+        section="Definition",
+    ),
 }
 SHOWN = 50
 """Waveforms in the log and the result of a task that are not the same."""
@@ -44,7 +58,7 @@ log = logging.getLogger(__name__)
 def verify(stream: str) -> dict[str, Any]:
     """**Reads the range again, stitches and validates it, and compares it with the table.** Publishes nothing.
 
-    Fails where they differ; its XCom `found` says in what, then, too.
+    Fails where they differ; its XCom `found` says in what, then, too. By a draft: says what that would change.
     """
     from wavestitch.batch.carry import Said  # noqa: PLC0415 - loads the clients of Kafka and Iceberg
     from wavestitch.batch.verify import shortened, verified_to_json, verify_range  # noqa: PLC0415
@@ -54,6 +68,8 @@ def verify(stream: str) -> dict[str, Any]:
 
     context = get_current_context()
     request = verify_request(context["params"])
+    if context["params"]["definition"] == DRAFT:
+        return _by_draft(stream, request)
     done = verify_range(comparing_edges_of(stream), request, watcher=Said(log_line))
     few = shortened(done, waveforms=SHOWN, ranges=SHOWN)
     others, found = few.waveforms, verified_to_json(few)
@@ -69,6 +85,25 @@ def verify(stream: str) -> dict[str, Any]:
             f"{found['compared']}; the first is {first.waveform_id!r}: {first.found}, {first.why}. "
             f"`wavestitch verify {stream}` with the same range and --into FILE names all of them"
         )
+    return found
+
+
+def _by_draft(stream: str, request: VerifyRequest) -> dict[str, Any]:
+    from wavestitch.batch.carry import Said  # noqa: PLC0415
+    from wavestitch.batch.compare import compare_definition, compared_to_json  # noqa: PLC0415
+    from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+    from wavestitch.contracts.definition_change import CHANGES, Change  # noqa: PLC0415
+
+    deployment = Deployment()
+    edges = comparing_edges_of(stream, definition=deployment.draft(stream))
+    done = compare_definition(edges, deployment.stream(stream), request, watcher=Said(log_line))
+    others = [one for one in done.waveforms if one.change is not Change.SAME]
+    others.sort(key=lambda one: one.change not in CHANGES)
+    found = compared_to_json(replace(done, waveforms=tuple(others[:SHOWN])))
+    for said in (found["compared"], *done.otherwise, *done.remarks):
+        log_line(said)
+    for one in others[:SHOWN]:
+        log_line(f"{one.waveform_id}: {one.change}, published by {one.plan_id[:16] or 'nobody'}: {one.why}")
     return found
 
 
@@ -104,7 +139,11 @@ snapshot, which the result names. **Nothing is published, held or moved**; it ma
 The result says how many waveforms are the same, and of the others what they are and why. Where table and log differ the
 run fails. What retention has taken is named, and fails nothing: it cannot be compared any more.
 
-By hand: `wavestitch verify {stream.name}`, with `--into FILE` for all of it.
+**By a draft** (`streams/drafts/{stream.name}.yaml`: other expectations, other limits) the result says what that
+definition would change: what it would newly publish, what of the table it would refuse. The draft is not in force, and
+the run succeeds.
+
+By hand: `wavestitch verify {stream.name}`, `wavestitch compare {stream.name}`, with `--into FILE` for all of it.
 """
 
 

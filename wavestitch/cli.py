@@ -1,8 +1,8 @@
 """The command line: everything a person does by hand. Prints tables for people, and with --json what scripts read.
 
 Exit codes: 0 done; 1 a terminal error; 2 wrong usage or input; 3 refused, the sentence names the way out; 4 fenced;
-5 the gate is closed; 6 `verify` found that table and log differ; 7 it found no difference, but not all could be
-compared; 75 transient, the same command may succeed later.
+5 the gate is closed; 6 `verify` found that table and log differ, `compare` that a definition would change something; 7
+they found no difference, but not all could be compared; 75 transient, the same command may succeed later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from wavestitch.cli_init import init
 from wavestitch.cli_rewind import rewind
 from wavestitch.cli_status import status, watch
 from wavestitch.cli_undo import undo
-from wavestitch.cli_verify import verify
+from wavestitch.cli_verify import compare, verify
 from wavestitch.cli_waveforms import plot, verify_table, waveforms
 from wavestitch.contracts.errors import (
     BadInput,
@@ -275,6 +275,7 @@ app.command()(plot)
 app.command()(export)
 app.command()(verify_table)
 app.command()(verify)
+app.command()(compare)
 app.command()(undo)
 
 

@@ -1,11 +1,14 @@
-"""`wavestitch verify`: does the table still say what Kafka said? Read, stitched, validated again; nothing published."""
+"""`wavestitch verify`: does the table still say what Kafka said? `wavestitch compare`: what would another definition
+make of it? Read, stitched, validated again; nothing published.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,19 +17,26 @@ from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.verify_request import verify_request
 from wavestitch.contracts.errors import BadInput
+from wavestitch.stream_files import read_definition
 from wavestitch.write_once import disk_errors, write_first
+
+Stream = Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")]
+Offsets = Annotated[str | None, typer.Option(help="PARTITION:START-END,…")]
+Interval = Annotated[str | None, typer.Option(help="START/END (ISO times, UTC): the waveforms that start in it")]
+Batch = Annotated[str | None, typer.Option(help="What this batch read: a plan id, or its beginning")]
+Partitions = Annotated[str | None, typer.Option(help="Of these partitions only, e.g. 0,2")]
+Into = Annotated[Path | None, typer.Option(help="A file for the whole report (JSON). What is there stays")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
 
 
 def verify(
-    stream: Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")],
-    offsets: Annotated[str | None, typer.Option(help="PARTITION:START-END,…")] = None,
-    interval: Annotated[
-        str | None, typer.Option(help="START/END (ISO times, UTC): the waveforms that start in it")
-    ] = None,
-    batch: Annotated[str | None, typer.Option(help="What this batch read: a plan id, or its beginning")] = None,
-    partitions: Annotated[str | None, typer.Option(help="Of these partitions only, e.g. 0,2")] = None,
-    into: Annotated[Path | None, typer.Option(help="A file for the whole report (JSON). What is there stays")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
+    stream: Stream,
+    offsets: Offsets = None,
+    interval: Interval = None,
+    batch: Batch = None,
+    partitions: Partitions = None,
+    into: Into = None,
+    as_json: AsJson = False,
 ) -> None:
     """Read a range again, stitch and validate it, and compare it with the table; publish nothing, move nothing.
 
@@ -39,18 +49,58 @@ def verify(
 
     asked = {"offsets": offsets, "interval": interval, "batch": batch, "partitions": partitions}
     request = verify_request(asked)
-    if into is not None and into.exists():
-        raise BadInput(f"{into} exists; name another file with --into")
+    _refuse_over(into)
     with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
         done = verify_range(VerifyingEdges(Deployment(), stream), request, watcher=watcher)
-    found = verified_to_json(done)
+    _report(verified_to_json(done), into, as_json, show=lambda: console_verify.show_verified(done))
+
+
+def compare(
+    stream: Stream,
+    definition: Annotated[
+        Path | None, typer.Option(help="The other definition; without, streams/drafts/NAME.yaml")
+    ] = None,
+    offsets: Offsets = None,
+    interval: Interval = None,
+    batch: Batch = None,
+    partitions: Partitions = None,
+    into: Into = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read a range again, stitch and validate it by another definition, and say what that changes; publish nothing.
+
+    Without a range: all that ingests have read and the log still has. Exit code 0: it would change nothing; 6: a
+    waveform would differ, be newly published or newly fail; 7: none would, but part of the range is gone from Kafka, or
+    there was nothing to compare.
+    """
+    from wavestitch.batch.compare import compare_definition, compared_to_json  # noqa: PLC0415 - loads what stitches
+    from wavestitch.batch.comparing_edges import VerifyingEdges  # noqa: PLC0415
+
+    asked = {"offsets": offsets, "interval": interval, "batch": batch, "partitions": partitions}
+    request = verify_request(asked)
+    _refuse_over(into)
+    deployment = Deployment()
+    present = deployment.stream(stream)
+    other = deployment.draft(stream) if definition is None else read_definition(definition, present.name)
+    with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
+        edges = VerifyingEdges(deployment, stream, definition=other)
+        done = compare_definition(edges, present, request, watcher=watcher)
+    _report(compared_to_json(done), into, as_json, show=lambda: console_verify.show_compared(done))
+
+
+def _refuse_over(into: Path | None) -> None:
+    if into is not None and into.exists():
+        raise BadInput(f"{into} exists; name another file with --into")
+
+
+def _report(found: dict[str, Any], into: Path | None, as_json: bool, *, show: Callable[[], None]) -> None:
     if into is not None:
         with disk_errors("writing the report"):
             write_first(into, json.dumps(found, indent=1) + "\n")
     if as_json:
         print(json.dumps(found, indent=1))
     else:
-        console_verify.show_verified(done)
+        show()
         if into is not None:
             terminal.out.print(f"the whole report is in {into}")
     if found["exit_code"]:

@@ -1,10 +1,14 @@
-"""A verification on the terminal: what was compared with what, how many are what, and which are not the same."""
+"""A verification, or a comparison of definitions, on the terminal: how many are what, and which are not the same."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.table import Table
 
+from wavestitch.batch.compare import DefinitionCompared
 from wavestitch.batch.verify import Verified
+from wavestitch.contracts.definition_change import CHANGES, Change, changes_in_words
 from wavestitch.contracts.verification import DIFFERENCES, Agreement, Compared, in_words
 from wavestitch.terminal import out
 
@@ -17,16 +21,32 @@ def show_verified(done: Verified) -> None:
         f"(head {done.sequence}): {in_words(done.counts, done.cut)}"
     )
     others = sorted((one for one in done.waveforms if one.found is not Agreement.SAME), key=_order)
-    if others:
+    _show([(one.waveform_id, one.found.value, one.plan_id[:16], one.why) for one in others], done.remarks)
+
+
+def show_compared(done: DefinitionCompared) -> None:
+    out.print(
+        f"stream {done.stream}, {sum(r.size for r in done.read)} offsets, compared with snapshot {done.snapshot_id} "
+        f"(head {done.sequence}): {changes_in_words(done.counts)}"
+    )
+    for sentence in done.otherwise:
+        out.print(sentence)
+    others = [one for one in done.waveforms if one.change is not Change.SAME]
+    others.sort(key=lambda one: (one.change not in CHANGES, one.change.value, one.waveform_id))
+    _show([(one.waveform_id, one.change.value, one.plan_id[:16], one.why) for one in others], done.remarks)
+
+
+def _show(rows: Sequence[tuple[str, str, str, str]], remarks: Sequence[str]) -> None:
+    if rows:
         table = Table(box=None, pad_edge=False)
         for name in ("waveform", "is", "published by", "why"):
             table.add_column(name)
-        for one in others[:_MOST]:
-            table.add_row(one.waveform_id, one.found.value, one.plan_id[:16], one.why)
+        for row in rows[:_MOST]:
+            table.add_row(*row)
         out.print(table)
-    if len(others) > _MOST:
-        out.print(f"and {len(others) - _MOST} more: --into FILE keeps all of them")
-    for remark in done.remarks:
+    if len(rows) > _MOST:
+        out.print(f"and {len(rows) - _MOST} more: --into FILE keeps all of them")
+    for remark in remarks:
         out.print(remark)
 
 

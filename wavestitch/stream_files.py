@@ -16,6 +16,7 @@ from wavestitch.contracts.stream import Stream, parse_stream
 
 MOST_BYTES = 4 * MAX_CHARS
 """No text of as many characters as are allowed has more, in UTF-8."""
+DRAFTS = "drafts"
 _SAID_CHARS = 300
 
 
@@ -26,9 +27,22 @@ def stream_names(folder: Path) -> list[str]:
 
 def read_stream(folder: Path, name: str) -> Stream:
     """The stream that `NAME.yaml` declares. `name` is one of `stream_names`, and never a path."""
-    where = f"streams/{name}.yaml"
+    return _read(folder, f"{name}.yaml", name, where=f"streams/{name}.yaml")
+
+
+def read_draft(folder: Path, name: str) -> Stream:
+    """The definition of the stream `name` that is not in force, in `drafts/NAME.yaml` beside those that are."""
+    return _read(folder / DRAFTS, f"{name}.yaml", name, where=f"streams/{DRAFTS}/{name}.yaml")
+
+
+def read_definition(path: Path, name: str) -> Stream:
+    """The definition of the stream `name` that this file holds, wherever it lies."""
+    return _read(path.parent, path.name, name, where=str(path))
+
+
+def _read(folder: Path, file: str, name: str, *, where: str) -> Stream:
     try:
-        return parse_stream(_text(folder, name, where=where), name=name)
+        return parse_stream(_text(folder, file, where=where), name=name, where=where)
     except BadInput:
         raise
     except Exception as error:
@@ -37,17 +51,17 @@ def read_stream(folder: Path, name: str) -> Stream:
         raise BadInput(f"{where} cannot be read: {type(error).__name__}: {said}; correct it", file=where) from error
 
 
-def _text(folder: Path, name: str, *, where: str) -> str:
-    path = (folder / f"{name}.yaml").resolve()
+def _text(folder: Path, file: str, *, where: str) -> str:
+    path = (folder / file).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise BadInput(f"{where} is a link out of {folder}; put the file itself there", file=where)
     try:
         # A pipe is not waited for, and neither it nor a device is read.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
+        with open(handle, "rb") as opened:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise BadInput(f"{where} is no plain file; put a text file there", file=where)
-            found = file.read(MOST_BYTES + 1)
+            found = opened.read(MOST_BYTES + 1)
         if len(found) > MOST_BYTES:
             raise BadInput(f"{where} has more than the {MOST_BYTES} bytes allowed; make it shorter", file=where)
         return found.decode()

@@ -32,6 +32,7 @@ from wavestitch.batch.comparing_edges import VerifyingEdges
 from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verification import Agreement, Compared
 
 prepare_airflow()
@@ -155,17 +156,18 @@ def in_this_process(whole: DeploymentRig, monkeypatch: pytest.MonkeyPatch) -> De
     """The command and the DAG find this deployment, whose log is in memory."""
 
     class Here(VerifyingEdges):
-        def __init__(self, _deployment: Any, stream: str, **_how: Any) -> None:
-            super().__init__(whole.deployment, stream, read=reader_of(fake(whole)), submit=stitch_here)
+        def __init__(self, _deployment: Any, stream: str, *, definition: Stream | None = None, **_how: Any) -> None:
+            reads = reader_of(fake(whole))
+            super().__init__(whole.deployment, stream, definition=definition, read=reads, submit=stitch_here)
 
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(whole.folder / "wavestitch.toml"))
     monkeypatch.setattr(comparing_edges, "VerifyingEdges", Here)
     return whole
 
 
-def command(*words: str) -> int:
+def command(*words: str, name: str = "verify") -> int:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["wavestitch", "verify", STREAM, *words])
+        patch.setattr(sys, "argv", ["wavestitch", name, STREAM, *words])
         try:
             cli.main()
         except SystemExit as ended:
@@ -204,3 +206,68 @@ def test_the_dag_says_the_same_and_fails_where_they_differ(in_this_process: Depl
     assert failed.states() == {"verify": "failed"}
     found = failed.xcoms["verify.found"]
     assert (found["exit_code"], [one["waveform_id"] for one in found["waveforms"]]) == (6, ["w0"])
+
+
+def draft(whole: DeploymentRig, text: str) -> Path:
+    """A definition that is not in force."""
+    path = Path(whole.deployment.settings.streams) / "drafts" / f"{STREAM}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_draft_is_compared_by_the_command_which_says_what_it_would_change_and_changes_nothing(
+    in_this_process: DeploymentRig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, report = in_this_process, in_this_process.folder / "report.json"
+    assert command(name="compare") == 2, "there is no draft yet"
+    stream = whole.deployment.stream(STREAM)
+    same = f"topic: {stream.topic}\ngroup: {stream.group}\n{YAML}"
+    draft(whole, same)
+    before = state(whole)
+    capsys.readouterr()
+    assert command(name="compare") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "this definition would change nothing: 4 same" in said
+    assert "the definition is the one that counts already" in said
+    draft(whole, same + STRICT)
+    assert command("--into", str(report), "--partitions", "0", name="compare") == 6
+    said = " ".join(capsys.readouterr().out.split())
+    assert "this definition WOULD CHANGE what is published: 2 newly failing" in said
+    assert "expectations: nothing -> " in said
+    found = json.loads(report.read_text())
+    changes = {w["waveform_id"]: w["change"] for w in found["waveforms"]}
+    assert changes == {"w0": "newly failing", "w2": "newly failing"}
+    assert "sample_count" in found["waveforms"][0]["why"]
+    report.unlink()
+    assert state(whole) == before
+    elsewhere = whole.folder / "other.yaml"
+    elsewhere.write_text(same.replace(f"topic: {stream.topic}", "topic: another"))
+    assert command("--definition", str(elsewhere), name="compare") == 2
+    elsewhere.write_text(same + "nonsense: 1\n")
+    assert command("--definition", str(elsewhere), name="compare") == 2
+    assert str(elsewhere) in capsys.readouterr().err.replace("\n", "")
+    memory(whole).retain_from(1, 3)
+    elsewhere.write_text(same)
+    assert command("--offsets", "1:0-4", "--definition", str(elsewhere), name="compare") == 7
+
+
+def test_what_the_present_definition_refused_a_draft_newly_publishes_and_the_dag_says_so(
+    in_this_process: DeploymentRig,
+) -> None:
+    whole = in_this_process
+    declare(whole, YAML + STRICT)
+    for seq in range(2):
+        send_chunk(memory(whole), "long", seq, b"\1\0", at_ms=T, count=2)
+    assert run_landed_batch(fake(whole))["waveforms"]["published"] == 0
+    stream = whole.deployment.stream(STREAM)
+    draft(whole, f"topic: {stream.topic}\ngroup: {stream.group}\n{YAML}")
+    before = state(whole)
+    make_database()
+    done = run_here(load_dags().dags[f"verify_{STREAM}"], {"definition": "draft"})
+    assert done.states() == {"verify": "success"}
+    assert state(whole) == before
+    found = done.xcoms["verify.return_value"]
+    assert [(w["waveform_id"], w["change"]) for w in found["waveforms"]] == [("long", "newly published")]
+    assert found["counts"]["same"] == 4
+    assert any(said.startswith("expectations: ") for said in found["otherwise"])

@@ -279,8 +279,8 @@ def write_stitcher(path: Path) -> None:
     path.chmod(0o755)
 
 
-def recorded(waveform_id: str, *, start_ns: int, chunks: int = 2) -> list[ChunkRecord]:
-    """A recording of that many chunks."""
+def recorded(waveform_id: str, *, start_ns: int, chunks: int = 2, shift: int = 0) -> list[ChunkRecord]:
+    """A recording of that many chunks. `shift`: another truth about it, in each chunk."""
     recording = make_recording(
         waveform_id=waveform_id,
         source="bench",
@@ -291,7 +291,9 @@ def recorded(waveform_id: str, *, start_ns: int, chunks: int = 2) -> list[ChunkR
         units="mV",
         adc_gain=200,
         baseline=0,
-        samples=struct.pack(f"<{100 * chunks}h", *((i * 37 + len(waveform_id)) % 999 for i in range(100 * chunks))),
+        samples=struct.pack(
+            f"<{100 * chunks}h", *((i * 37 + len(waveform_id)) % 999 + shift for i in range(100 * chunks))
+        ),
     )
     return cut_recording(recording, 200)
 

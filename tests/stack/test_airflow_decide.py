@@ -9,10 +9,12 @@ import pytest
 
 from tests.builders.published_bytes import published_bytes
 from tests.faults.in_process import run_here
-from tests.stack.live_airflow import SECONDS, LiveAirflow, recorded
+from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, recorded
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.held import HeldLook, effective_held
 from wavestitch.local.process import wait_until
 
 START_NS = 1_577_836_800_000_000_000
@@ -20,29 +22,42 @@ FEW: dict[str, Any] = {
     "limits": {"max_clock_skew": "36500 d"},
     "expectations": [{"type": "expect_table_row_count_to_be_between", "kwargs": {"max_value": 1}}],
 }
-DAG = "decide_mire"
 
 
-def waits(live: LiveAirflow, run_id: str) -> str:
+def waits(live: LiveAirflow, dag_id: str, run_id: str) -> str:
     """Until its approval waits for somebody; the text that is put before them."""
 
     def pending() -> bool:
         states = {}
         with suppress(Transient):  # a busy machine: the server answers later
-            states = {t.task_id: t.state for t in api.task_states(DAG, run_id)}
+            states = {t.task_id: t.state for t in api.task_states(dag_id, run_id)}
         assert states.get("preview") != "failed", "the preview failed"
         return states.get("approve") == "awaiting_input"
 
     with live.airflow.login() as api:
         assert wait_until(pending, seconds=SECONDS)
-        live.wait_asked(DAG, run_id, "approve")
-        return str(api.xcom(DAG, run_id, "preview", key="shown"))
+        live.wait_asked(dag_id, run_id, "approve")
+        return str(api.xcom(dag_id, run_id, "preview", key="shown"))
 
 
-def answer(live: LiveAirflow, user: str, run_id: str, chosen: str) -> None:
-    path = f"/api/v2/dags/{DAG}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
+def answer(live: LiveAirflow, user: str, dag_id: str, run_id: str, chosen: str) -> None:
+    path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
     with live.airflow.login(user) as api:
         api.request("PATCH", path, json={"chosen_options": [chosen], "params_input": {}})
+
+
+def ask(live: LiveAirflow, dag_id: str, form: dict[str, Any]) -> tuple[str, str]:
+    """A decision that op asks for, once it waits for an approval: its run, and what is put before whoever approves."""
+    with live.airflow.login("op") as op:
+        run_id = op.trigger(dag_id, form)
+    return run_id, waits(live, dag_id, run_id)
+
+
+def approve(live: LiveAirflow, dag_id: str, run_id: str) -> str:
+    """By admin; how the run ends."""
+    answer(live, "admin", dag_id, run_id, "Approve")
+    with live.airflow.login() as api:
+        return api.wait(dag_id, run_id, seconds=SECONDS)
 
 
 def test_what_was_parked_is_redriven_bit_for_bit_after_its_topic_lost_it_by_whom_and_why(live: LiveAirflow) -> None:
@@ -56,19 +71,67 @@ def test_what_was_parked_is_redriven_bit_for_bit_after_its_topic_lost_it_by_whom
 
     form = {"action": "redrive", "why": "one is enough", "ids": ["m00"], "reasons": ["parked"]}
     with pytest.raises(BadInput, match="403"), live.airflow.login("viewer") as viewer:
-        viewer.trigger(DAG, form)
-    with live.airflow.login("op") as op:
-        run_id = op.trigger(DAG, form)
-    shown = waits(live, run_id)
+        viewer.trigger("decide_mire", form)
+    run_id, shown = ask(live, "decide_mire", form)
     assert "**1 waveforms**: 2 chunks (2 `parked`)" in shown
     assert "`m00`" in shown
     assert "`m0`" not in shown
     with pytest.raises(BadInput, match="403"):
-        answer(live, "viewer", run_id, "Approve")
-    answer(live, "admin", run_id, "Approve")
-    with live.airflow.login() as api:
-        assert api.wait(DAG, run_id, seconds=SECONDS) == "success"
+        answer(live, "viewer", "decide_mire", run_id, "Approve")
+    assert approve(live, "decide_mire", run_id) == "success"
     expected = b"".join(bytes(chunk.value) for chunk in sent["m00"])
     assert published_bytes(mire.deployment.tables("mire")) == [("m00", expected)]
     assert mire.positions() == positions
     assert mire.note() == "redrive by op, approved by admin: one is enough"
+
+
+def rewind_fully(stream: LiveStream) -> None:
+    log, tables = stream.deployment.log, stream.deployment.tables(stream.name)
+    target = plan_rewind(stream.stream, Target("earliest"), log=log, tables=tables, who="ops", why="all of it again")
+    apply_rewind(stream.stream, target, accept_skip=False, log=log, tables=tables)
+
+
+def held_for(stream: LiveStream) -> dict[str, set[str]]:
+    tables = stream.deployment.tables(stream.name)
+    head = tables.head()
+    assert head is not None
+    rows = effective_held(tables.held(head.held, HeldLook()), published={})
+    found: dict[str, set[str]] = {}
+    for h in rows:
+        found.setdefault(h.chunk.waveform_id or "", set()).add(h.reason.value)
+    return found
+
+
+def test_two_streams_are_decided_about_at_once_a_pick_publishes_one_copy_and_a_discard_outlives_a_full_rewind(
+    live: LiveAirflow,
+) -> None:
+    declared = {"limits": FEW["limits"]}
+    fen, moss = (live.declare(name, declared, flows=["decide"]) for name in ("fen", "moss"))
+    truths = [recorded("two", start_ns=START_NS, shift=shift) for shift in (0, 7)]
+    for stream in (fen, moss):
+        for truth in truths:
+            stream.send(truth)
+        run_here(stream.deployment, stream.name, RunOptions(PlanRequest()))
+        assert (stream.published(), held_for(stream)) == ([], {"two": {"conflict"}})
+
+    picks, shown = ask(live, "decide_fen", {"action": "pick", "copy": "last", "why": "the first was of a test"})
+    assert "asks to **pick** (copy last)" in shown
+    gives_up, shown = ask(live, "decide_moss", {"action": "discard", "why": "nobody knows which"})
+    assert "**1 waveforms**: 4 chunks (4 `conflict`)" in shown
+    # Both wait for somebody, and neither for the other: the one that was asked for last is answered first.
+    assert approve(live, "decide_moss", gives_up) == "success"
+    assert (fen.published(), held_for(fen)) == ([], {"two": {"conflict"}})
+    assert approve(live, "decide_fen", picks) == "success"
+    picked = b"".join(bytes(chunk.value) for chunk in truths[1])
+    assert published_bytes(fen.deployment.tables("fen")) == [("two", picked)]
+    assert fen.note() == "pick by op, approved by admin: the first was of a test"
+    assert moss.note() == "discard by op, approved by admin: nobody knows which"
+    assert held_for(moss) == {"two": {"discarded"}}
+
+    for stream in (fen, moss):
+        rewind_fully(stream)
+        done = run_here(stream.deployment, stream.name, RunOptions(PlanRequest()))
+        assert done["published"]["waveforms"]["published"] == 0
+        assert stream.positions() == stream.ends()
+    assert published_bytes(fen.deployment.tables("fen")) == [("two", picked)]
+    assert (moss.published(), held_for(moss)) == ([], {"two": {"discarded"}})

@@ -30,6 +30,7 @@ from wavestitch.contracts.plan import Plan, Scope
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.row_face import RowFace, RowPiece
 from wavestitch.contracts.stitch_job import stitch_report_from_json
+from wavestitch.contracts.stream import Stream
 from wavestitch.modes import make_folder, opener
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.lookup.row_faces import staged_faces
@@ -83,13 +84,25 @@ class VerifyingEdges(PublishesNothing, DeploymentEdges):
     """`ComparingEdges` of one stream of a deployment."""
 
     def __init__(
-        self, deployment: Deployment, stream: str, *, read: ReadUnits = read_units, submit: Submit | None = None
+        self,
+        deployment: Deployment,
+        stream: str,
+        *,
+        definition: Stream | None = None,
+        read: ReadUnits = read_units,
+        submit: Submit | None = None,
     ) -> None:
+        """`definition`: in place of the stream's own."""
+        self._definition = definition
         self._landing = deployment.settings.landing
         self._place = self._landing / plain_name(stream) / f"{VERIFYING}{secrets.token_hex(8)}"
         # `docs` below it, too: what the gate has to show of these batches goes with them.
         own = deployment.settings.model_copy(update={"landing": self._place, "docs": self._place / "docs"})
         super().__init__(replace(deployment, settings=own), stream, read=read, submit=submit, gate_ahead=True)
+
+    @cached_property
+    def stream(self) -> Stream:
+        return self._definition or super().stream
 
     @cached_property
     def snapshot(self) -> TableSnapshot:

@@ -25,6 +25,7 @@ from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.secret_reference import proof_of
 from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets, stream_names
+from wavestitch.stream_files import read_draft
 from wavestitch.tables.access.own_settings import be_guest, only_own_settings
 from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings
@@ -113,6 +114,10 @@ class Deployment:
 
     def stream(self, name: str) -> Stream:
         return load_stream(self.settings, name)
+
+    def draft(self, name: str) -> Stream:
+        """Its definition that is not in force, in `streams/drafts/NAME.yaml`."""
+        return read_draft(self.settings.streams, self.stream(name).name)
 
     def group_users(self, group: str) -> list[Stream]:
         """The streams that name this consumer group; files that declare none are somebody else's trouble."""

@@ -312,9 +312,10 @@ def is_stream_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def parse_stream(text: str, *, name: str) -> Stream:
-    """The stream that `streams/{name}.yaml` declares; raises `BadInput` with one sentence a problem."""
-    where = f"streams/{name}.yaml"
+def parse_stream(text: str, *, name: str, where: str = "") -> Stream:
+    """The stream that `streams/{name}.yaml` declares, or the file that `where` names; raises `BadInput` with one
+    sentence a problem."""
+    where = where or f"streams/{name}.yaml"
     found = read_plain_yaml(text, where=where)
     if not isinstance(found, dict):
         raise BadInput(f"{where} holds a {type(found).__name__}; it must hold a mapping with at least topic and group")

@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -107,7 +107,7 @@ class Ground:
 @dataclass(frozen=True, slots=True)
 class Compared:
     """One waveform. `columns`: in which its row differs. `plan_id`: the batch that published it. `lost`: where its
-    chunks lay that the log has no more."""
+    chunks lay that the log has no more. `passes`: whether the range gives it whole, and nothing refuses it today."""
 
     waveform_id: str
     found: Agreement
@@ -115,12 +115,20 @@ class Compared:
     columns: tuple[str, ...] = ()
     plan_id: str = ""
     lost: tuple[OffsetRange, ...] = ()
+    passes: bool = False
 
 
 def compare(
     waveform_id: str, log: InLog | None, rows: Sequence[RowFace], held: HeldNow | None, ground: Ground
 ) -> Compared:
     """`log`: None where no chunk of it was read. `rows`: of this id, of the one snapshot."""
+    passes = log is not None and log.made is not None and log.reason is None
+    return replace(_compare(waveform_id, log, rows, held, ground), passes=passes)
+
+
+def _compare(
+    waveform_id: str, log: InLog | None, rows: Sequence[RowFace], held: HeldNow | None, ground: Ground
+) -> Compared:
     if not rows:
         return _without_row(waveform_id, log, held, ground)
     row = rows[0]
@@ -145,6 +153,7 @@ def _row_by_row(log: InLog, made: RowFace, row: RowFace, ground: Ground) -> Comp
     if "chunks" not in columns and (wrong := _wrong_place(row, ground)):
         columns, why = [*columns, "chunks"], "; ".join(filter(None, (why, wrong)))
     if columns:
+        why = why if log.reason is None else f"{why}; {_said(log)}"
         return Compared(log.waveform_id, Agreement.DIFFERS, why, tuple(columns), row.plan_id)
     if log.reason is not None:
         return Compared(log.waveform_id, Agreement.NEWLY_FAILING, _said(log), plan_id=row.plan_id)
@@ -211,7 +220,7 @@ def _without_row(waveform_id: str, log: InLog | None, held: HeldNow | None, grou
 
 def accepted(found: Compared, note: str) -> Compared:
     """One that fails today, of which an operator said at the time that it is published all the same."""
-    return Compared(found.waveform_id, Agreement.ACCEPTED, f"{note}; today: {found.why}", plan_id=found.plan_id)
+    return replace(found, found=Agreement.ACCEPTED, why=f"{note}; today: {found.why}")
 
 
 def counts_of(found: Sequence[Compared]) -> dict[str, int]:

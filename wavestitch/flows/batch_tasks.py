@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wavestitch.batch.deployment import Deployment
     from wavestitch.batch.deployment_edges import DeploymentEdges
     from wavestitch.batch.results import Result
+    from wavestitch.contracts.stream import Stream
 
 OWNER = "wavestitch"
 RETRIES = 2
@@ -117,13 +118,13 @@ def edges_of(stream: str) -> DeploymentEdges:
     return DeploymentEdges(deployment, stream, read=read_units, submit=_submits(deployment), findings=findings)
 
 
-def comparing_edges_of(stream: str) -> VerifyingEdges:
-    """The same, of a verification."""
+def comparing_edges_of(stream: str, definition: Stream | None = None) -> VerifyingEdges:
+    """The same, of a verification. `definition`: in place of the stream's own."""
     from wavestitch.batch.comparing_edges import VerifyingEdges  # noqa: PLC0415
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
 
     deployment = Deployment()
-    return VerifyingEdges(deployment, stream, submit=_submits(deployment))
+    return VerifyingEdges(deployment, stream, definition=definition, submit=_submits(deployment))
 
 
 def _submits(deployment: Deployment) -> Callable[[Path, Path], None]:

@@ -1,0 +1,136 @@
+"""What another definition of a stream would make of a range that is published: waveform by waveform, against the table.
+
+    the table has    the range gives by that definition    it is
+    a row            the same row                          same
+    a row            another row                           differs, in named columns
+    a row            something that it refuses             newly failing; accepted, where an operator had accepted it
+    a row            its chunks no more                    gone
+    nothing          a whole waveform, refused by nothing  newly published; discarded, where that was decided
+    nothing          nothing that it publishes             not published
+    anything         not all of it                         outside: it reaches over the range's edges
+
+Samples are the producer's bits, whatever a definition says: it decides whether a waveform is published, and which
+copies count. Pure; publishes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.verification import Agreement, Compared
+
+_SHOWN = 120
+
+
+class Change(StrEnum):
+    """What becomes of a waveform by another definition."""
+
+    SAME = "same"
+    DIFFERS = "differs"
+    NEWLY_PUBLISHED = "newly published"
+    NEWLY_FAILING = "newly failing"
+    GONE = "gone"
+    ACCEPTED = "accepted"
+    DISCARDED = "discarded"
+    NOT_PUBLISHED = "not published"
+    OUTSIDE = "outside"
+
+
+CHANGES = frozenset({Change.DIFFERS, Change.NEWLY_PUBLISHED, Change.NEWLY_FAILING})
+"""What the definition makes otherwise."""
+
+_PLAIN = {
+    Agreement.SAME: Change.SAME,
+    Agreement.NEWLY_FAILING: Change.NEWLY_FAILING,
+    Agreement.MISSING_IN_KAFKA: Change.GONE,
+    Agreement.NOT_FOUND: Change.GONE,
+    Agreement.ACCEPTED: Change.ACCEPTED,
+    Agreement.DISCARDED: Change.DISCARDED,
+    Agreement.OUTSIDE: Change.OUTSIDE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One waveform. `columns`: in which it differs. `plan_id`: of the batch that published it."""
+
+    waveform_id: str
+    change: Change
+    why: str = ""
+    columns: tuple[str, ...] = ()
+    plan_id: str = ""
+
+
+def changed(one: Compared) -> Changed:
+    """Of a waveform that was compared while its range was stitched by the other definition."""
+    change = _PLAIN.get(one.found)
+    if one.found is Agreement.DIFFERS:
+        change = Change.DIFFERS if one.passes else Change.NEWLY_FAILING
+    if change is None:
+        change = Change.NEWLY_PUBLISHED if one.passes else Change.NOT_PUBLISHED
+    return Changed(one.waveform_id, change, one.why, one.columns, one.plan_id)
+
+
+def otherwise(before: Stream, after: Stream) -> tuple[str, ...]:
+    """What one definition says otherwise than the other, as sentences, by the keys of its file. Raises `BadInput` for
+    that of another stream."""
+    for key in ("name", "topic", "group"):
+        is_, said = getattr(before, key), getattr(after, key)
+        if is_ != said:
+            raise BadInput(
+                f"the definition says {key}: {said}, stream {before.name} has {is_}: that is another stream, of which "
+                f"nothing can be compared; leave {key} as it is"
+            )
+    was, now = _leaves(before.model_dump(mode="json")), _leaves(after.model_dump(mode="json"))
+    return tuple(f"{key}: {_shown(was.get(key))} -> {_shown(now.get(key))}" for key in _keys(was, now))
+
+
+def _keys(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    return [key for key in dict.fromkeys([*was, *now]) if was.get(key) != now.get(key)]
+
+
+def _leaves(found: Mapping[str, Any], under: str = "") -> dict[str, Any]:
+    leaves: dict[str, Any] = {}
+    for key, value in found.items():
+        if isinstance(value, dict) and value:
+            leaves |= _leaves(value, f"{under}{key}.")
+        else:
+            leaves[f"{under}{key}"] = value
+    return leaves
+
+
+def _shown(value: object) -> str:
+    return harmless("nothing" if value in (None, []) else str(value), most=_SHOWN)
+
+
+def counts_of_changes(found: Sequence[Changed]) -> dict[str, int]:
+    """Waveforms by what becomes of them; each of the list is there."""
+    seen = Counter(one.change for one in found)
+    return {kind.value: seen[kind] for kind in Change}
+
+
+def exit_code_of_changes(counts: Mapping[str, int]) -> int:
+    """0: it changes nothing; 6: it changes something; 7: it changes nothing of what could be compared, which was not
+    all, or there was nothing."""
+    if any(counts.get(kind.value) for kind in CHANGES):
+        return 6
+    compared = sum(counts.get(kind.value, 0) for kind in (Change.SAME, Change.ACCEPTED, Change.NOT_PUBLISHED))
+    return 7 if counts.get(Change.GONE.value) or not compared else 0
+
+
+def changes_in_words(counts: Mapping[str, int]) -> str:
+    """In one sentence, with the waveforms by what becomes of them."""
+    verdicts = {
+        0: "this definition would change nothing",
+        6: "this definition WOULD CHANGE what is published",
+        7: "no change, but not all could be compared",
+    }
+    shown = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "no waveform"
+    return f"{verdicts[exit_code_of_changes(counts)]}: {shown}"
