@@ -48,7 +48,6 @@ PARAMS = {
         "Interval",
         "Triggered by hand: publish the waveforms that start in START/END, e.g. "
         "2026-01-30T00:00:00Z/2026-01-31T00:00:00Z. A backfill takes it from its dialogue.",
-        section="Which waveforms",
     ),
     **gate_params(parks=False),
 }

@@ -32,16 +32,13 @@ from wavestitch.flows.batch_tasks import (
     reassemble,
 )
 from wavestitch.flows.each_stream import dags_of_streams
+from wavestitch.flows.form_fields import needed_text, text_or_nothing
 from wavestitch.flows.pending import TellPending
 from wavestitch.settings import load_settings
 
 WAITS = timedelta(days=1)
 REASONS = [r.value for r in Reason if r not in OF_RECORDS]
-_WHAT, _WHICH = "What to do", "Which waveforms (all that is given must be met)"
-
-
-def _text(title: str, description: str, *, section: str = _WHICH) -> Param:
-    return Param(None, type=["null", "string"], title=title, description=description, section=section)
+_WHICH = "Which waveforms (all that is given must be met)"
 
 
 PARAMS = {
@@ -51,23 +48,18 @@ PARAMS = {
         title="Decision",
         description="redrive: decide again by the stream's present definition. accept: publish nevertheless. pick: of "
         "a conflict one copy. discard: give it up for good. restore: undo a discard.",
-        section=_WHAT,
     ),
-    "why": Param(
-        type="string",
-        minLength=1,
-        maxLength=MAX_SAID,
-        title="Why",
-        description="Shown to whoever approves of it, and recorded with the decision beside both names.",
-        section=_WHAT,
+    "why": needed_text(
+        "Why",
+        "Shown to whoever approves of it, and recorded with the decision beside both names.",
+        most=MAX_SAID,
     ),
-    "copy": _text("Copy", "Of pick alone: first, last or PARTITION:OFFSET of the right copy.", section=_WHAT),
+    "copy": text_or_nothing("Copy", "Of pick alone: first, last or PARTITION:OFFSET of the right copy."),
     "everything": Param(
         False,
         type="boolean",
         title="Everything",
         description="More than 1000 waveforms in one decision.",
-        section=_WHAT,
     ),
     "ids": Param(
         None,
@@ -86,10 +78,14 @@ PARAMS = {
         description="Only what is held for one of these.",
         section=_WHICH,
     ),
-    "source": _text("Source", "Only of this source, as the producer said (ws-meta)."),
-    "since": _text("Since", "Only where the newest chunk was recorded at this time or later (2026-01-31T12:00:00Z)."),
-    "until": _text("Until", "… and before this time."),
-    "batch": _text("Batch", "Only what was held by the batch with this plan id."),
+    "source": text_or_nothing("Source", "Only of this source, as the producer said (ws-meta).", section=_WHICH),
+    "since": text_or_nothing(
+        "Since",
+        "Only where the newest chunk was recorded at this time or later (2026-01-31T12:00:00Z).",
+        section=_WHICH,
+    ),
+    "until": text_or_nothing("Until", "… and before this time.", section=_WHICH),
+    "batch": text_or_nothing("Batch", "Only what was held by the batch with this plan id.", section=_WHICH),
 }
 ASK_DOC = (
     "**Waits for somebody** to approve of what `preview` shows, or to reject it; it stands under *Required Actions*. "

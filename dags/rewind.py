@@ -33,17 +33,14 @@ PARAMS = {
     "to": needed_text(
         "To",
         f"{TARGETS[:1].upper()}{TARGETS[1:]}. The offset named is the next one that is read.",
-        section="Where to",
     ),
     "partitions": text_or_nothing(
         "Partitions",
         "Of these partitions only, e.g. 0,2; the others stay where they are.",
-        section="Where to",
     ),
     "why": needed_text(
         "Why",
         "Shown to whoever approves of it, and recorded with the rewind beside both names.",
-        section="Where to",
         most=MAX_SAID,
     ),
 }

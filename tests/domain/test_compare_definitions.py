@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.builders.ranges import span
 from tests.domain.held_world import ONE, OTHER, TWO, World
 from tests.domain.test_verify_range import state, two_published
 from tests.fakes.batch import Carrying
@@ -14,6 +15,7 @@ from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.definition_change import Change, exit_code_of_changes
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Limits
 
 
@@ -82,8 +84,8 @@ def test_a_conflict_is_published_by_no_definition_and_a_discard_stays() -> None:
 def test_what_retention_took_is_gone_and_a_range_above_the_limits_is_several_batches() -> None:
     world = World()
     two_published(world)
-    world.bench.log.retain_from(0, 1)
-    done = compare(world, OffsetRange(0, 0, 4), limits=Limits(max_batch_records=2))
+    world.bench.log.retain_from(Partition(0), Offset(1))
+    done = compare(world, span(0, 0, 4), limits=Limits(max_batch_records=2))
     assert found(done) == {"v": Change.GONE, "w": Change.SAME}
-    assert done.lost == (OffsetRange(0, 0, 1),)
+    assert done.lost == (span(0, 0, 1),)
     assert exit_code_of_changes(done.counts) == 7
