@@ -1,4 +1,5 @@
-"""Every command that a sentence names is one that can be typed: it is there, has its stream, takes those options."""
+"""Every command that a sentence, or a page, names is one that can be typed: it is there, has its stream, takes those
+options."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from tests.conftest import ROOT
 from wavestitch.cli import app
 
 FOLDERS = ("wavestitch", "dags", "plugins", "consumers", "spark_apps")
-_COMMAND = re.compile(r"`wavestitch ([a-z-]+(?: [^`]*)?)`")
+_COMMAND = re.compile(r"`wavestitch ([a-z-]+(?:\s[^`]*)?)`")
+_NAMES_ALL = re.compile(r"STREAM|ecg")
+_CAPITALS = re.compile(r"\b[A-Z][A-Z_]+\b")
 _VALUE = "\N{OBJECT REPLACEMENT CHARACTER}"
 """In the place of whatever is put into the sentence."""
 
@@ -39,7 +42,19 @@ def sentences() -> Iterator[tuple[str, str]]:
                 yield f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}", said(node)
 
 
-COMMANDS = {words: where for where, text in sentences() for words in _COMMAND.findall(text)}
+def pages() -> Iterator[tuple[str, str]]:
+    """The same of the pages that say what to do. What stands there in capitals is somebody's to fill in."""
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+
+
+IN_PAGES = {
+    _CAPITALS.sub(_VALUE, words): where
+    for where, text in pages()
+    for words in _COMMAND.findall(text)
+    if _NAMES_ALL.search(words)  # others are spoken of, and not given
+}
+COMMANDS = IN_PAGES | {words: where for where, text in sentences() for words in _COMMAND.findall(text)}
 
 
 def test_there_are_many() -> None:
