@@ -259,14 +259,18 @@ def batches(stream: StreamName, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def show(batch: Annotated[str, typer.Argument(help="A plan id, or its beginning")], as_json: AsJson = False) -> None:
+def show(
+    batch: Annotated[str, typer.Argument(help="A plan id, or its beginning")],
+    whole: Annotated[bool, typer.Option("--whole", help="Of the audit also what is zero")] = False,
+    as_json: AsJson = False,
+) -> None:
     """One batch: ranges, fates, audit identity, seconds and MB/s per step."""
     deployment = Deployment()
     rows = [r for name in stream_names(deployment.settings) for r in whole_history(deployment.history(name))]
     found = [r for r in rows if batch and r.plan_id.startswith(batch)]
     if len(found) != 1:
         raise BadInput(f"{len(found)} batches begin with {batch!r}; `wavestitch batches STREAM` lists a stream's")
-    _show(asdict(found[0]), as_json, lambda: console.show_batch(found[0]))
+    _show(asdict(found[0]), as_json, lambda: console.show_batch(found[0], whole=whole))
 
 
 app.command()(held)

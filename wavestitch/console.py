@@ -170,7 +170,8 @@ def show_batches(rows: Sequence[BatchRow]) -> None:
             out.print(f"head {r.sequence}: {r.note}", highlight=False)
 
 
-def show_batch(row: BatchRow) -> None:
+def show_batch(row: BatchRow, *, whole: bool = False) -> None:
+    """`whole`: of its audit also what is zero in every partition."""
     out.print(f"batch {row.plan_id} of {row.stream}: {row.kind}, head {row.sequence}, generation {row.generation}")
     out.print(f"committed {clock(row.committed_ms)}, decision {row.decision}")
     if row.note:
@@ -184,12 +185,16 @@ def show_batch(row: BatchRow) -> None:
     for p in row.partitions:
         table.add_column(f"partition {p}", justify="right")
     table.add_column("all", justify="right")
-    for name in ("planned", "holes", "read", "carried_in", *(fate.value for fate in Fate)):
-        figures = [p[name] for p in row.partitions.values()]
-        table.add_row(
-            name.replace("_", " "), *(str(n) for n in figures), str(sum(figures)), end_section=name == "carried_in"
-        )
+    came, went = ("planned", "holes", "read", "carried_in"), tuple(fate.value for fate in Fate)
+    for names in (came, went):
+        shown = [n for n in names if whole or any(p[n] for p in row.partitions.values())]
+        for name in shown:
+            figures = [p[name] for p in row.partitions.values()]
+            last = name == shown[-1]
+            table.add_row(name.replace("_", " "), *(str(n) for n in figures), str(sum(figures)), end_section=last)
     out.print(table)
+    if not whole:
+        out.print(f"what is zero is left out: wavestitch show {in_shell(row.plan_id[:16])} --whole", style="dim")
     out.print(_balance("identity", row.identity_balances))
     out.print(", ".join(f"{n} {w}" for w, n in row.waveforms.items()) + " (waveforms)")
     if row.reasons:

@@ -20,8 +20,10 @@ from tests.conftest import ROOT
 from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import prepare_airflow, write_settings
 from wavestitch import console, console_held, console_maintain, console_status, console_verify, terminal
+from wavestitch.batch.compare import DefinitionCompared
 from wavestitch.batch.verify import Verified
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.definition_change import Change, Changed
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import in_shell, is_plain
 from wavestitch.contracts.held import HeldChunk
@@ -62,6 +64,11 @@ def verified(text: str) -> Verified:
     return Verified(text, 1, 2, (), (), (), (), {"differs": 1}, (one,), (text,))
 
 
+def compared(text: str) -> DefinitionCompared:
+    one = Changed(text, Change.NEWLY_FAILING, text, (text,), text)
+    return DefinitionCompared(text, 1, 2, (text,), (), (), {"newly failing": 1}, (one,), (text,))
+
+
 def plan(text: str) -> dict[str, Any]:
     return {
         "kind": "ingest",
@@ -94,6 +101,7 @@ def shown_by(text: str) -> dict[str, Show]:
         "check": lambda: console.show_check(check),
         "maintain": lambda: console_maintain.show_maintenance([report(text)]),
         "verify": lambda: console_verify.show_verified(verified(text)),
+        "compare": lambda: console_verify.show_compared(compared(text)),
         "an error": lambda: console.err.print(Refused(f"no {text}").message, highlight=False),
         "progress": lambda: console.ProgressBars().say(text),
     }
