@@ -90,19 +90,17 @@ def verify(stream: str) -> dict[str, Any]:
 
 def _by_draft(stream: str, request: VerifyRequest) -> dict[str, Any]:
     from wavestitch.batch.carry import Said  # noqa: PLC0415
-    from wavestitch.batch.compare import compare_definition, compared_to_json  # noqa: PLC0415
+    from wavestitch.batch.compare import compare_definition, compared_to_json, few_changes  # noqa: PLC0415
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
-    from wavestitch.contracts.definition_change import CHANGES, Change  # noqa: PLC0415
 
     deployment = Deployment()
     edges = comparing_edges_of(stream, definition=deployment.draft(stream))
     done = compare_definition(edges, deployment.stream(stream), request, watcher=Said(log_line))
-    others = [one for one in done.waveforms if one.change is not Change.SAME]
-    others.sort(key=lambda one: one.change not in CHANGES)
-    found = compared_to_json(replace(done, waveforms=tuple(others[:SHOWN])))
-    for said in (found["compared"], *done.otherwise, *done.remarks):
+    few = few_changes(done, waveforms=SHOWN, ranges=SHOWN)
+    found = compared_to_json(few)
+    for said in (found["compared"], *few.otherwise, *few.remarks):
         log_line(said)
-    for one in others[:SHOWN]:
+    for one in few.waveforms:
         log_line(f"{one.waveform_id}: {one.change}, published by {one.plan_id[:16] or 'nobody'}: {one.why}")
     return found
 

@@ -66,7 +66,7 @@ def verified(text: str) -> Verified:
 
 def compared(text: str) -> DefinitionCompared:
     one = Changed(text, Change.NEWLY_FAILING, text, (text,), text)
-    return DefinitionCompared(text, 1, 2, (text,), (), (), {"newly failing": 1}, (one,), (text,))
+    return DefinitionCompared(text, 1, 2, (text,), (), (), (), {"newly failing": 1}, (one,), (text,))
 
 
 def plan(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from wavestitch.batch.carry import Watcher
@@ -16,6 +16,8 @@ from wavestitch.batch.publishes_nothing import ComparingEdges
 from wavestitch.batch.verify import verify_range
 from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.definition_change import (
+    CHANGES,
+    Change,
     Changed,
     changed,
     changes_in_words,
@@ -30,8 +32,9 @@ from wavestitch.contracts.stream import Stream
 @dataclass(frozen=True, slots=True)
 class DefinitionCompared:
     """What came of it. `snapshot_id`, `sequence`: the head that was compared with. `otherwise`: what the definition
-    says otherwise than the stream's. `read`, `lost`: offsets that were read, and that the log has no more. `counts`:
-    waveforms by what becomes of them; `waveforms`: each of them. `remarks`: sentences that change nothing about it."""
+    says otherwise than the stream's. `read`; `lost`, `cut`: offsets that the log has no more, as of a verification.
+    `counts`: waveforms by what becomes of them; `waveforms`: each of them. `remarks`: sentences that change nothing
+    about it."""
 
     stream: str
     snapshot_id: int
@@ -39,6 +42,7 @@ class DefinitionCompared:
     otherwise: tuple[str, ...]
     read: tuple[OffsetRange, ...]
     lost: tuple[OffsetRange, ...]
+    cut: tuple[OffsetRange, ...]
     counts: Mapping[str, int]
     waveforms: tuple[Changed, ...]
     remarks: tuple[str, ...] = ()
@@ -60,9 +64,24 @@ def compare_definition(
         otherwise=differences,
         read=found.read,
         lost=found.lost,
+        cut=found.cut,
         counts=counts_of_changes(waveforms),
         waveforms=waveforms,
         remarks=(*same, *found.remarks),
+    )
+
+
+def few_changes(done: DefinitionCompared, *, waveforms: int, ranges: int) -> DefinitionCompared:
+    """So much of it, and no more, for places that keep what they are given: the changes first, none that is the same;
+    the counts are of all."""
+    unlike = [one for one in done.waveforms if one.change is not Change.SAME]
+    return replace(
+        done,
+        read=done.read[:ranges],
+        lost=done.lost[:ranges],
+        cut=done.cut[:ranges],
+        waveforms=tuple(sorted(unlike, key=lambda one: one.change not in CHANGES)[:waveforms]),
+        remarks=done.remarks[:ranges],
     )
 
 
