@@ -396,10 +396,10 @@ def test_a_fault_of_ours_in_one_stream_is_the_trouble_of_its_own_dag(
 ) -> None:
     read = stream_files.parse_stream
 
-    def at_fault(text: str, *, name: str) -> Any:
+    def at_fault(text: str, *, name: str, where: str) -> Any:
         if name == "bad":
             raise KeyError(name)
-        return read(text, name=name)
+        return read(text, name=name, where=where)
 
     monkeypatch.setattr(stream_files, "parse_stream", at_fault)
     found = dags_of({"good.yaml": GOOD, "bad.yaml": GOOD})
