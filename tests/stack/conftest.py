@@ -10,7 +10,7 @@ import pytest
 
 from tests.postgresql import Postgresql
 from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
-from tests.stack.dag_lab import STREAM, Lab, answers
+from tests.stack.dag_lab import STREAM, Lab, answers, headers_of
 from tests.stack.live_airflow import LiveAirflow, Shared, start_live
 from wavestitch.batch.deployment import Deployment
 from wavestitch.local.broker import Broker
@@ -76,8 +76,4 @@ def server() -> Iterator[Any]:
 @pytest.fixture
 def viewer(server: Any) -> dict[str, str]:
     """The headers of somebody who may look and nothing else."""
-    from airflow.api_fastapi.app import get_auth_manager  # noqa: PLC0415
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
-
-    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="viewer", role="viewer"))
-    return {"Authorization": f"Bearer {token}"}
+    return headers_of("viewer")

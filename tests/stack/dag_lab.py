@@ -173,6 +173,15 @@ def outcome_of(dag_run: Any) -> Run:
     )
 
 
+def headers_of(role: str) -> dict[str, str]:
+    """Of a user who has this role, and its name, at the API server of this process."""
+    from airflow.api_fastapi.app import get_auth_manager  # noqa: PLC0415
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
+
+    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=role, role=role))
+    return {"Authorization": f"Bearer {token}"}
+
+
 def queued_runs(dag_id: str) -> int:
     """Runs that were triggered and wait for a scheduler."""
     from airflow.models.dagrun import DagRun  # noqa: PLC0415

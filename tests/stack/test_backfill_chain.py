@@ -1,13 +1,16 @@
-"""The backfill's DAG over memory edges: the chain of an interval, task by task, as Airflow orders and clears them."""
+"""The backfill's DAG over memory edges: the chain of an interval, task by task, as Airflow orders and clears them, and
+what somebody answers by Airflow's own API.
+"""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -16,7 +19,7 @@ from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges
 from tests.fakes.fake_log import FakeLog
 from tests.stack.airflow_home import make_database, write_settings
-from tests.stack.dag_lab import Run, clear_here, run_here
+from tests.stack.dag_lab import Run, clear_here, headers_of, run_here
 from wavestitch.batch.edges import Progress
 from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.contracts.errors import Transient
@@ -77,12 +80,14 @@ class Shore:
         for seq in range(chunks):
             send_chunk(self.bench.log, waveform_id, seq, at_ms=NOW_MS, start_ms=start_ms, count=chunks)
 
-    def run(self, conf: dict[str, Any]) -> Run:
-        """Nobody is asked at a closed gate: a run in this process waits for no answer."""
+    def run(self, conf: dict[str, Any], *, before_read: Callable[[Any], None] | None = None) -> Run:
+        """Nobody is asked at a closed gate, unless the form says so: who then answers does it `before_read`."""
         from airflow import settings  # noqa: PLC0415
 
         settings.Session.remove()
-        return run_here(self.dag(), {"gate": "stop", **conf})
+        dag = self.dag()
+        dag.get_task("batch.read")._pre_execute_hook = before_read
+        return run_here(dag, {"gate": "stop", **conf})
 
     def again(self, run: Run) -> Run:
         """That run, what failed of it cleared."""
@@ -93,6 +98,31 @@ class Shore:
 
     def published(self) -> list[str]:
         return sorted(row.waveform_id for _, row in self.bench.tables.rows)
+
+
+@dataclass
+class Somebody:
+    """Answers the question of the first batch through Airflow's API server, as soon as the second one asks for its
+    turn. `asked`: what was put before them; `landed`: what lay in the landing then; `refused`: what a viewer heard."""
+
+    server: Any
+    shore: Shore
+    answer: dict[str, Any]
+    asked: dict[str, Any] = field(default_factory=dict)
+    landed: set[str] = field(default_factory=set)
+    refused: int = 0
+
+    def look(self, context: Any) -> None:
+        ti = context["ti"]
+        task = f"/api/v2/dags/{ti.dag_id}/dagRuns/{quote(ti.run_id)}/taskInstances/batch.ask/0"
+        waits = self.server.get(task, headers=headers_of("admin"))
+        if self.asked or waits.json().get("state") != "awaiting_input":
+            return
+        path = f"{task}/hitlDetails"
+        self.asked, self.landed = self.server.get(path, headers=headers_of("admin")).json(), set(self.shore.landed)
+        self.refused = self.server.patch(path, headers=headers_of("viewer"), json=self.answer).status_code
+        done = self.server.patch(path, headers=headers_of("admin"), json=self.answer)
+        assert done.status_code == 200, done.text
 
 
 @pytest.fixture
@@ -151,3 +181,23 @@ def test_behind_a_batch_that_waits_or_stopped_nothing_is_read_and_after_it_was_a
     went_on = shore.again(stood)
     assert (went_on.state, shore.published(), shore.most_landed) == ("success", sent, 1), went_on
     assert went_on.xcoms["report.return_value"]["published"] == len(sent)
+
+
+def test_somebody_accepts_the_batch_that_waits_at_its_gate_and_those_behind_it_which_read_nothing_go_on(
+    shore: Shore, server: Any
+) -> None:
+    sent = [f"w{n}" for n in range(6)]
+    for one in sent:
+        shore.send(one, day=1, chunks=1)
+    shore.how = Carrying(spoiled=sent[:3])
+    said = {"chosen_options": ["Accept"], "params_input": {"why": "looked at"}}
+    somebody = Somebody(server, shore, said)
+    done = shore.run({**SECOND_DAY, "gate": "ask"}, before_read=somebody.look)
+    assert (done.state, shore.published(), shore.most_landed) == ("success", sent, 1), done
+    first, _ = done.xcoms["plan.return_value"]
+    assert somebody.landed == {first}
+    assert somebody.refused == 403
+    assert somebody.asked["options"] == ["Accept", "Stop"]
+    assert "the batches behind this one read nothing until it is accepted" in somebody.asked["body"]
+    notes = {row.plan_id: row.note for row in shore.bench.tables.history}
+    assert notes[first] == "gate: accept; looked at (admin)"
