@@ -40,11 +40,7 @@ test-docker: dev ## Build the image, run every service of docker/compose.yaml in
 	$(PYTHON) -m tests.docker
 
 test-airflow: dev ## Do in a real browser what an operator does in Airflow; needs Chromium (Debian: chromium)
-<<<<<<< HEAD
-	$(PYTHON) -m pytest tests/stack/pages_in_a_browser.py tests/stack/airflow_in_a_browser.py
-=======
-	$(PYTHON) -m pytest tests/stack/airflow_in_a_browser.py tests/stack/waveforms_in_a_browser.py
->>>>>>> 8d7d04f (Waveforms in a real browser: zoomed in to the samples of the source, the map against an oracle; 256 MiB measured by the program's own peak)
+	$(PYTHON) -m pytest tests/stack/pages_in_a_browser.py tests/stack/waveforms_in_a_browser.py tests/stack/airflow_in_a_browser.py
 
 faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped
 	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))
