@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tests.stack.browser import logged_in
 from tests.stack.live_airflow import SECONDS, LiveAirflow, recorded
+from tests.stack.pictures import take
 from tests.stack.test_airflow_backfill import ARCHIVE
 from tests.stack.test_airflow_gate import FEW, START_NS, trigger
 from tests.stack.test_airflow_rewind import waits
@@ -23,6 +24,7 @@ def test_a_closed_gate_is_looked_at_and_answered_and_a_rewind_asked_for_and_appr
             page.get_by_role("link", name="What the gate found (Data Docs)").first.click()
         found.value.get_by_text("expect_table_row_count_to_be_between").first.wait_for()
         found.value.close()
+        take(page, "closed-gate")
         page.locator("[name=element_why]").fill("two of them today")
         page.get_by_test_id("hitl-option-Accept").click()
         assert run.ended() == "success"
@@ -38,6 +40,7 @@ def test_a_closed_gate_is_looked_at_and_answered_and_a_rewind_asked_for_and_appr
         waits(live, "firth", asked["dag_run_id"])
         page.goto(live.told(asked["dag_run_id"])[0]["facts"]["page"])
         page.get_by_text("4 offsets are read again").wait_for()
+        take(page, "rewind-preview")
         page.get_by_test_id("hitl-option-Approve").click()
         assert api.wait("rewind_firth", asked["dag_run_id"], seconds=SECONDS) == "success"
     assert stream.positions() == {0: 0}
@@ -56,6 +59,7 @@ def test_a_stream_without_a_schedule_is_offered_the_dialogue(live: LiveAirflow) 
             asked.get_by_placeholder("HH:mm").fill("00:00")
             page.keyboard.press("Escape")
         page.get_by_text("2 runs will be triggered.").wait_for()
+        take(page, "backfill-dialogue")
         page.get_by_role("button", name="Run Backfill").click()
         page.get_by_text("Run this Dag for a range of dates").wait_for(state="hidden")
     runs = live.wait_all("backfill_beach", 2)

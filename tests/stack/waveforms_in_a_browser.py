@@ -148,7 +148,7 @@ def test_samples_that_are_no_number_are_told_and_the_plot_follows_dark_colours(
     waveform_rig(tmp_path, [row], samples="float")
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
     with served() as pages, page_of(pages, f"/waveforms/{STREAM}/one?id=gap", color_scheme="dark") as page:
-        assert "1 places with samples that are no number" in shown(page)
+        assert "1 place with samples that are no number" in shown(page)
         assert page.locator("#plot canvas").count() == 1
 
 

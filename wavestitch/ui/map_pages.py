@@ -52,6 +52,7 @@ def map_page(stream: str, search: Search, found: SourceMap) -> str:
         search=search,
         found=found,
         start=_shown(found.start),
+        middle=_shown(found.start + (found.end - found.start) / 2),
         end=_shown(found.end),
         lanes=shown,
         more_lanes=max(0, len(lanes) - _MOST_LANES),

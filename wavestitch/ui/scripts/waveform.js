@@ -199,7 +199,8 @@ function tell() {
   const how = shown.width === 1 ? "each of them" : `least and greatest of ${shown.width} at a time`;
   const seam = shown.seams_in_view === 1 ? "1 seam" : `${shown.seams_in_view} seams`;
   const drawn = shown.seams_in_view > shown.seams.length ? " (too many to draw: zoom in)" : "";
-  const lacking = shown.lacking.length ? `, ${shown.lacking.length} places with samples that are no number` : "";
+  const places = shown.lacking.length === 1 ? "1 place" : `${shown.lacking.length} places`;
+  const lacking = shown.lacking.length ? `, ${places} with samples that are no number` : "";
   say("shown", `${of}, ${how}: ${range}; ${seam}${drawn}${lacking}. From ${clock(wanted[0])}.`);
   status.dataset.width = shown.width;
   rows();

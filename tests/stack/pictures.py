@@ -1,0 +1,113 @@
+"""Makes the pictures of the docs anew: `python -m tests.stack.pictures`, docs/images/*.png. Needs a Chromium.
+
+Pages are the real ones over real tables, served as in tests. Those of Airflow's own that need a whole Airflow are taken
+by `airflow_in_a_browser.py` where WAVESTITCH_PICTURES names a folder.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.builders.table_rows import NOON
+from tests.domain.maintenance_rig import STREAM
+from tests.domain.waveform_rig import RATE, ecg, hold_one, waveform_rig, waveform_row
+from tests.stack.airflow_home import ROOT, make_database, prepare_airflow
+from tests.stack.pages_lab import Served, prepare, served
+from tests.stack.waveforms_in_a_browser import page_of, shown
+
+IMAGES = ROOT / "docs" / "images"
+MOST_BYTES = 150 << 10
+_NOON_NS = 1_767_614_400 * 10**9
+
+
+def take(page: Any, name: str, *, folder: Path | None = None, height: int = 0) -> None:
+    """What the page shows, in few colours, where somebody wants pictures. `height`: as much of it; 0: what is seen."""
+    named = os.environ.get("WAVESTITCH_PICTURES", "")
+    into = folder or (Path(named) if named else None)
+    if into is None:
+        return
+    clip = {"clip": {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": height}} if height else {}
+    found = Image.open(io.BytesIO(page.screenshot(**clip))).convert("RGB")
+    path = into / f"{name}.png"
+    found.quantize(160, dither=Image.Dither.NONE).save(path, optimize=True)
+    size = path.stat().st_size
+    assert size < MOST_BYTES, f"{path} has {size} bytes; at most {MOST_BYTES} are for a picture"
+
+
+def rows() -> list[dict[str, Any]]:
+    """Two hours of three channels: with gaps, and a piece that is there twice."""
+    made, at = [], 0
+    for n in range(60):
+        at += {12: 240, 30: -15, 41: 600}.get(n, 0)
+        made.append(waveform_row(f"ward-7-{n:03}", ecg(60 * 360, seed=n), start=_after(at), source="ward-7", chunks=6))
+        at += 60
+    for n in range(36):
+        pulse = np.round(900 * np.sin(np.arange(12_000) / 14 + n)).astype("<i2")
+        about: dict[str, Any] = {"source": "ward-7", "channel": "pleth", "rate": 100.0, "gain": 1000.0, "units": "1"}
+        made.append(waveform_row(f"pleth-{n:03}", pulse, start=_after(n * 120 + (300 if n > 20 else 0)), **about))
+    for n in range(20):
+        start = _after(n * 240)
+        made.append(waveform_row(f"ward-9-{n:03}", ecg(180 * 360, seed=n), start=start, source="ward-9", chunks=8))
+    return made
+
+
+def _after(seconds: float) -> Any:
+    return NOON + timedelta(seconds=seconds)
+
+
+@contextmanager
+def waveforms() -> Iterator[Served]:
+    with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
+        folder = Path(made)
+        rig = waveform_rig(folder, rows(), files=4)
+        said = {"sampling_rate_hz": RATE, "sample_count": 60 * 360}
+        for n, seconds in enumerate((4380, 4560)):
+            start_ns = _NOON_NS + seconds * 10**9
+            hold_one(rig, f"ward-7-late-{n}", source="ward-7", channel="II", start_time_ns=start_ns, **said)
+        patch.setenv("WAVESTITCH_CONFIG", str(folder / "wavestitch.toml"))
+        with served() as pages:
+            yield pages
+
+
+@contextmanager
+def streams() -> Iterator[Served]:
+    with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
+        prepare(Path(made), patch)
+        with served() as pages:
+            yield pages
+
+
+def main() -> None:
+    IMAGES.mkdir(exist_ok=True)
+    with waveforms() as pages:
+        with page_of(pages, f"/waveforms/{STREAM}/one?id=ward-7-003") as page:
+            shown(page)
+            page.focus(".plot")
+            page.keyboard.press("+")
+            shown(page)
+            take(page, "waveform", folder=IMAGES)
+        window = "start=2026-01-05T11:55&end=2026-01-05T13:30"
+        with page_of(pages, f"/waveforms/{STREAM}/map?{window}") as page:
+            take(page, "map", folder=IMAGES, height=560)
+        with page_of(pages, f"/held/{STREAM}") as page:
+            take(page, "held", folder=IMAGES, height=560)
+    with streams() as pages, page_of(pages, "/") as page:
+        page.wait_for_selector("#streams[aria-busy=false]")
+        take(page, "overview", folder=IMAGES, height=560)
+
+
+if __name__ == "__main__":
+    prepare_airflow()
+    make_database()
+    main()
