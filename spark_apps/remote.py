@@ -148,7 +148,7 @@ def _session(spark: RemoteSpark) -> Iterator[Any]:
                 raise _translated(spark, error) from None
             if version != pyspark.__version__:
                 raise BadInput(
-                    f"the Spark at {spark.address} is {version}, and this wavestitch speaks to {pyspark.__version__}; "
+                    f"the Spark at {spark.address} is {version}, and we speak to {pyspark.__version__}; "
                     "start one of that version, or leave out spark.remote to start one for each batch"
                 )
             yield session

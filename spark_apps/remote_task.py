@@ -42,7 +42,7 @@ def stitch_numbers(job: str, code: str, batches: Iterable[pa.RecordBatch]) -> It
 
 def _other_code(code: str) -> BadInput:
     return BadInput(
-        f"the Spark that is there runs other code of wavestitch ({LOADED_CODE[:12]} in process {os.getpid()}) than "
+        f"the Spark that is there runs other code of ours ({LOADED_CODE[:12]} in process {os.getpid()}) than "
         f"this step ({code[:12]}); install the same version for both and start that Spark again (`make down` and "
         "`make up` here)"
     )

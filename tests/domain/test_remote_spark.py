@@ -97,7 +97,7 @@ def test_a_spark_of_another_version_is_refused(
 
     monkeypatch.setattr(pyspark, "__version__", "3.5.9")
     with pytest.raises(
-        BadInput, match=r"is 4\.\d\.\d+, and this wavestitch speaks to 3\.5\.9; start one of that version"
+        BadInput, match=r"is 4\.\d\.\d+, and we speak to 3\.5\.9; start one of that version"
     ):
         stitch_there(spark_server, small_job(tmp_path)[0])
 
@@ -107,7 +107,7 @@ def test_other_code_of_ours_stitches_nothing(
 ) -> None:
     monkeypatch.setattr(remote, "LOADED_CODE", "0" * 32)
     job, _ = small_job(tmp_path)
-    with pytest.raises(BadInput, match=rf"runs other code of wavestitch \({LOADED_CODE[:12]} .* than this step \(0000"):
+    with pytest.raises(BadInput, match=rf"runs other code of ours \({LOADED_CODE[:12]} .* than this step \(0000"):
         stitch_there(spark_server, job)
     assert not list(Path(job.output_folder).glob("*"))
 
