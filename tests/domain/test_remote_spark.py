@@ -96,9 +96,7 @@ def test_a_spark_of_another_version_is_refused(
     import pyspark  # noqa: PLC0415
 
     monkeypatch.setattr(pyspark, "__version__", "3.5.9")
-    with pytest.raises(
-        BadInput, match=r"is 4\.\d\.\d+, and we speak to 3\.5\.9; start one of that version"
-    ):
+    with pytest.raises(BadInput, match=r"is 4\.\d\.\d+, and we speak to 3\.5\.9; start one of that version"):
         stitch_there(spark_server, small_job(tmp_path)[0])
 
 
