@@ -16,7 +16,7 @@ from tests.stack.airflow_home import prepare_airflow
 prepare_airflow()
 
 from tests.stack.browser import QUIET  # noqa: E402
-from tests.stack.pages_lab import BELOW, Served, prepare, served  # noqa: E402
+from tests.stack.pages_lab import BELOW, RUN, Served, prepare, served  # noqa: E402
 
 PAGES = [
     "/",
@@ -29,6 +29,10 @@ PAGES = [
     "/held/steady",
     "/held/steady/one?id=w",
     "/run/ingest_late?run_id=r",
+    f"/run/ingest_late?run_id={RUN}",
+    "/waveforms/",
+    "/waveforms/steady",
+    "/waveforms/steady/map",
 ]
 FRAME = """<!DOCTYPE html><html lang="en" class="dark"><title>Airflow</title><body>
 <iframe id="f" title="Wavestitch" width="1200" height="800" src="{page}"

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from wavestitch.local.process import wait_until
 from wavestitch.ui.looks import Looks
 
 PLAN = "b" * 32
+RUN = "manual__failed"
 BELOW = "/airflow"
 HOUR = 3_600_000
 POSITIONS = {Partition(p): Offset(at) for p, at in enumerate((700, 900, 1000, 40))}
@@ -43,8 +45,9 @@ class Served:
 
 
 def prepare(folder: Path, monkeypatch: Any) -> None:
-    """Streams with a batch each and its Data Docs, one without, one whose file is wrong."""
+    """Streams with a batch each and its Data Docs, one without, one whose file is wrong, and a run that failed."""
     make_database()
+    fail_a_run("ingest_late", RUN)
     (folder / "streams").mkdir()
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(write_settings(folder, streams=folder / "streams")))
     for name in (*LOG, "new"):
@@ -67,6 +70,28 @@ def prepare(folder: Path, monkeypatch: Any) -> None:
         }
         row = make_row(plan_id=PLAN, stream=name, note="first", waveforms={"published": 2}, counts={"read": 20})
         tables.append_batches([replace(row, partitions={str(p): audit for p in POSITIONS})])
+
+
+def fail_a_run(dag_id: str, run_id: str) -> None:
+    """A run of this DAG that failed after all batches, in Airflow's database of this process."""
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+    from airflow.utils.state import DagRunState  # noqa: PLC0415
+    from airflow.utils.types import DagRunType  # noqa: PLC0415
+
+    forget_runs(run_id)
+    with create_session() as session:
+        run = DagRun(dag_id=dag_id, run_id=run_id, run_type=DagRunType.MANUAL, state=DagRunState.FAILED)
+        run.run_after = run.end_date = datetime(2100, 1, 1, tzinfo=UTC)
+        session.add(run)
+
+
+def forget_runs(run_id: str) -> None:
+    from airflow.models.dagrun import DagRun  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+
+    with create_session() as session:
+        session.query(DagRun).filter(DagRun.run_id == run_id).delete()
 
 
 def see_log(known: StreamFacts) -> StreamFacts:

@@ -149,7 +149,7 @@ async def page_of_run(request: Request, told: Annotated[Told | str, Depends(told
         wait = None if wants_json(request) else FIRST_PAINT_S
         try:
             found = await looks.ask((told.stream, plan_id), lambda: _find_batch(told.stream, plan_id), wait=wait)
-            batch = found or BatchOfRun(problem=LATE)
+            batch = found or BatchOfRun(problem=LATE, late=True)
         except BadInput:
             raise
         except WavestitchError as error:

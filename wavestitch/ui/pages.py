@@ -82,7 +82,8 @@ def _headline(row: StreamRow) -> tuple[str, str]:
         return "nothing was read so far.", "Its first batch begins where the stream's file says."
     if facts.room is not None and row.state in (State.LOST, State.RED, State.AMBER):
         subject, text = say_room(facts.name, facts.room)
-        return f"{subject.removeprefix(f'{facts.name}: ')}.", text
+        said = subject.removeprefix(f"{facts.name}: ").removeprefix(f"headroom is {facts.room.alarm}: ")
+        return f"{said}.", text
     if row.state is State.UNKNOWN:
         return facts.problem, "What the tables know is shown; figures of the log come when it answers."
     if row.state is State.FAILED:
@@ -93,11 +94,13 @@ def _headline(row: StreamRow) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class BatchOfRun:
-    """The row of the batch that a run carried, None where the history has none; `problem`: why that is not known."""
+    """The row of the batch that a run carried, None where the history has none; `problem`: why that is not known.
+    `late`: since the tables have not answered yet."""
 
     row: BatchRow | None = None
     documented: bool = False
     problem: str = ""
+    late: bool = False
 
 
 def run_page(kind: str, stream: str, run: RunFacts, story: Story, batch: BatchOfRun) -> str:
@@ -118,6 +121,7 @@ def run_page(kind: str, stream: str, run: RunFacts, story: Story, batch: BatchOf
         most=_LINES,
         documented=batch.documented,
         problem=batch.problem,
+        late=batch.late,
         row=row,
         numbered=_numbered,
         audit_heads=["Chunks of partition", *(n.replace("_", " ") for n in counted)],

@@ -239,7 +239,7 @@ def _otherwise(run: RunFacts, again: str, *, plan_id: str = "") -> Story:
     if run.state in ("running", "queued"):
         work = run.tasks_in(*_AT_WORK[:4], "up_for_retry", "up_for_reschedule") if run.state == "running" else []
         says = f"It is under way: {', '.join(work[:4])}." if work else "It waits for its turn."
-        return Story("muted", says, "The page can be loaded again at any time.", plan_id=plan_id)
+        return Story("muted", says, "The page follows it.", plan_id=plan_id)
     return Story("muted", "It ended without saying what it did.", "Its tasks' logs may say more.", plan_id=plan_id)
 
 
