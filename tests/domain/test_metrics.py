@@ -35,7 +35,7 @@ class Told(Rig):
 
     def commit(self, published: int, **row: object) -> None:
         """One more batch, with its row in the history."""
-        head = self.publish(recorded=False, positions={0: Position(Offset(0))})
+        head = self.publish(recorded=False, positions={0: Position(Offset(0))}, topic_id=self.log.topic_id)
         figures = {
             "partitions": {"0": {"read": 10 * published}},
             "reading": {"0": [100.0, 1.0]},
