@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import FrameType
 
 import pyarrow as pa
 import pytest
@@ -24,7 +25,7 @@ from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import write_settings
 from wavestitch.contracts.condition import condition_problem
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.expectation import SHAPES, expectation_problems
+from wavestitch.contracts.expectation import MOST_EXPECTATIONS, SHAPES, expectation_problems
 from wavestitch.contracts.expectation_values import COLUMNS, Kind
 from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stream import Expectation, parse_stream
@@ -297,6 +298,25 @@ def test_a_pattern_says_what_it_saw() -> None:
         expect("column_values_to_match_regex_list", column="source", regex_list=["^station", "2$"], match_on="all"),
     )
     assert set(both.failed) == {"w-0", "w-1"}
+
+
+@pytest.mark.parametrize("count", [MOST_EXPECTATIONS, 1550])
+def test_a_file_full_of_misspelt_expectations_takes_no_other_stream_s_time(count: int) -> None:
+    text = "topic: t\ngroup: g\nexpectations:\n" + "- type: expect_column_values_to_be_in_sex\n" * count
+    looked = []
+
+    def count_looks(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == "get_close_matches":
+            looked.append(event)
+
+    sys.setprofile(count_looks)
+    try:
+        with pytest.raises(BadInput, match=r"at most 200|did you mean expect_column_values_to_be_in_set"):
+            parse_stream(text, name="ecg")
+    finally:
+        sys.setprofile(None)
+    # Each takes milliseconds, in each of the DAG files, which have half a minute for all streams.
+    assert len(looked) <= 8
 
 
 @pytest.mark.parametrize("kind", HOSTILE_TEXTS)

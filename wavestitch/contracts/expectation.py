@@ -111,6 +111,12 @@ def expectation_problems(name: Any, kwargs: Any) -> Iterator[tuple[str, str]]:
     yield from _wrong_values(kwargs, keys)
 
 
+def near_names(name: Any) -> list[str]:
+    """Types that somebody may have meant. Takes a millisecond or more: for a sentence that is shown, not for each that
+    could be."""
+    return difflib.get_close_matches(harmless(str(name), most=_SHOWN), SHAPES, n=3, cutoff=0.7)
+
+
 def _wrong_values(kwargs: dict[str, Any], keys: Mapping[str, v.Check]) -> Iterator[tuple[str, str]]:
     """Columns first: what the others may be depends on what the column holds."""
     columns: list[str] = []
@@ -130,6 +136,4 @@ def _wrong_values(kwargs: dict[str, Any], keys: Mapping[str, v.Check]) -> Iterat
 
 def _unknown(name: Any) -> str:
     shown = harmless(str(name), most=_SHOWN)
-    near = difflib.get_close_matches(shown, SHAPES, n=3, cutoff=0.7)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    return f"{shown} is not among the {len(SHAPES)} expectations of a stream; {hint}docs/streams.md lists them"
+    return f"{shown} is not among the {len(SHAPES)} expectations of a stream; docs/streams.md lists them"

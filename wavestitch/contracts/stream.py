@@ -27,7 +27,7 @@ from pydantic_core import PydanticCustomError
 from wavestitch.contracts.chunk_header import MAX_CHUNKS
 from wavestitch.contracts.chunk_proof import ProofKind
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.expectation import MOST_EXPECTATIONS, expectation_problems
+from wavestitch.contracts.expectation import MOST_EXPECTATIONS, expectation_problems, near_names
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.id_partitions import IdPartitions
 from wavestitch.contracts.plain_yaml import read_plain_yaml
@@ -127,7 +127,7 @@ class Expectation(_Strict):
     @model_validator(mode="after")
     def _one_of_the_list(self) -> Expectation:
         for key, sentence in expectation_problems(self.type, self.kwargs):
-            raise PydanticCustomError("expectation", "{says}", {"key": key, "says": sentence})
+            raise PydanticCustomError("expectation", "{says}", {"key": key, "says": sentence, "type": self.type})
         return self
 
 
@@ -193,6 +193,14 @@ class Stream(_Strict):
     limits: Limits = Limits()
     reading: Reading = Reading()
     expectations: tuple[Expectation, ...] = Field(default=(), max_length=MOST_EXPECTATIONS)
+
+    @field_validator("expectations", mode="before")
+    @classmethod
+    def _few_enough_to_look_at(cls, value: Any) -> Any:
+        # pydantic counts after it has looked at each, and every DAG file reads every stream at each parse.
+        if isinstance(value, list) and len(value) > MOST_EXPECTATIONS:
+            raise ValueError(f"there are {len(value)}, at most {MOST_EXPECTATIONS} items are allowed")
+        return value
 
     @field_validator("name")
     @classmethod
@@ -339,4 +347,6 @@ def _sentence(where: str, problem: Any) -> str:
     if problem["type"] == "missing":
         return f"{where}: {path!r} is missing; a stream needs it"
     message = str(problem["msg"]).removeprefix("Value error, ")
+    if inside == ["type"] and (near := near_names(problem["ctx"]["type"])):
+        message += f"; did you mean {' or '.join(near)}?"
     return f"{where}: {path!r} is not valid: {message}"
