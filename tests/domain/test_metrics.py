@@ -107,6 +107,28 @@ def test_what_strangers_wrote_into_the_history_becomes_no_label(told: Told) -> N
     assert told.look()["wavestitch_read_records_total", "0"] == 2
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"partitions": {"0": {}}, "reading": {"0": []}},
+        {"partitions": {"0": {"read": -5}}, "reading": {"0": [-1.0]}},
+        {"partitions": {"0": {"read": 10**30}}, "reading": {"0": [1e300]}, "seconds": {"read": 1e300}},
+        {"partitions": {str(n): {"read": 1} for n in (1, 10**30)}, "reading": {"7": [1.0, 1.0]}},
+    ],
+)
+def test_an_odd_row_of_the_history_stops_no_counter_and_makes_no_label(told: Told, odd: dict[str, object]) -> None:
+    told.commit(1)
+    told.look()
+    told.commit(1, **odd)
+    told.look()
+    told.commit(2)
+    found = told.look()
+    figures = {name: n for name, n in found.items() if name[0].startswith("wavestitch_read_")}
+    assert figures == {("wavestitch_read_records_total", "0"): 30, ("wavestitch_read_bytes_total", "0"): 200}
+    assert found[COMMITS] == 3
+    assert found["wavestitch_step_seconds_total", "read"] <= 1.5
+
+
 def test_sinks_that_are_dead_fail_nothing_hold_nobody_up_for_longer_than_said_and_are_one_sentence(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -92,7 +92,8 @@ def _count(deployment: Deployment, name: str, *, now: EpochMs, problems: list[st
         begun = counted if counted.sequence >= 0 else replace(counted, since_ms=now)
         known = begun.beginning_at(head.sequence)
         since = max(known.sequence + 1, head.sequence - _MOST_ROWS + 1)
-        counted = known.with_rows(whole_history(deployment.history(name), since=since), until=head.sequence)
+        rows = whole_history(deployment.history(name), since=since)
+        counted = known.with_rows(rows, until=head.sequence, partitions=head.positions)
         keep_counted(landing, name, counted)
     return counted
 

@@ -6,7 +6,7 @@ Invariant: a counter counts each commit once, whoever looks how often, and never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
@@ -72,6 +72,7 @@ METRICS = (
 
 _OUTCOMES = ("published", "quarantined")
 """What is still open is open after the next batch, too: added up it would be counted again and again."""
+_MOST_OF_ONE = 1 << 53
 _KINDS = frozenset(k.value for k in HeadKind)
 _STEPS = ("read", "reassemble", "validate", "publish")
 _REASONS = frozenset({AFTER_DISCARD, *Reason})
@@ -106,15 +107,17 @@ class Counted:
             return replace(self, sequence=head - 1)
         return replace(self, sequence=min(self.sequence, head))
 
-    def with_rows(self, rows: Iterable[BatchRow], *, until: int) -> Counted:
-        """With those of them that are not counted yet, up to head number `until`."""
+    def with_rows(self, rows: Iterable[BatchRow], *, until: int, partitions: Collection[int]) -> Counted:
+        """With those of them that are not counted yet, up to head number `until`. `partitions`: those of the topic.
+        What a row says of others, or does not say, counts nothing, and stops nothing."""
+        own = frozenset(str(p) for p in partitions)
         new = [r for r in rows if self.sequence < r.sequence <= until]
         return Counted(
             sequence=max(self.sequence, until),
             since_ms=self.since_ms,
             commits=_added(self.commits, [{r.kind: 1} for r in new if r.kind in _KINDS]),
-            records=_added(self.records, [{p: n["read"] for p, n in _numbered(r.partitions).items()} for r in new]),
-            bytes=_added(self.bytes, [{p: int(found[0]) for p, found in _numbered(r.reading).items()} for r in new]),
+            records=_added(self.records, [_of(own, r.partitions, lambda n: n.get("read", 0)) for r in new]),
+            bytes=_added(self.bytes, [_of(own, r.reading, _bytes_read) for r in new]),
             chunks=_added(self.chunks, [{f.value: r.counts.get(f, 0) for f in Fate} for r in new]),
             waveforms=_added(self.waveforms, [{o: r.waveforms.get(o, 0) for o in _OUTCOMES} for r in new]),
             seconds=_added(self.seconds, [{s: r.seconds.get(s, 0.0) for s in _STEPS} for r in new]),
@@ -195,14 +198,21 @@ def _labels(stream: str, sample: Sample) -> str:
     return ",".join(f'{name}="{value}"' for name, value in labels_of(stream, sample).items())
 
 
-def _numbered(by_partition: Mapping[str, V]) -> dict[str, V]:
-    """Whatever somebody else wrote into the history: a label is never a stranger's word."""
-    return {p: found for p, found in by_partition.items() if p.isascii() and p.isdecimal()}
+def _of(own: Collection[str], by_partition: Mapping[str, V], figure: Callable[[V], int]) -> dict[str, int]:
+    """Whatever somebody else wrote into the history: a label is never a stranger's word, and there are not many."""
+    return {p: figure(found) for p, found in by_partition.items() if p in own}
+
+
+def _bytes_read(found: Sequence[float]) -> int:
+    """Of a partition's bytes and seconds in the history."""
+    return int(found[0]) if found and 0 <= found[0] <= _MOST_OF_ONE else 0
 
 
 def _added(known: Mapping[str, N], more: Iterable[Mapping[str, N]]) -> dict[str, N]:
+    """Counters never go back, and no single row is believed to bring more than a number that receivers can take."""
     total = dict(known)
     for each in more:
         for label, n in each.items():
-            total[label] = total[label] + n if label in total else n
+            if 0 <= n <= _MOST_OF_ONE:
+                total[label] = total[label] + n if label in total else n
     return total
