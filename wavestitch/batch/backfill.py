@@ -144,9 +144,10 @@ def step_close_backfill(edges: Edges, planned: BackfillPlanned, seams: BackfillP
     if lost and not found:
         raise DataLost(
             f"stream {edges.name}: nothing is left of this interval: {_shown(lost)} of {edges.stream.topic} are gone "
-            "from the log, no ingest that the table knows of has read them, or they were skipped or accepted as "
-            "missing by name, and they may have held it. Nothing was published; what an earlier backfill has published "
-            "is there, the rest only a producer brings back that sends it again",
+            "from the log, no ingest that the table knows of has read them (of what was cut off: in the same leader "
+            "epoch), or they were skipped or accepted as missing by name, and they may have held it. Nothing was "
+            "published; what an earlier batch has published is there, the rest only a producer brings back that sends "
+            "it again",
             lost=[list(r) for r in lost[:_NAMED]],
         )
     return Backfilled(
@@ -189,9 +190,9 @@ def _sentences(
     said = [planned.nothing] if planned.nothing else []
     if lost:
         said.append(
-            f"{_shown(lost)} are gone from the log, and no ingest that the table knows of has read them, or they were "
-            "skipped or accepted as missing by name: they may have held waveforms of this interval, and what no "
-            "earlier backfill has published of it is lost"
+            f"{_shown(lost)} are gone from the log, and no ingest that the table knows of has read them (of what was "
+            "cut off: in the same leader epoch), or they were skipped or accepted as missing by name: they may have "
+            "held waveforms of this interval, and what no earlier batch has published of it is lost"
         )
     if read_before:
         said.append(
