@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.model.checks import Violation, check_commit, check_moved_back, check_passed, remember
+from tests.model.checks import Violation, check_commit, check_moved_back, check_number, check_passed, remember
 from tests.model.rules import (
     OPPOSITES,
     Deciding,
@@ -67,7 +67,13 @@ class Actors:
         return s if ends == head.positions else self._planned(s, "ingest", head.positions, ends)
 
     def plan_backfill(self, s: State) -> State:
+        if self._contradicted(s):
+            return s  # refused, by name
         return self._planned(s, "backfill", (0,) * len(s.ends), s.ends) if any(s.ends) else s
+
+    def _contradicted(self, s: State) -> bool:
+        """As whoever moves no position asks, since its head differs from another one by its number alone."""
+        return self.dropped != "who-moves-nothing-does-not-ask-the-group" and bool(doubted(s.head, s.group))
 
     def _planned(self, s: State, kind: str, starts: tuple[int, ...], ends: tuple[int, ...]) -> State:
         head = s.head
@@ -78,6 +84,8 @@ class Actors:
 
     def plan_choice(self, s: State, action: str, waveform: str, *, undoes: Made | None = None) -> State:
         """A decision about what is held: it reads nothing, and is carried on by the steps of every batch."""
+        if self._contradicted(s):
+            return s  # refused, by name
         at = s.head.positions
         s = self._planned(s._replace(left=s.left._replace(runs=s.left.runs + 1)), "held", at, at)
         standing = self._shown(s.head, waveform, "discard")
@@ -167,6 +175,8 @@ class Actors:
         if run.base != head.sequence and self.dropped != "no-compare-and-set":
             # A conflict: decide again, and stage anew, so that what was staged before never counts.
             return self._decide(s, i, run)
+        if not run.moves and self._contradicted(s) and self.dropped != "the-group-is-asked-when-planning-only":
+            return s.without(i)
         check_passed(s, run, head, standing=standing)
         ends = s.ends if self.dropped == "an-ingest-of-one-partition-moves-all" else run.ends
         new = head._replace(
@@ -178,6 +188,7 @@ class Actors:
         if s.left.undos:
             new = kept_for_undo(head, new, run)
         check_commit(self.world, head, new, run)
+        check_number(s, new, run)
         new = new._replace(was=remember(self.world, head, new, run))
         stopped = frozenset(r for r in s.stopped if r.number != run.number)
         s = s._replace(head=new, furthest=furthest(s, new), stopped=stopped)

@@ -9,6 +9,7 @@
   the operator saw, and a pick publishes that;
 - undo: puts the partitions of what it takes back to where they were, and no other one, in a generation of its own; or
   changes the very chunks that a decision changed, to what they were;
+- doubt: what moves no position takes no number of a head that the group has shown;
 - gate: no ingest goes past a batch that stands at a closed gate, and what that was stopped with is published by no
   other batch, but by who accepts it.
 """
@@ -40,6 +41,14 @@ def check_commit(world: World, before: Head, after: Head, run: Run) -> None:
         raise Violation(f"I2: published twice: {sorted(again)}")
     _check_published(world, before, new, run)
     _check_held(world, before, after, run)
+
+
+def check_number(s: State, new: Head, run: Run) -> None:
+    """A head that stands where the one before it stood differs from another one by its number alone."""
+    if not run.moves and any(g.tag == new.version for g in s.group):
+        raise Violation(
+            f"doubt: a {run.kind} takes the number of a head that the group has shown, and hides that it is lost"
+        )
 
 
 def _check_published(world: World, before: Head, new: Iterable[tuple[str, tuple[str, ...]]], run: Run) -> None:

@@ -75,7 +75,15 @@ SCENARIOS = {
     "catalogs": Scenario(
         WAVES,
         Budget(runs=2, rewinds=0, resets=0, records=3, catalogs=3),
-        ("any-table-is-ours", "newer-is-older", "forks-pass", "lost-means-group", "what-is-skipped-is-not-named"),
+        (
+            "any-table-is-ours",
+            "newer-is-older",
+            "forks-pass",
+            "lost-means-group",
+            "what-is-skipped-is-not-named",
+            "who-moves-nothing-does-not-ask-the-group",
+            "the-group-is-asked-when-planning-only",
+        ),
     ),
     "held": Scenario(
         HELD,

@@ -7,7 +7,8 @@ two deployments). Breadth first, so that a violation comes with a shortest way t
 every commit and in every state; beside that, here:
 
 - a reset is never overwritten by a batch that looked at the group after it, nor by a rewind of another partition;
-- doubt: where the group's tag contradicts the catalog, no ingest goes on and no batch writes the group;
+- doubt: where the group's tag contradicts the catalog, no ingest goes on, no batch writes the group, and what moves no
+  position takes no number that it has shown;
 - live: from here, a contradiction and a closed gate settled by name in any way, undisturbed ingests publish exactly
   what is whole, clean and not waiting for somebody, and hold the rest; group and head stand at the end; what is held
   can be discarded and restored.
