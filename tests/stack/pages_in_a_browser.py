@@ -16,7 +16,7 @@ from tests.stack.airflow_home import prepare_airflow
 prepare_airflow()
 
 from tests.stack.browser import QUIET  # noqa: E402
-from tests.stack.pages_lab import BELOW, RUN, Served, prepare, served  # noqa: E402
+from tests.stack.pages_lab import BELOW, RUN, Served, listening, prepare, served  # noqa: E402
 
 PAGES = [
     "/",
@@ -178,3 +178,43 @@ def test_a_page_that_is_not_answered_says_that_it_may_be_old(chromium: Any, site
         page.route("**/wavestitch/", lambda route: route.abort())
         page.get_by_text("Airflow has not answered").wait_for()
         assert page.locator("#stream-late").count() == 1
+
+
+@contextmanager
+def airflow_with_our_pages() -> Iterator[tuple[str, str]]:
+    """Airflow's own API server with its own pages, in this process: its address, and the login of an admin. Nothing is
+    scheduled there."""
+    from airflow.api_fastapi.app import create_app, get_auth_manager  # noqa: PLC0415
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
+
+    app = create_app(apps="core")
+    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="admin", role="admin"))
+    with listening(app) as address:
+        yield address, token
+
+
+def test_in_airflow_s_own_pages_a_link_leads_to_its_form_and_its_api_is_asked_as_who_is_logged_in(
+    chromium: Any, site: Served
+) -> None:
+    assert site.token
+    with (
+        airflow_with_our_pages() as (address, token),
+        chromium.new_context(viewport={"width": 1300, "height": 900}) as c,
+    ):
+        c.add_cookies([{"name": "_token", "value": token, "url": address}])
+        page = c.new_page()
+        page.set_default_timeout(120_000)
+        page.goto(f"{address}/plugin/wavestitch")
+        inside = page.frame_locator("iframe[title=Wavestitch]")
+        page.evaluate("localStorage.setItem('theme', 'dark')")
+        page.reload()
+        inside.locator("html[data-theme=dark]").wait_for()
+        inside.get_by_role("link", name="new", exact=True).click()
+        inside.get_by_role("button", name="Start a batch now").click()
+        inside.get_by_role("button", name="Press again to do it").click()
+        # This Airflow has read no DAGs; whoever were not logged in, or had no right, would be told that.
+        inside.get_by_text("This DAG is not there, or you may not see it.").wait_for()
+        inside.get_by_role("link", name="rewind").click()
+        page.wait_for_url(f"{address}/dags/rewind_new**")
+        page.get_by_text("rewind_new").first.wait_for()
+        assert page.locator("iframe[title=Wavestitch]").count() == 0, "Airflow must show its own page now"

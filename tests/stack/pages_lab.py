@@ -122,7 +122,6 @@ def make_pages() -> tuple[Any, str]:
 @contextmanager
 def served(more: Any = None) -> Iterator[Served]:
     """Below `BELOW`, as a proxy would have it. `more`: adds routes of its own to the site."""
-    import uvicorn  # noqa: PLC0415
     from fastapi import FastAPI  # noqa: PLC0415
 
     app, token = make_pages()
@@ -130,13 +129,21 @@ def served(more: Any = None) -> Iterator[Served]:
     site.mount(f"{BELOW}/wavestitch", app)
     if more is not None:
         more(site)
-    server = uvicorn.Server(uvicorn.Config(site, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
+    with listening(site) as address:
+        yield Served(f"{address}{BELOW}/wavestitch", token, app)
+
+
+@contextmanager
+def listening(app: Any) -> Iterator[str]:
+    """On loopback, at this address."""
+    import uvicorn  # noqa: PLC0415
+
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
         assert wait_until(lambda: server.started, seconds=60)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield Served(f"http://127.0.0.1:{port}{BELOW}/wavestitch", token, app)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(30)
