@@ -103,7 +103,7 @@ def test_data_docs_and_batches_are_for_who_may_read_the_stream_s_dag(client: Any
             assert answer.status_code == (200 if allowed else 403), (person, path)
             assert allowed or stream not in answer.text
         seen = client.get(f"/waveforms/{stream}/view?id=w", headers=headers(client, person))
-        assert seen.status_code == (404 if allowed else 403), person
+        assert seen.status_code in ({404, 503} if allowed else {403}), person
         listed = client.get("/waveforms/?format=json", headers=headers(client, person)).json()["streams"]
         assert (stream in listed) == allowed
 
@@ -166,6 +166,8 @@ def test_fifty_people_see_all_of_their_own_streams_and_no_word_of_others_on_any_
         told = overview(client, sent) if person == 0 else client.get("/", headers=sent)
         said = client.get("/", params={"format": "json"}, headers=sent)
         assert {one["stream"] for one in said.json()["streams"]} & set(MANY) == mine, teams
+        waves = client.get("/waveforms/", headers=sent)
+        assert {s for s in MANY if s in waves.text} == mine, teams
         for answer in (told, said):
             assert {s for s in MANY if s in answer.text} == mine, teams
             assert {s for s in MANY if f"run-of-{s}" in answer.text} == mine, teams
@@ -177,7 +179,9 @@ def test_fifty_people_see_all_of_their_own_streams_and_no_word_of_others_on_any_
             asked = {"run_id": f"run-of-{stream}", "id": "w", "format": ("html", "json")[person % 2]}
             answer = client.get(path, params=asked, headers=sent)
             if stream in mine:
-                assert answer.status_code == (404 if route.startswith(absent) else 200), path
+                # Samples may be late on a busy machine, which their answer says by its status.
+                late = 503 if route.endswith("/view") and answer.status_code == 503 else 404
+                assert answer.status_code == (late if route.startswith(absent) else 200), path
                 assert {s for s in MANY if s in answer.text} <= {stream}
             else:
                 assert answer.status_code == 403, path
