@@ -91,6 +91,7 @@ class Limits(_Strict):
     max_waveform_bytes: ByteSize = 256 * MIB
     max_batch_bytes: ByteSize = 4096 * MIB
     max_batch_records: int = Field(default=1_000_000, gt=0, le=_MOST_RECORDS)
+    """Whoever publishes has some 300 bytes of memory for each, and up to 5 KiB where it is not published."""
     max_chunks: int = Field(default=65_536, gt=0, le=MAX_CHUNKS)
     max_held_rows: int = Field(default=20_000_000, gt=0, le=_MOST_RECORDS)
     max_held_bytes: ByteSize = 65536 * MIB
