@@ -40,7 +40,7 @@ def measure(bed: TestBed, options: Options, say: Say) -> Json:
     server = start_spark_server(folder=folder, program=ConnectServer(bed.java_home, conf=conf), say=say)
     try:
         ways: dict[str, Mapping[str, str]] = {_SUBMIT: {}, _THERE: _remote(server)}
-        turns = _in_turns(bed, options, ways, server, say)
+        turns = _in_turns(bed, options, ways, say)
         row = _in_a_row(bed, ways[_THERE], server, say)
     finally:
         stop_spark_server(folder)
@@ -48,7 +48,7 @@ def measure(bed: TestBed, options: Options, say: Say) -> Json:
     steps = median_costs([costs for _, costs in turns[_THERE]])
     lines = [[f"a batch of 1 MB {name}", about["wall_s"], about["cpu_s"]] for name, about in found.items()]
     lines += [[f"· {name}", cost["wall_s"], cost["cpu_s"]] for name, cost in steps.items()]
-    each = f"each of {STREAMS} streams, one batch after another"
+    each = f"each of {STREAMS} streams one after another, in a process with all imported"
     lines += [[each, row["wall_s"], row["cpu_s"]], ["· of it in the server", "", row["server_cpu_s"]]]
     lines.append([f"{_FLEET} of them every {_EVERY_S} s, share of {_CORES} cores", "", row["share"]])
     return {
@@ -66,7 +66,7 @@ def _remote(server: SparkServer) -> dict[str, str]:
 
 
 def _in_turns(
-    bed: TestBed, options: Options, ways: Mapping[str, Mapping[str, str]], server: SparkServer, say: Say
+    bed: TestBed, options: Options, ways: Mapping[str, Mapping[str, str]], say: Say
 ) -> dict[str, list[tuple[Run, dict[str, Cost]]]]:
     topic = make_topic(bed, partitions=PARTITIONS, prefix="standing")
     bed.declare("standing", topic)
@@ -74,7 +74,7 @@ def _in_turns(
     for round_ in range(options.rounds + 1):
         for n, (name, more) in enumerate(ways.items()):
             send_small(bed, topic, 2 * round_ + n)
-            found = _batch(bed, "standing", more, server)
+            found = _batch(bed, "standing", more)
             if round_ > 0:  # the first batches make the tables, and the server's first task
                 turns[name].append(found)
             say(f"{name}: {found[0].cost.wall:.1f} s, {found[0].cost.cpu:.1f} CPU s")
@@ -82,47 +82,38 @@ def _in_turns(
 
 
 def _in_a_row(bed: TestBed, more: Mapping[str, str], server: SparkServer, say: Say) -> Json:
-    """One batch of each of many streams, whose tables are there; CPU s each, and what a fleet of them would take."""
-    names = [f"row_{n}" for n in range(STREAMS)]
+    """One batch of each of many streams, whose tables are there, in a process that has imported everything, as tasks
+    of Airflow's are; CPU s each, and what a fleet of them would take. The first one is the warm-up."""
+    names = [f"row_{n}" for n in range(STREAMS + 1)]
     for n, name in enumerate(names):
         topic = make_topic(bed, partitions=PARTITIONS, prefix="row")
         bed.declare(name, topic)
         send_small(bed, topic, 100 + n)
         step_plan(DeploymentEdges(bed.deployment(), name), PlanRequest())  # makes the tables; its plan is left
-    runs, of_server = [], tree_cpu([server.pid])
-    for name in names:
-        runs.append(_batch(bed, name, more, server)[0].cost)
-        say(f"{name}: {runs[-1].wall:.1f} s, {runs[-1].cpu:.1f} CPU s")
-    of_server = tree_cpu([server.pid]) - of_server
-    cpu = sum(c.cpu for c in runs) / STREAMS
-    say(f"{STREAMS} streams in a row: {cpu:.2f} CPU s each, {of_server / STREAMS:.2f} of it in the server")
+    job = json.dumps({"config": {**bed.config(), **more}, "streams": names})
+    of_server = tree_cpu([server.pid])
+    lines = [json.loads(line) for line in _child("benchmarks.contenders.row_of_runs", job).splitlines()]
+    of_server = (tree_cpu([server.pid]) - of_server) / len(names)
+    if [line["waveforms"]["published"] for line in lines] != [_WAVEFORMS] * len(names):
+        raise RuntimeError(f"{_WAVEFORMS} waveforms a stream were sent, and this came of them: {lines}")
+    cpu = sum(line["cpu"] for line in lines[1:]) / STREAMS + of_server
+    say(f"{STREAMS} streams in a row: {cpu:.2f} CPU s each, {of_server:.2f} of it in the server")
     return {
         "streams": STREAMS,
-        "wall_s": round(median(c.wall for c in runs), 2),
+        "wall_s": round(median(line["wall"] for line in lines[1:]), 2),
         "cpu_s": round(cpu, 2),
-        "server_cpu_s": round(of_server / STREAMS, 2),
+        "server_cpu_s": round(of_server, 2),
         "share": round(cpu * _FLEET / (_EVERY_S * _CORES), 2),
     }
 
 
-def _batch(bed: TestBed, stream: str, more: Mapping[str, str], server: SparkServer) -> tuple[Run, dict[str, Cost]]:
+def _batch(bed: TestBed, stream: str, more: Mapping[str, str]) -> tuple[Run, dict[str, Cost]]:
     """A batch in a fresh process; raises `RuntimeError` where it did not publish what was sent."""
     job = json.dumps({"config": {**bed.config(), **more}, "stream": stream})
-    argv = [sys.executable, "-m", "benchmarks.contenders.cold_run", job]
     # The server was started by this process, and is below it; so is the broker.
     with Meter([os.getpid()], without=[bed.broker_pid]) as meter:
-        done = subprocess.run(
-            argv,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=_DEADLINE_S,
-            check=False,
-        )
-    if done.returncode:
-        raise RuntimeError(f"a batch of {stream} ended with exit code {done.returncode}: {done.stderr[-800:]}")
-    answer = json.loads(done.stdout.splitlines()[-1])
+        said = _child("benchmarks.contenders.cold_run", job)
+    answer = json.loads(said.splitlines()[-1])
     if answer["waveforms"]["published"] != _WAVEFORMS:
         raise RuntimeError(f"{_WAVEFORMS} waveforms were sent, and this came of them: {answer}")
     costs = {name: Cost(*spent) for name, spent in answer["steps"].items()}
@@ -130,3 +121,19 @@ def _batch(bed: TestBed, stream: str, more: Mapping[str, str], server: SparkServ
     beside = meter.cost - Cost(sum(c.wall for c in rest), sum(c.cpu for c in rest))
     costs["interpreter, imports and the server"] = beside
     return Run(meter.cost, BYTES, meter.peak_mib), costs
+
+
+def _child(module: str, job: str) -> str:
+    """What it prints; raises `RuntimeError` with its last words where it fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, job],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{module} ended with exit code {done.returncode}: {done.stderr[-800:]}")
+    return done.stdout
