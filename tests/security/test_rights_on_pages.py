@@ -196,3 +196,20 @@ def test_a_stream_whose_file_is_gone_says_no_word_of_others_and_of_no_folder(
     answer = client.get(path, headers=headers(client, "heart"))
     assert "seismic" not in answer.text
     assert str(tmp_path) not in answer.text
+
+
+@pytest.mark.usefixtures("failing_runs")
+def test_a_run_that_failed_is_told_to_who_may_read_its_own_dag(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.security import two_teams  # noqa: PLC0415
+
+    (tmp_path / "streams" / "s1x.yaml").write_text("topic: t\ngroup: g1\n")
+    monkeypatch.setitem(two_teams.TEAM_OF, "ingest_s1x", "earth")
+    monkeypatch.setitem(two_teams.TEAM_OF, "rewind_s1x", "auditors")
+    for teams, told in ((["earth"], False), (["earth", "auditors"], True)):
+        sent = headers_of(client, "somebody", "viewer", teams)
+        for path in ("/", "/stream/s1x"):
+            text = client.get(path, headers=sent).text
+            assert "s1x" in text
+            assert ("run-of-s1x" in text) == told
