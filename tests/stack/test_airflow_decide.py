@@ -92,10 +92,12 @@ def rewind_fully(stream: LiveStream) -> None:
 
 
 def held_for(stream: LiveStream) -> dict[str, set[str]]:
+    """What `two` is held for."""
     tables = stream.deployment.tables(stream.name)
     head = tables.head()
     assert head is not None
-    rows = effective_held(tables.held(head.held, HeldLook()), published={})
+    look = HeldLook(ids=frozenset({"two"}))
+    rows = effective_held(tables.held(head.held, look), published={})
     found: dict[str, set[str]] = {}
     for h in rows:
         found.setdefault(h.chunk.waveform_id or "", set()).add(h.reason.value)
@@ -115,7 +117,7 @@ def test_two_streams_are_decided_about_at_once_a_pick_publishes_one_copy_and_a_d
         assert (stream.published(), held_for(stream)) == ([], {"two": {"conflict"}})
 
     picks, shown = ask(live, "decide_fen", {"action": "pick", "copy": "last", "why": "the first was of a test"})
-    assert "asks to **pick** (copy last)" in shown
+    assert "asks to **pick** (copy `last`)" in shown
     gives_up, shown = ask(live, "decide_moss", {"action": "discard", "why": "nobody knows which"})
     assert "**1 waveforms**: 4 chunks (4 `conflict`)" in shown
     # Both wait for somebody, and neither for the other: the one that was asked for last is answered first.
@@ -124,7 +126,7 @@ def test_two_streams_are_decided_about_at_once_a_pick_publishes_one_copy_and_a_d
     assert approve(live, "decide_fen", picks) == "success"
     picked = b"".join(bytes(chunk.value) for chunk in truths[1])
     assert published_bytes(fen.deployment.tables("fen")) == [("two", picked)]
-    assert fen.note() == "pick by op, approved by admin: the first was of a test"
+    assert fen.note() == "pick last by op, approved by admin: the first was of a test"
     assert moss.note() == "discard by op, approved by admin: nobody knows which"
     assert held_for(moss) == {"two": {"discarded"}}
 
