@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from wavestitch.batch.deployment import Deployment, leave_no_core_file
+from wavestitch.tables.access.own_settings import be_guest
+
+be_guest()  # from the start: others' catalogs must not wait for the first who looks at a page of ours
 
 
 def guest_deployment() -> Deployment:
