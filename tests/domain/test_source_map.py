@@ -13,6 +13,7 @@ from tests.domain.maintenance_rig import STREAM, Rig
 from tests.domain.waveform_rig import ecg, hold_one, waveform_rig, waveform_row
 from tests.security.seen_tags import tags_and_links
 from wavestitch.contracts.completeness import Lane
+from wavestitch.contracts.errors import Refused
 from wavestitch.reading import published_rows, source_map
 from wavestitch.reading.published_rows import Asked, list_published
 from wavestitch.reading.source_map import map_of_stream
@@ -103,3 +104,16 @@ def test_what_a_producer_says_of_far_times_is_drawn_as_far_as_the_window_goes(tm
     rig = waveform_rig(tmp_path, [waveform_row("a", ecg(100))])
     hold_one(rig, "long", source="s", channel="c", sampling_rate_hz=1e-6, sample_count=1 << 40, start_time_ns=0)
     assert told(rig, WINDOW)[Lane("s", "c")] == [(-60, 120, "open", 1)]
+
+
+@pytest.mark.parametrize(
+    "said", [{"start": "0001-01-01"}, {"end": "0001-01-01T06:00"}, {"start": "9999-12-31T23:59:59"}]
+)
+def test_windows_at_the_ends_of_the_calendar_are_drawn(rig: Rig, said: dict[str, str]) -> None:
+    search = Search(**said)
+    assert "What there is of" in map_page(STREAM, search, map_of_stream(rig.deployment, STREAM, search.asked()))
+
+
+def test_a_window_without_a_length_is_refused(rig: Rig) -> None:
+    with pytest.raises(Refused, match="let it end later"):
+        map_of_stream(rig.deployment, STREAM, Asked(start=NOON, end=NOON))

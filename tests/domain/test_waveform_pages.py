@@ -100,7 +100,7 @@ def test_a_list_goes_on_in_the_snapshot_that_it_began_in(tmp_path: Path, monkeyp
         found += [row["waveform_id"] for row in page.rows]
     assert sorted(found) == [*LENGTHS]
     gone = replace(list_published(rig.tables, Asked(), None).after, snapshot_id=7)
-    with pytest.raises(BadInput, match="begin it again"):
+    with pytest.raises(Refused, match="begin it again"):
         list_published(rig.tables, Asked(), gone)
 
 

@@ -188,7 +188,13 @@ def test_fifty_people_see_all_of_their_own_streams_and_no_word_of_others_on_any_
                 assert not any(s in answer.text for s in MANY)
 
 
-@pytest.mark.parametrize("path", ["/held/ecg", "/held/ecg/one?id=w", "/run/ingest_ecg?run_id=r"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/held/ecg", "/held/ecg/one?id=w", "/run/ingest_ecg?run_id=r", "/waveforms/ecg", "/waveforms/ecg/map"),
+        *("/waveforms/ecg/one?id=w", "/waveforms/ecg/view?id=w"),
+    ],
+)
 def test_a_stream_whose_file_is_gone_says_no_word_of_others_and_of_no_folder(
     client: Any, tmp_path: Path, path: str
 ) -> None:

@@ -14,6 +14,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
 from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.completeness import Lane, Span, Stretch, completeness, span_of
+from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.quantities import time_ns
 from wavestitch.contracts.reasons import Reason
 from wavestitch.reading.published_rows import Asked, map_rows, newest_sample
@@ -39,8 +40,10 @@ def map_of_stream(deployment: Deployment, name: str, asked: Asked) -> SourceMap:
     """Without an end the window ends with the newest sample, without a start it is a day. Raises what
     `published_rows` does."""
     tables, stream = deployment.tables(name), deployment.stream(name)
-    end = asked.end or (asked.start + DAY if asked.start else _behind(newest_sample(tables)))
-    start = asked.start or end - DAY
+    end = asked.end or (shifted(asked.start, DAY) if asked.start else _behind(newest_sample(tables)))
+    start = asked.start or shifted(end, -DAY)
+    if start >= end:
+        raise Refused(f"the window from {start.isoformat()} to {end.isoformat()} has no length; let it end later")
     found = map_rows(tables, replace(asked, start=start, end=end))
     if found.after is not None:
         return SourceMap(start, end, None, len(found.rows), found.opened, True)
@@ -62,6 +65,14 @@ def map_of_stream(deployment: Deployment, name: str, asked: Asked) -> SourceMap:
     inside = [(lane, s) for lane, s in spans if s.start_ns < window[1] and window[0] < s.end_ns]
     made = completeness(inside, start_ns=window[0], end_ns=window[1])
     return SourceMap(start, end, made, len(found.rows), found.opened, held_whole)
+
+
+def shifted(moment: datetime, by: timedelta) -> datetime:
+    """As far as the calendar goes."""
+    try:
+        return moment + by
+    except OverflowError:
+        return (datetime.max if by > timedelta() else datetime.min).replace(tzinfo=UTC)
 
 
 def _held(one: HeldWaveform) -> Iterator[tuple[Lane, Span]]:

@@ -13,7 +13,7 @@ from wavestitch.contracts.completeness import Kind, Lane, Stretch, coarse
 from wavestitch.contracts.quantities import time_ns
 from wavestitch.html_pages import render_page
 from wavestitch.reading.published_rows import MAP_FILES, MAP_ROWS
-from wavestitch.reading.source_map import MOST_HELD, SourceMap
+from wavestitch.reading.source_map import MOST_HELD, SourceMap, shifted
 from wavestitch.ui.links import link
 from wavestitch.ui.waveform_pages import Search
 
@@ -115,7 +115,7 @@ def _cell(stream: str, lane: Lane, one: Stretch, start: int, end: int) -> Cell:
     if one.kind is Kind.OPEN:
         href = link(f"../../held/{stream}", {"source": lane.source})
     elif one.kind is not Kind.MISSING:
-        until = _moment(one.end_ns) + timedelta(microseconds=1)
+        until = shifted(_moment(one.end_ns), timedelta(microseconds=1))
         times = {"start": _moment(one.start_ns).isoformat(), "end": until.isoformat()}
         href = link(f"../{stream}", about | times)
     return Cell(round(x, 2), round(min(width, WIDTH - x), 2), one.kind.value, says, href)
@@ -125,7 +125,7 @@ def _windows(search: Search, found: SourceMap) -> list[tuple[str, Markup, bool]]
     """Links to windows of other lengths that end where this one does."""
     now = found.end - found.start
     return [
-        (said, _at(search, found.end - timedelta(hours=hours), found.end), now == timedelta(hours=hours))
+        (said, _at(search, shifted(found.end, -timedelta(hours=hours)), found.end), now == timedelta(hours=hours))
         for said, hours in _WINDOWS.items()
     ]
 
@@ -133,8 +133,8 @@ def _windows(search: Search, found: SourceMap) -> list[tuple[str, Markup, bool]]
 def _moves(search: Search, found: SourceMap) -> list[tuple[str, Markup]]:
     length = found.end - found.start
     return [
-        ("Earlier", _at(search, found.start - length, found.start)),
-        ("Later", _at(search, found.end, found.end + length)),
+        ("Earlier", _at(search, shifted(found.start, -length), found.start)),
+        ("Later", _at(search, found.end, shifted(found.end, length))),
     ]
 
 

@@ -55,7 +55,10 @@ def moment(said: str) -> datetime | None:
         found = datetime.fromisoformat(said.strip())
     except ValueError:
         raise BadInput(f"{said[:80]!r} is no time; write e.g. 2026-01-31T12:00, which is UTC") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    try:
+        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        raise BadInput(f"{said[:80]!r} is outside of the years 1 to 9999 in UTC; write another time") from None
 
 
 def streams_page(streams: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from wavestitch.batch.stream_facts import StreamFacts
 from wavestitch.contracts.chunk_metadata import MAX_TIME_NS
-from wavestitch.contracts.errors import BadInput, WavestitchError
+from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.reading.published_rows import find_published, list_published
 from wavestitch.reading.source_map import map_of_stream
 from wavestitch.reading.waveform_view import MOST_BUCKETS, KeptBlocks, view_of
@@ -71,13 +71,21 @@ def search_of(
 
 
 async def waveforms_of_stream(request: Request, stream: str, search: Annotated[Search, Depends(search_of)]) -> Response:
+    def said(problem: str) -> Told:
+        """With the form, so that what was asked can be put right."""
+        return Told(partial(waveforms_page, stream, search, None, problem), lambda: {"stream": stream, "note": problem})
+
+    try:
+        asked, place = search.asked(), search.place()
+    except BadInput as error:
+        wrong = said(error.message)
+        return page_answer(request, html=wrong.html, facts=wrong.facts)
+
     def look() -> Told:
         try:
-            found = list_published(guest_deployment().tables(stream), search.asked(), search.place())
-        except WavestitchError as error:
-            # With the form, so that what was asked can be put right.
-            said = error.message
-            return Told(partial(waveforms_page, stream, search, None, said), lambda: {"stream": stream, "note": said})
+            found = list_published(guest_deployment().tables(stream), asked, place)
+        except Refused as error:
+            return said(error.message)
         return Told(partial(waveforms_page, stream, search, found), partial(list_facts, stream, found))
 
     return await _asked(request, f"Waveforms of {stream}", (stream, f"list {search!r}"), look)
@@ -103,11 +111,17 @@ async def one_waveform(
 
 
 async def map_of_waveforms(request: Request, stream: str, search: Annotated[Search, Depends(search_of)]) -> Response:
+    title = f"What there is of {stream}"
+    try:
+        asked = search.asked()
+    except BadInput as error:
+        return note_answer(request, title, error.message)
+
     def look() -> Told:
-        found = map_of_stream(guest_deployment(), stream, search.asked())
+        found = map_of_stream(guest_deployment(), stream, asked)
         return Told(partial(map_page, stream, search, found), partial(map_facts, stream, found))
 
-    return await _asked(request, f"What there is of {stream}", (stream, f"map {search!r}"), look)
+    return await _asked(request, title, (stream, f"map {search!r}"), look)
 
 
 async def samples_in_view(
@@ -140,6 +154,8 @@ async def samples_in_view(
     about = (stream, f"view {waveform!r} {at} {start} {end} {buckets}")
     try:
         seen = await request.app.state.waveform_looks.ask(about, look)
+    except BadInput:
+        raise
     except WavestitchError as error:
         status = 404 if isinstance(error, _NotThere) else 422
         return JSONResponse({"note": error.message}, status_code=status, headers=HEADERS)
@@ -149,9 +165,12 @@ async def samples_in_view(
 
 
 async def _asked(request: Request, title: str, about: tuple[str, str], look: Callable[[], Told]) -> Response:
-    """What the look found, for everybody who asks the same while it is under way."""
+    """What the look found, for everybody who asks the same while it is under way. Raises `BadInput`, which names files
+    and streams and is not for everybody who may read this one."""
     try:
         found = await request.app.state.waveform_looks.ask(about, look)
+    except BadInput:
+        raise
     except WavestitchError as error:
         return note_answer(request, title, error.message)
     if found is None:
@@ -159,7 +178,7 @@ async def _asked(request: Request, title: str, about: tuple[str, str], look: Cal
     return page_answer(request, html=found.html, facts=found.facts)
 
 
-class _NotThere(BadInput):
+class _NotThere(Refused):
     """There is no such waveform."""
 
 

@@ -18,7 +18,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.types import TimestamptzType
 
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.rows import PUBLISHED_DOCS
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 
@@ -57,13 +57,13 @@ def page_of_rows(
     files: Sequence[FileScanTask] | None = None,
 ) -> PageOfRows:
     """The next rows that meet `wanted`. `files`: those that can have some, of the table as it was loaded, where that is
-    known. Raises `BadInput` where the snapshot that the page before was of has expired."""
+    known. Raises `Refused` where the snapshot that the page before was of has expired."""
     current = table.metadata.current_snapshot_id
     if current is None:
         return PageOfRows((), 0, 0, None)
     at = begin or Place(current, 0, 0)
     if table.metadata.snapshot_by_id(at.snapshot_id) is None:
-        raise BadInput(f"snapshot {at.snapshot_id}, which this list began in, has expired meanwhile; begin it again")
+        raise Refused(f"snapshot {at.snapshot_id}, which this list began in, has expired meanwhile; begin it again")
     known = files if files is not None and at.snapshot_id == current else None
     tasks = files_to_read(table, wanted, snapshot_id=at.snapshot_id) if known is None else known
     ordered = sorted(tasks, key=lambda task: _newest_first(table, task.file))
