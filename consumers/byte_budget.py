@@ -1,7 +1,8 @@
 """What readers may store of a batch, counted while they read: value, key and headers of every record (I5).
 
-And how much work it may be: what has to be inflated is counted apart, at a small part of its bytes, and may be as
-much. So a topic of records that blow up is read in batches that end, too. One record batch of the broker's always fits.
+And how much work it may be: what has to be inflated is counted apart, at a small part of its bytes, or what was fetched
+of it where that is more, and may be as much. So a topic of records that blow up is read in batches that end, too. One
+record batch of the broker's always fits.
 
 A reader that stops leaves what it had seen in the plan's folder, so that the next plan covers less; nothing of its
 batch is published. One record always fits: else a stream with a large one would never get on.
@@ -114,7 +115,7 @@ class ByteBudget:
     def _taken(self) -> str:
         if self.stored >= self.work:
             return "its records take"
-        return f"inflating its {self.inflated_batches} record batches was as much work as storing"
+        return f"fetching and inflating its {self.inflated_batches} record batches was as much work as storing"
 
 
 def _way_on(plan: Plan, mean: float) -> str:

@@ -51,7 +51,7 @@ def scan_carefully(
 ) -> list[Interval]:
     """Deliver the range as `scan_range` does; returns its holes. Raises `ScanFailed` and what a raw fetch raises.
 
-    `on_work` hears of each batch what reading it took (`Inflated.work`), and may raise.
+    `on_work` hears of each batch what fetching and reading it took (`Inflated.work`), and may raise.
     """
     holes = HoleFinder(slice_.start)
     where = f"topic {source.topic} partition {slice_.partition}"
@@ -89,7 +89,8 @@ def scan_carefully(
                         raise _too_large(source, slice_, batch, Offset(offset + records)) from None
                     if on_batch is not None and records:
                         on_batch(records, size)
-                    on_work(reader.work)
+                    # What is fetched need not inflate to anything: codecs pass over padding.
+                    on_work(max(reader.work, len(batch.body)))
                 offset = max(offset, batch.end)
     return holes.close(slice_.end)
 

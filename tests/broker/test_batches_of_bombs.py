@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from consumers.raw_message import MOST_ASIDE_BYTES
 from consumers.unit_reader import read_unit, read_units
-from tests.broker.raw_producing import batch_of, produce, record, zstd
+from tests.broker.raw_producing import batch_of, part, produce, record, zstd
 from tests.broker.reading_rig import Rig
 from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
@@ -97,6 +99,38 @@ def test_hundreds_of_bombs_among_good_chunks_pass_in_batches_that_keep_their_bou
     for seen in stops(whole.folder):
         allowed = LIMIT * seen.offsets // seen.planned
         assert allowed < seen.bytes <= allowed + 2 * WORK
+
+
+@pytest.mark.parametrize(
+    "careful",
+    [
+        True,
+        pytest.param(
+            False,
+            marks=pytest.mark.xfail(
+                strict=True,
+                raises=pytest.fail.Exception,
+                reason="the client hands out records alone, and does not say what it fetched for them",
+            ),
+        ),
+    ],
+)
+def test_what_is_fetched_and_inflates_to_nothing_is_counted(
+    rig: Rig, topic_factory: TopicFactory, *, careful: bool
+) -> None:
+    topic, count, padding = topic_factory(), 6, 900_000
+    # A frame that zstd passes over, behind a record with a header: one without is read carefully in any case.
+    one = record(0, b"v", headers=part(b"h") + part(b"v"), count=1)
+    skipped = struct.pack("<II", 0x184D2A50, padding) + os.urandom(padding)
+    for _ in range(count):
+        produce(rig.bootstrap, topic, batch_of(zstd(one) + skipped, 1))
+    allowed = 3 * padding
+    declared = {"limits": {"max_batch_bytes": allowed, "max_waveform_bytes": 1000}}
+    plan = rig.plan(topic, [[(0, 0, count)]], idle_deadline=120, **declared)
+    with pytest.raises(Refused, match=r"fetching and inflating its 3 record batches was as much work as storing"):
+        read_unit(plan=plan, unit=0, kafka=rig.kafka, folder=rig.folder, careful=careful)
+    (seen,) = stops(rig.folder)
+    assert seen.mean > padding
 
 
 def test_units_of_bombs_that_are_read_together_share_the_whole_batchs_bound(
