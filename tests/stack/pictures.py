@@ -1,7 +1,7 @@
 """Makes the pictures of the docs anew: `python -m tests.stack.pictures`, docs/images/*.png. Needs a Chromium.
 
 Pages are the real ones over real tables, served as in tests. Those of Airflow's own that need a whole Airflow are taken
-by `airflow_in_a_browser.py` where WAVESTITCH_PICTURES names a folder.
+by `airflow_in_a_browser.py` where PICTURES names a folder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOON_NS = 1_767_614_400 * 10**9
 
 def take(page: Any, name: str, *, folder: Path | None = None, height: int = 0) -> None:
     """What the page shows, in few colours, where somebody wants pictures. `height`: as much of it; 0: what is seen."""
-    named = os.environ.get("WAVESTITCH_PICTURES", "")
+    named = os.environ.get("PICTURES", "")
     into = folder or (Path(named) if named else None)
     if into is None:
         return
