@@ -115,17 +115,16 @@ def test_a_reader_of_the_whole_topic_stays_small(on_broker: OnBroker, tmp_path: 
     """Every unit of the batch read once more, in a process of its own that tells what it took at most (I5)."""
     (plan,) = on_broker.whole.folder.glob(f"landing/*/{on_broker.done['plan_id']}/plan.json")
     program = """
-        import resource, sys
+        import sys
         from pathlib import Path
+        from tests.peak_memory import forget_peak, peak_rss
         from wavestitch.kafka.client_settings import KafkaSettings
         from consumers.unit_reader import read_unit
         from wavestitch.contracts.plan import plan_from_json
-        def peak():
-            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-        plan, before = plan_from_json(Path(sys.argv[1]).read_text()), peak()
+        plan, before = plan_from_json(Path(sys.argv[1]).read_text()), forget_peak()
         for unit in range(len(plan.units)):
             receipt = read_unit(plan=plan, unit=unit, kafka=KafkaSettings(sys.argv[2]), folder=Path(sys.argv[3]))
-        print(peak() - before)
+        print(peak_rss() - before)
     """
     bootstrap = on_broker.whole.deployment.kafka.bootstrap
     argv = [sys.executable, "-c", textwrap.dedent(program), str(plan), bootstrap, str(tmp_path)]

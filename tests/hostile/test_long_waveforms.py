@@ -25,20 +25,16 @@ the samples alone are 512 MiB, and more with their levels."""
 SPIKE = 100_000_007
 _LOOK = """
     import json, sys
+    from tests.peak_memory import forget_peak, peak_rss
     from wavestitch.batch.deployment import Deployment
     from wavestitch.reading.published_rows import find_published
     from wavestitch.reading.waveform_view import KeptBlocks, view_of
     from wavestitch.settings import load_settings
     from wavestitch.ui.waveform_facts import view_facts
 
-    def peak():
-        # Of this program alone: what getrusage says of a child begins with the peak of who started it.
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
-
     tables = Deployment(load_settings({"WAVESTITCH_CONFIG": sys.argv[1]})).tables("ecg")
     find_published(tables, "short", None)
-    before, kept = peak(), KeptBlocks()
+    before, kept = forget_peak(), KeptBlocks()
     said = []
     for start, end in json.loads(sys.argv[2]):
         one = find_published(tables, "long", None)
@@ -47,7 +43,7 @@ _LOOK = """
         )
         told = view_facts(one.row, view)
         said.append([told.get("greatest") and max(told["greatest"]), told.get("raw"), len(json.dumps(told))])
-    print(json.dumps([peak() - before, said]))
+    print(json.dumps([peak_rss() - before, said]))
 """
 
 

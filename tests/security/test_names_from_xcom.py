@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from tests.deployment_rig import STREAM, plan_on
 from tests.hostile.kind import chunked
 from tests.hostile.landed_deployment import FakeDeployment, landed_edges, make_landed_deployment
+from tests.peak_memory import forget_peak, peak_rss
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.results import Read, Reassembled, Validated
 from wavestitch.batch.steps import step_publish, step_read, step_reassemble, step_validate
@@ -106,10 +106,10 @@ def test_a_report_that_is_no_plain_file_is_not_opened(under: Under, what: str) -
 def test_a_report_that_is_larger_than_any_of_ours_is_not_read(under: Under) -> None:
     with (under.folder / PLAIN).open("wb") as file:
         file.truncate(4 << 30)  # of holes: it takes no room
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = forget_peak()
     with pytest.raises(Altered, match="has 4096 MiB, allowed are"):
         under.validated(PLAIN)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+    assert peak_rss() - before < 64 << 20
 
 
 def test_a_report_whose_bytes_are_not_those_of_its_name_is_altered(under: Under) -> None:
