@@ -36,6 +36,12 @@ _NO_FILE = "no wavestitch.toml found; `wavestitch init` writes one, `wavestitch 
 _FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("spark", "conf"))
 _TABLES = ("kafka", "tables", "spark", "maintain", "notify", "metrics")
 _ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse"), ("spark", "master"))
+_WHOLE = "write the whole as env:NAME or file:PATH instead"
+_WAYS_OUT = {
+    # A reference is resolved for what connects, and a warehouse is a place: its login is the store's.
+    "warehouse": 'leave it out, and name it by reference in [tables.properties] ("s3.access-key-id", '
+    '"s3.secret-access-key")'
+}
 _CALLED = (("notify", "webhook"), ("metrics", "otlp"))
 
 
@@ -294,7 +300,7 @@ class Settings(_Section):
                     raise ValueError(f"{section}.{free} {key!r} holds {inside}; write env:NAME or file:PATH instead")
         for section, key in _ADDRESSES:
             if inside := secret_inside(key, getattr(getattr(self, section), key)):
-                raise ValueError(f"{section}.{key} holds {inside}; write the whole as env:NAME or file:PATH instead")
+                raise ValueError(f"{section}.{key} holds {inside}; {_WAYS_OUT.get(key, _WHOLE)}")
         return self
 
 

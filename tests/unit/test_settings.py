@@ -298,10 +298,13 @@ def test_of_a_webhook_only_whom_it_leads_to_is_printed(config: Path, value: str,
 @pytest.mark.parametrize(
     ("warehouse", "says"),
     [
-        ("s3://AKIA4711:hunter2@waveforms/warehouse", "itself; write the whole as env:NAME"),
-        ("s3://hunter2@waveforms/warehouse", "itself; write the whole as env:NAME"),
-        ("s3://waveforms/warehouse?token=hunter2", "itself; write the whole as env:NAME|is no place|has '"),
-        ("file://u:hunter2@nas/warehouse", "itself; write the whole as env:NAME"),
+        (
+            "s3://AKIA4711:hunter2@waveforms/warehouse",
+            r"itself; leave it out, and name it by reference in \[tables.properties\]",
+        ),
+        ("s3://hunter2@waveforms/warehouse", "itself; leave it out"),
+        ("s3://waveforms/warehouse?token=hunter2", "itself; leave it out|is no place|has '"),
+        ("file://u:hunter2@nas/warehouse", "itself; leave it out"),
     ],
 )
 def test_a_warehouse_with_a_login_in_it_is_refused_without_a_word_of_it(
