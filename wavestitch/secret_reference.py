@@ -13,6 +13,7 @@ from pathlib import Path
 
 from wavestitch.contracts.chunk_proof import LEAST_KEY_BYTES, MOST_KEY_BYTES, ChunkProof
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.redaction import is_secret
 from wavestitch.contracts.stream import Stream
 
 MOST_SECRET_BYTES = 1 << 16
@@ -77,3 +78,22 @@ def _inside(keys: Path | None, name: str, *, where: str) -> Path:
     if not path.is_relative_to(folder):
         raise BadInput(f"{where} is in {keys / name}, a link out of the folder of keys; put the key itself there")
     return path
+
+
+def resolve_secret(value: str, environment: Mapping[str, str] | None = None) -> str:
+    """The value itself, or what `env:NAME` or `file:PATH` refers to."""
+    if not is_reference(value):
+        return value
+    where = "what the settings refer to"
+    try:
+        return look_up(value, where=where, environment=environment).decode()
+    except UnicodeDecodeError:  # not with what the library says of it: that has bytes of the secret
+        raise BadInput(f"{where} by {value} is no text (UTF-8); correct what is there") from None
+
+
+def resolve_secrets(section: Mapping[str, str], environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A section with what its references refer to. `file://…` is an address, except where a secret must stand."""
+    return {
+        key: value if value.startswith("file://") and not is_secret(key) else resolve_secret(value, environment)
+        for key, value in section.items()
+    }

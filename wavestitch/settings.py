@@ -20,12 +20,12 @@ from wavestitch import stream_files
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.headroom import Thresholds
 from wavestitch.contracts.quantities import Seconds
-from wavestitch.contracts.redaction import MASK, is_secret, secret_inside, shown_address, shown_section
+from wavestitch.contracts.redaction import MASK, secret_inside, shown_address, shown_section
 from wavestitch.contracts.spark_address import read_spark_address
 from wavestitch.contracts.stream import MIB, ByteSize, Span, Stream
 from wavestitch.contracts.warehouse import plain_warehouse
 from wavestitch.contracts.web_address import shown_webhook, webhook_problem
-from wavestitch.secret_reference import is_reference, look_up
+from wavestitch.secret_reference import is_reference
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
 _PREFIX = "WAVESTITCH_"
@@ -351,25 +351,6 @@ def load_stream(settings: Settings, name: str) -> Stream:
 
 def stream_names(settings: Settings) -> list[str]:
     return stream_files.stream_names(settings.streams)
-
-
-def resolve_secret(value: str, environment: Mapping[str, str] | None = None) -> str:
-    """The value itself, or what `env:NAME` or `file:PATH` refers to."""
-    if not is_reference(value):
-        return value
-    where = "what the settings refer to"
-    try:
-        return look_up(value, where=where, environment=environment).decode()
-    except UnicodeDecodeError:  # not with what the library says of it: that has bytes of the secret
-        raise BadInput(f"{where} by {value} is no text (UTF-8); correct what is there") from None
-
-
-def resolve_secrets(section: Mapping[str, str], environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """A section with what its references refer to. `file://…` is an address, except where a secret must stand."""
-    return {
-        key: value if value.startswith("file://") and not is_secret(key) else resolve_secret(value, environment)
-        for key, value in section.items()
-    }
 
 
 def _user_cache(env: Mapping[str, str]) -> Path:

@@ -26,7 +26,7 @@ from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport
 from wavestitch.local.spark_server import SparkServer
-from wavestitch.settings import resolve_secret
+from wavestitch.secret_reference import resolve_secret
 
 SEED = 7
 CONF = {"spark.executorEnv.NOTE": "a=b:c ü\\ \n"}

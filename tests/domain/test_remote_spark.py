@@ -186,7 +186,7 @@ import sys
 from pathlib import Path
 from spark_apps.remote import stitch_remotely
 from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
-from wavestitch.settings import resolve_secret
+from wavestitch.secret_reference import resolve_secret
 job = Path(sys.argv[1])
 spark = RemoteSpark(read_spark_address(sys.argv[2]), resolve_secret(sys.argv[3]))
 stitch_remotely(spark, job_path=job, result_path=job.with_name("r.json"), say=print)

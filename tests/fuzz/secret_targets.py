@@ -14,8 +14,8 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.redaction import is_secret, secret_inside, shown, shown_address
 from wavestitch.contracts.stream import parse_stream
 from wavestitch.kafka.client_settings import KafkaSettings, admin_config
-from wavestitch.secret_reference import proof_of
-from wavestitch.settings import load_settings, resolve_secret, resolve_secrets
+from wavestitch.secret_reference import proof_of, resolve_secret, resolve_secrets
+from wavestitch.settings import load_settings
 
 PLANTED = "pl4ntedS3cret"
 _KEYS = (

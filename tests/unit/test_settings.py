@@ -8,8 +8,8 @@ import pytest
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.warehouse import plain_warehouse
-from wavestitch.secret_reference import MOST_SECRET_BYTES
-from wavestitch.settings import load_settings, load_stream, parse_settings, resolve_secret
+from wavestitch.secret_reference import MOST_SECRET_BYTES, resolve_secret
+from wavestitch.settings import load_settings, load_stream, parse_settings
 
 TEXT = """
 landing = "/l"

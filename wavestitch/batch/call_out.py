@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
 from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.web_address import is_here, webhook_problem
-from wavestitch.settings import resolve_secret
+from wavestitch.secret_reference import resolve_secret
 
 _THREAD = "wavestitch-call"
 _OF_THE_CALL = ("httpx", "httpcore", "h11", "h2", "hpack", "anyio")

@@ -23,8 +23,8 @@ from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.secret_reference import proof_of
-from wavestitch.settings import Settings, load_settings, load_stream, resolve_secret, resolve_secrets, stream_names
+from wavestitch.secret_reference import proof_of, resolve_secret, resolve_secrets
+from wavestitch.settings import Settings, load_settings, load_stream, stream_names
 from wavestitch.stream_files import read_draft
 from wavestitch.tables.access.own_settings import be_guest, only_own_settings
 from wavestitch.tables.access.time_outs import TimeOuts
