@@ -24,6 +24,7 @@ _CONTENDERS = (
     "ours: read + land, 2 processes",
     "pyarrow: stitching",
     "Spark's Kafka source, warm",
+    "by hand",
     "ours: end to end, warm",
 )
 
