@@ -7,7 +7,6 @@ policy that moves silently, another isolation level, queues without bound). Secr
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from ipaddress import IPv4Address
 from typing import Any, Literal
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.kafka.client_log import client_log
 from wavestitch.kafka.tls import check_ciphers
 
 Isolation = Literal["read_committed", "read_uncommitted"]
@@ -143,7 +143,7 @@ def _client_config(settings: KafkaSettings, on_error: Callable[[Any], None] | No
         "client.id": "wavestitch",
         **settings.options,
         "bootstrap.servers": settings.bootstrap,
-        "logger": logging.getLogger("wavestitch.kafka"),
+        "logger": client_log(),
     }
     if on_error is not None:
         config["error_cb"] = on_error

@@ -10,7 +10,6 @@ the error names every cause that was heard of.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from wavestitch.kafka.client_log import without_counts
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_admin
 from wavestitch.kafka.kafka_errors import is_passing, is_refused_login, kafka_error
@@ -39,7 +39,6 @@ _LOOK_SECONDS = 0.25
 _GRACE_SECONDS = 5.0
 """The client gives up by itself at the deadline; if it does not, we do."""
 _MOST_CAUSES = 6
-_HOW_OFTEN = re.compile(r" \(after [^()]*(\([^()]*\))?[^()]*\)$")
 
 Question = Callable[[Any, float], Mapping[Any, "Future[Any]"]]
 """Asks an admin client, which is to answer in so many seconds; the answers by what they are about."""
@@ -150,7 +149,7 @@ class _Asking:
             self._keep(error)
 
     def _keep(self, error: KafkaError) -> None:
-        said = _HOW_OFTEN.sub("", error.str())
+        said = without_counts(error.str())
         if said in self.causes or len(self.causes) < _MOST_CAUSES:
             self.causes[said] = error
 
