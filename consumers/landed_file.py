@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import stat
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, LANDING_FORMAT, meta_numbers
 from wavestitch.mapped_file import map_sparsely
+from wavestitch.plain_files import open_plain
 
 _FORMAT_KEY = b"wavestitch.landing-format"
 
@@ -66,16 +67,13 @@ def besides_payload(batch: pa.RecordBatch) -> Any:
 
 def _check_place(path: Path, landed: LandedSlice) -> None:
     try:
-        found = path.lstat()
+        with open_plain(path, step="the batch's read step") as file:
+            size = os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         raise Altered(f"{path} is gone; run the batch's read step again", file=str(path)) from None
-    # A link would lead out of the folder, and reading a pipe need never end.
-    if not stat.S_ISREG(found.st_mode):
-        raise Altered(f"{path} is no plain file; delete it and run the batch's read step again", file=str(path))
-    if found.st_size != landed.file_bytes:
+    if size != landed.file_bytes:
         raise Altered(
-            f"{path} has {found.st_size} bytes, written were {landed.file_bytes}. Delete it and run the batch's read "
-            "step again",
+            f"{path} has {size} bytes, written were {landed.file_bytes}. Delete it and run the batch's read step again",
             file=str(path),
         )
 

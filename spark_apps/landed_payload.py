@@ -20,6 +20,7 @@ from spark_apps.assignment import Assignment, Ints
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.rows import LANDING, LANDING_FORMAT
 from wavestitch.mapped_file import map_sparsely
+from wavestitch.plain_files import open_plain
 
 _MOST_PARTS = 1024
 """So many places in memory one call fills (IOV_MAX of Linux)."""
@@ -91,7 +92,8 @@ class LandedPayload:
     def _descriptor(self, file: int) -> int:
         if file not in self._open:
             try:
-                self._open[file] = os.open(self.files[file], os.O_RDONLY | os.O_CLOEXEC)
+                with open_plain(self.files[file], step="the batch's read step") as opened:
+                    self._open[file] = os.dup(opened.fileno())
             except FileNotFoundError as error:
                 raise _gone(self.files[file]) from error
         return self._open[file]

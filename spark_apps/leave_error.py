@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from wavestitch.contracts.errors import WavestitchError
+from wavestitch.write_once import write_over
 
 
 def error_file(result: Path) -> Path:
@@ -15,8 +16,6 @@ def error_file(result: Path) -> Path:
 
 def leave_error(result: Path, error: WavestitchError) -> int:
     """Returns the app's exit code."""
-    scratch = result.with_name(f"{result.name}.error.tmp")
-    scratch.write_text(json.dumps(error.to_json()), encoding="utf-8")
-    scratch.replace(error_file(result))
+    write_over(error_file(result), json.dumps(error.to_json()))
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
     return 1

@@ -21,6 +21,7 @@ from spark_apps.outcome import disk_trouble, read_outcomes, run_task
 from spark_apps.spark_errors import brief
 from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json
+from wavestitch.plain_files import plain_text
 from wavestitch.write_once import write_first
 
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
     ask.add_argument("--result", type=Path, required=True, help="where the report goes; what is there already stands")
     options = ask.parse_args(argv)
     try:
-        job = stitch_job_from_json(options.job.read_text(encoding="utf-8"))
+        job = stitch_job_from_json(plain_text(options.job))
         spark = SparkContext.getOrCreate()
         write_first(options.result, stitch_on_spark(spark, job).to_json())
         spark.stop()

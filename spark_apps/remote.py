@@ -22,6 +22,7 @@ from spark_apps.submit import DEADLINE_SECONDS, HEARTBEAT_SECONDS, assignments_w
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.spark_address import RemoteSpark
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json, stitch_report_from_json
+from wavestitch.plain_files import plain_text
 from wavestitch.write_once import write_first
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def stitch_remotely(
     `submit_reassembly` does, `BadInput` where that Spark is not ours to use (its version, its code, the token),
     `Transient` where it is not there, dies, or `deadline_s` passes.
     """
-    text = job_path.read_text(encoding="utf-8")
+    text = plain_text(job_path)
     job = stitch_job_from_json(text)
     outcomes: list[str] = []
     if job.assignments:
@@ -63,7 +64,7 @@ def stitch_remotely(
             warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
             outcomes = _collect(spark, session, job, text, say, deadline_s, on_start)
     write_first(result_path, StitchReport(job.plan_id, read_outcomes(outcomes)).to_json())
-    return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
+    return stitch_report_from_json(plain_text(result_path))
 
 
 def load_client() -> None:

@@ -26,6 +26,7 @@ from wavestitch.contracts.errors import BadInput, Transient, WavestitchError, er
 from wavestitch.contracts.redaction import spark_redaction
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json, stitch_report_from_json
 from wavestitch.modes import MASK, open_new
+from wavestitch.plain_files import open_plain, plain_text
 from wavestitch.write_once import write_first
 
 APPLICATION = Path(__file__).with_name("reassemble.py")
@@ -74,10 +75,10 @@ def submit_reassembly(
     `conf` overrides the defaults. The app's output is appended to `{result_path}.log`. Raises the error that the app
     left; `Transient` with the log's last line where it left none, or where `deadline_s` passed.
     """
-    job = stitch_job_from_json(job_path.read_text(encoding="utf-8"))
+    job = stitch_job_from_json(plain_text(job_path))
     if not job.assignments:
         write_first(result_path, StitchReport(job.plan_id, ()).to_json())
-        return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
+        return stitch_report_from_json(plain_text(result_path))
     submit_app(
         APPLICATION,
         job_path=job_path,
@@ -90,7 +91,7 @@ def submit_reassembly(
         environment=environment,
         deadline_s=deadline_s,
     )
-    return stitch_report_from_json(result_path.read_text(encoding="utf-8"))
+    return stitch_report_from_json(plain_text(result_path))
 
 
 def assignments_written(job: StitchJob) -> str:
@@ -143,7 +144,7 @@ def left_error(result_path: Path, *, patience_s: float = _PATIENCE_SECONDS / 2) 
     path, patience = error_file(result_path), time.monotonic() + patience_s
     while not path.exists() and time.monotonic() < patience:
         time.sleep(0.05)
-    return error_from_json(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    return error_from_json(json.loads(plain_text(path))) if path.exists() else None
 
 
 def spark_conf(master: str, conf: Mapping[str, str]) -> dict[str, str]:
@@ -229,8 +230,8 @@ def _conclude(code: int, result_path: Path, log_path: Path) -> None:
 
 
 def _last_line(log_path: Path) -> str:
-    with log_path.open("rb") as log:
-        log.seek(max(0, log_path.stat().st_size - 4096))
+    with open_plain(log_path) as log:
+        log.seek(max(0, os.fstat(log.fileno()).st_size - 4096))
         lines = [x for x in log.read().decode(errors="replace").splitlines() if x.strip()]
     return lines[-1][:400] if lines else "(it is empty)"
 

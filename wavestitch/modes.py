@@ -7,6 +7,7 @@ them. What was there before keeps its mode: it is another's matter.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wavestitch.contracts.errors import BadInput
+from wavestitch.plain_files import link_refused
 
 FOLDER = 0o750
 FILE = 0o640
@@ -83,13 +85,18 @@ def refuse_open_cache(cache: str | os.PathLike[str]) -> None:
 
 
 def open_new(path: str | os.PathLike[str], flags: int, mode: int = FILE) -> int:
-    """A descriptor; where the file is made by this, with the mode."""
+    """A descriptor; where the file is made by this, with the mode. Raises `BadInput` where a link is in its place."""
     try:
         handle = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except FileExistsError:
         if flags & os.O_EXCL:
             raise
-        return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, mode)
+        try:
+            return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise link_refused(path) from None
+            raise
     os.fchmod(handle, mode)
     return handle
 

@@ -24,6 +24,7 @@ import xxhash
 
 from wavestitch.contracts.errors import Altered, BadInput, Transient
 from wavestitch.modes import make_folder, open_new, sync_folder
+from wavestitch.plain_files import open_plain
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _BLOCK = 1 << 20
@@ -138,11 +139,11 @@ def _compare(path: Path, size: int, digest: str, *, large: bool) -> None:
 
 
 def digest_file(path: Path, *, large: bool = False) -> tuple[int, str]:
-    """Bytes and digest of a file, as `DigestingFile` has it. What was read of a large one leaves the page cache, as it
-    did when written."""
+    """Bytes and digest of a plain file, as `DigestingFile` has it. What was read of a large one leaves the page cache,
+    as it did when written."""
     seen, size, behind = _begun(large=large), 0, 0
     block = memoryview(bytearray(_BLOCK))
-    with path.open("rb", buffering=0) as file:
+    with open_plain(path) as file:
         while count := file.readinto(block):
             seen.update(block[:count])
             size += count
@@ -169,7 +170,8 @@ def digest_bytes(content: bytes) -> str:
 def read_proven(path: Path) -> bytes:
     """A small file whose name ends with its digest. Raises `Altered` where it is gone or has other bytes."""
     try:
-        content = path.read_bytes()
+        with open_plain(path) as file:
+            content = file.read()
     except FileNotFoundError:
         raise Altered(f"{path} is gone; run its step again", file=str(path)) from None
     if digest_bytes(content) != path.stem.rpartition("-")[2]:
@@ -236,6 +238,15 @@ def write_first(path: Path, text: str) -> bool:
     with scratch_file(path.parent) as scratch:
         scratch.write_text(text, encoding="utf-8")
         return place_once(scratch, path)
+
+
+def write_over(path: Path, text: str) -> None:
+    """Write a small text durably, in place of what the file says so far: for what is no batch's."""
+    with scratch_file(path.parent) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+        sync_file(scratch)
+        scratch.replace(path)
+        sync_folder(path.parent)
 
 
 def sync_file(path: Path) -> None:

@@ -23,6 +23,7 @@ from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.plain_files import below
 from wavestitch.secret_reference import proof_of, resolve_secret, resolve_secrets
 from wavestitch.settings import Settings, load_settings, load_stream, stream_names
 from wavestitch.stream_files import read_draft
@@ -128,17 +129,13 @@ class Deployment:
         return [stream for stream in found if stream.group == group]
 
     def folder(self, stream: str, plan_id: str) -> WorkFolder:
-        folder = WorkFolder(self.settings.landing, plain_name(stream), plan_id)
-        for path in (folder.path.parent, folder.path):
-            if path.is_symlink():
-                raise BadInput(f"{path} is a link, and may lead anywhere; put the whole landing elsewhere instead")
-        return folder
+        return WorkFolder(self.settings.landing, plain_name(stream), plan_id)
 
     def docs_folder(self, stream: str, plan_id: str) -> Path:
         if not _PLAN.fullmatch(plan_id):
             name = plain_name(stream)
             raise BadInput(f"{ascii(plan_id)[:_SHOWN]} is not a plan id; `wavestitch batches {name}` lists them")
-        return self.settings.docs / plain_name(stream) / plan_id
+        return below(self.settings.docs, plain_name(stream), plan_id)
 
 
 def plain_name(stream: str) -> str:

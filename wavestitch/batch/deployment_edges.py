@@ -26,7 +26,7 @@ from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, gates_of, 
 from wavestitch.batch.metrics import tell_metrics
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
-from wavestitch.batch.work_folder import WorkFolder, kept_row, plain_text
+from wavestitch.batch.work_folder import WorkFolder, kept_row
 from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
@@ -48,6 +48,7 @@ from wavestitch.contracts.stream import Stream, shared_groups
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate, Verdict, verdict_from_json, would_publish
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.modes import make_folder
+from wavestitch.plain_files import plain_text
 from wavestitch.tables.stream_tables import StreamTables
 
 Submit = Callable[[Path, Path], None]

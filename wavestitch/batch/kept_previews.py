@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wavestitch.batch.work_folder import plain_text
 from wavestitch.contracts.errors import Altered, BadInput, Transient
 from wavestitch.contracts.plan import Plan, plan_from_json
 from wavestitch.contracts.rewind_preview import PREVIEWS, RewindPreview
 from wavestitch.modes import make_folder
+from wavestitch.plain_files import below, plain_text
 from wavestitch.write_once import write_first
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -45,7 +45,7 @@ def kept_decision(landing: Path, stream: str, plan_id: str) -> Plan:
 
 
 def _keep(landing: Path, stream: str, kind: str, name: str, text: str) -> None:
-    folder = landing / stream / kind
+    folder = below(landing, stream, kind)
     try:
         for each in (landing, folder.parent, folder):
             make_folder(each)
@@ -57,7 +57,7 @@ def _keep(landing: Path, stream: str, kind: str, name: str, text: str) -> None:
 def _kept(landing: Path, stream: str, kind: str, name: str) -> tuple[Path, str]:
     if not _ID.fullmatch(name):
         raise BadInput(f"{ascii(name)[:80]} is not the id of a preview (32 hex digits)")
-    path = landing / stream / kind / f"{name}.json"
+    path = below(landing, stream, kind) / f"{name}.json"
     try:
         return path, plain_text(path)
     except FileNotFoundError:

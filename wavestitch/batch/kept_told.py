@@ -11,25 +11,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-from wavestitch.batch.work_folder import plain_text
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.failures_told import FAILURES, FailuresTold
 from wavestitch.contracts.headroom_told import TOLD, Told
 from wavestitch.contracts.metrics import COUNTED, Counted
 from wavestitch.contracts.versioned import Versioned
-from wavestitch.modes import make_folder
-from wavestitch.write_once import disk_errors, scratch_file, sync_file, sync_folder
+from wavestitch.plain_files import below, plain_text
+from wavestitch.write_once import disk_errors, write_over
 
 R = TypeVar("R")
 
 
 def kept_told(landing: Path, stream: str) -> Told:
     """Nothing yet, where nothing was kept or it cannot be read."""
-    return _kept(landing / stream / "told.json", TOLD) or Told()
+    return _kept(_of_stream(landing, stream), TOLD) or Told()
 
 
 def keep_told(landing: Path, stream: str, told: Told) -> None:
-    _keep(landing, landing / stream / "told.json", TOLD.text(told))
+    _keep(_of_stream(landing, stream), TOLD.text(told))
 
 
 def kept_failures(landing: Path, dag_id: str) -> FailuresTold:
@@ -37,7 +36,7 @@ def kept_failures(landing: Path, dag_id: str) -> FailuresTold:
 
 
 def keep_failures(landing: Path, dag_id: str, told: FailuresTold) -> None:
-    _keep(landing, _of_dag(landing, dag_id), FAILURES.text(told))
+    _keep(_of_dag(landing, dag_id), FAILURES.text(told))
 
 
 def kept_counted(landing: Path, stream: str) -> Counted:
@@ -46,16 +45,20 @@ def kept_counted(landing: Path, stream: str) -> Counted:
 
 def keep_counted(landing: Path, stream: str, counted: Counted) -> None:
     """Only by whoever has the lock of `counted_folder`: what was counted never goes back."""
-    _keep(landing, counted_folder(landing, stream) / "counted.json", COUNTED.text(counted))
+    _keep(counted_folder(landing, stream) / "counted.json", COUNTED.text(counted))
 
 
 def counted_folder(landing: Path, stream: str) -> Path:
-    return landing / ".metrics" / stream
+    return below(landing, ".metrics", stream)
+
+
+def _of_stream(landing: Path, stream: str) -> Path:
+    return below(landing, stream) / "told.json"
 
 
 def _of_dag(landing: Path, dag_id: str) -> Path:
     # Ids of our own DAGs, which Airflow bounds to letters that no path obeys.
-    return landing / ".failures" / f"{dag_id.replace('/', '_')}.json"
+    return below(landing, ".failures") / f"{dag_id.replace('/', '_')}.json"
 
 
 def _kept(path: Path, kind: Versioned[R]) -> R | None:
@@ -65,11 +68,6 @@ def _kept(path: Path, kind: Versioned[R]) -> R | None:
         return None
 
 
-def _keep(landing: Path, path: Path, text: str) -> None:
+def _keep(path: Path, text: str) -> None:
     with disk_errors("keeping what was told"):
-        make_folder(landing)
-        with scratch_file(path.parent) as scratch:
-            scratch.write_text(text, encoding="utf-8")
-            sync_file(scratch)
-            scratch.replace(path)
-            sync_folder(path.parent)
+        write_over(path, text)

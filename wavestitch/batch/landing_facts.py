@@ -7,10 +7,10 @@ batch cannot be carried through either. What a newer Wavestitch wrote is refused
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from wavestitch.batch.work_folder import WorkFolder
+from wavestitch.batch.work_folder import WorkFolder, work_folders
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, NewerFormat, WavestitchError
 from wavestitch.contracts.plan import Plan
@@ -63,6 +63,6 @@ def _but_newer(*passed_over: type[WavestitchError]) -> Iterator[None]:
 
 
 def _left(landing: Path, stream: str, stem: str) -> Iterator[tuple[WorkFolder, str]]:
-    for path in sorted((landing / stream).glob(f"*/{stem}-*.json")):
-        with suppress(BadInput):
-            yield WorkFolder(landing, stream, path.parent.name), path.name
+    for folder in work_folders(landing, stream):
+        for path in sorted(folder.path.glob(f"{stem}-*.json")):
+            yield folder, path.name

@@ -35,6 +35,7 @@ from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
 from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport
 from wavestitch.contracts.whole_waveforms import StitchTable, WholeWaveforms, deal_out
+from wavestitch.mapped_file import map_sparsely
 from wavestitch.tables.stream_tables import StreamTables
 
 TASK_BYTES = 512 << 20
@@ -161,8 +162,8 @@ def gather_stitched(folder: WorkFolder, report: StitchReport | None) -> pa.Table
     """All rows of the report's result files, one per waveform that was to be stitched."""
     tables = []
     for result in report.results if report else ():
-        with pa.memory_map(str(folder.intact(result.stitched, kind="stitched"))) as source:
-            tables.append(pa.ipc.open_file(source).read_all())
+        source = map_sparsely(folder.intact(result.stitched, kind="stitched"))
+        tables.append(pa.ipc.open_file(source).read_all())
     return pa.concat_tables(tables) if tables else STITCHED.empty_table()
 
 

@@ -12,7 +12,7 @@ from wavestitch.batch.history import whole_history
 from wavestitch.batch.kept_told import kept_told
 from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.errors import Transient, WavestitchError
+from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
 from wavestitch.contracts.headroom import Room
 from wavestitch.contracts.held import HeldLook, held_states
 from wavestitch.contracts.held_quota import said_of_junk
@@ -105,10 +105,15 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         remarks=remarks,
         waiting=frozenset(chunk.waveform_id for chunk in waits if chunk.waveform_id is not None),
         waiting_since=min((chunk.timestamp_ms for chunk in waits), default=None),
-        documented=frozenset(
-            r.plan_id for r in rows if (deployment.docs_folder(name, r.plan_id) / "index.html").is_file()
-        ),
+        documented=frozenset(r.plan_id for r in rows if _has_docs(deployment, name, r.plan_id)),
     )
+
+
+def _has_docs(deployment: Deployment, stream: str, plan_id: str) -> bool:
+    try:
+        return (deployment.docs_folder(stream, plan_id) / "index.html").is_file()
+    except BadInput:
+        return False  # a link: none of ours
 
 
 def with_ends(deployment: Deployment, known: StreamFacts) -> StreamFacts:

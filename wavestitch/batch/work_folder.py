@@ -6,8 +6,8 @@ name carries the digest of its content, so that two executions of a step cannot 
 
 from __future__ import annotations
 
+import os
 import re
-import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,10 @@ from wavestitch.contracts.plan import Plan, plan_from_json
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import make_folder
+from wavestitch.plain_files import below, plain_text
 from wavestitch.write_once import digest_bytes, digest_file, write_first
 
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")
-_MOST_TEXT = 512 << 20
 _DIGESTED = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{32}\.(json|arrow)")
 PAYLOAD = ("slice-*.arrow", "held-*.arrow", "staged/*.parquet")
 """What only a batch under way needs; `staged`: on the way to an object store."""
@@ -39,7 +39,7 @@ class WorkFolder:
     def __init__(self, landing: Path, stream: str, plan_id: str) -> None:
         if not _PLAN_ID.fullmatch(plan_id):
             raise BadInput(f"{plan_id!r} is not a plan id (32 hex digits); `wavestitch batches {stream}` lists them")
-        self.path = landing / stream / plan_id
+        self.path = below(landing, stream, plan_id)
 
     def create(self, plan: Plan) -> None:
         """Make the folder and write the plan."""
@@ -62,7 +62,7 @@ class WorkFolder:
         """The plan as it was made. Raises `Fenced` where the batch was abandoned on purpose, and not `committed` in
         that very moment."""
         given_up = self.path / ABANDONED
-        if given_up.exists() and not committed:
+        if os.path.lexists(given_up) and not committed:
             about = _ABANDONED.read(plain_text(given_up))
             by = f"{harmless(about.who)} ({harmless(about.why)})"
             raise Fenced(
@@ -96,7 +96,6 @@ class WorkFolder:
             )
         path = self.path / name
         try:
-            _check_plain(path)
             text = path.suffix == ".json"
             seen = digest_bytes(plain_text(path).encode()) if text else digest_file(path)[1]
         except FileNotFoundError:
@@ -127,9 +126,10 @@ class WorkFolder:
         """Remove the landed payload of a committed batch; returns bytes freed. Plan, receipts and results stay."""
         freed = 0
         for pattern in PAYLOAD:
-            for path in self.path.glob(pattern):
+            folder, _, names = pattern.rpartition("/")
+            for path in below(self.path, folder).glob(names):
                 with suppress(FileNotFoundError):  # somebody else removes it, too
-                    freed += path.stat().st_size
+                    freed += path.lstat().st_size
                     path.unlink()
         return freed
 
@@ -146,26 +146,12 @@ class Abandoned:
 _ABANDONED = Versioned(Abandoned, f"the file {ABANDONED}", "delete it, and abandon the batch again")
 
 
-def plain_text(path: Path) -> str:
-    """The text of a plain file that is not too large to be one of ours. Raises `FileNotFoundError` where it is gone."""
-    size = _check_plain(path)
-    if size > _MOST_TEXT:
-        raise Altered(
-            f"{path} has {size >> 20} MiB, allowed are {_MOST_TEXT >> 20}; delete it and run its step again",
-            file=str(path),
-        )
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise Altered(f"{path} is not UTF-8; delete it and run its step again", file=str(path)) from None
-
-
-def _check_plain(path: Path) -> int:
-    """Its size. A link would lead out of the folder, and reading a pipe or a device need never end."""
-    found = path.lstat()
-    if not stat.S_ISREG(found.st_mode):
-        raise Altered(f"{path} is no plain file; delete it and run its step again", file=str(path))
-    return found.st_size
+def work_folders(landing: Path, stream: str) -> list[WorkFolder]:
+    """Of all batches that have one, in order of their plans' ids. Raises `BadInput` where a link is among them: what
+    a batch left there would be believed, or, passed over, be missing."""
+    root = below(landing, stream)
+    names = sorted(p.name for p in root.iterdir() if _PLAN_ID.fullmatch(p.name)) if root.is_dir() else []
+    return [WorkFolder(landing, stream, name) for name in names]
 
 
 def kept_row(landing: Path, stream: str, decision: str) -> BatchRow | None:
@@ -173,7 +159,8 @@ def kept_row(landing: Path, stream: str, decision: str) -> BatchRow | None:
     that were kept is none: the head still tells the little that it knows."""
     if not decision:
         return None
-    for path in sorted((landing / stream).glob(f"*/decision-{decision}-*.json")):
-        with suppress(Altered, BadInput):
-            return batch_row_from_json(WorkFolder(landing, stream, path.parent.name).read_digested(path.name))
+    for folder in work_folders(landing, stream):
+        for path in sorted(folder.path.glob(f"decision-{decision}-*.json")):
+            with suppress(Altered, BadInput):
+                return batch_row_from_json(folder.read_digested(path.name))
     return None

@@ -9,20 +9,20 @@ before, stands in a note in the landing; lost, what was let go only stays longer
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
-from wavestitch.contracts.errors import BadInput, Refused, Transient
+from wavestitch.contracts.errors import Altered, BadInput, Refused, Transient
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.table_versions import TableVersion, let_go_with, proven
 from wavestitch.maintain.maintenance_run import MaintenanceRun
-from wavestitch.modes import make_folder, opener
+from wavestitch.plain_files import below, plain_text
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.maintenance.unnamed_versions import doubtful_versions
+from wavestitch.write_once import write_over
 
 _NOTE = ".versions.json"
 _TRIES = 5
@@ -69,7 +69,7 @@ def _group_doubt(run: MaintenanceRun) -> str | None:
 
 
 def _versions_doubt(run: MaintenanceRun, let_go: Collection[str], who: str) -> str | None:
-    path = run.landing / run.stream / _NOTE
+    path = below(run.landing, run.stream) / _NOTE
     noted = _read(path)
     others = cache(run.tables.named_by_others)
     found = {
@@ -111,17 +111,13 @@ def _sentence(stream: str, stored: StoredTable, versions: list[TableVersion]) ->
 
 def _read(path: Path) -> _Noted:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(plain_text(path))
         return _Noted(
             frozenset(map(str, found["proven"])), {str(n): str(by) for n, by in dict(found["let_go"]).items()}
         )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, Altered, ValueError, KeyError, TypeError, RecursionError):
         return _Noted()
 
 
 def _write(path: Path, noted: _Noted) -> None:
-    make_folder(path.parent)
-    scratch = path.with_name(f"{_NOTE}.{os.getpid()}.tmp")
-    with open(scratch, "w", encoding="utf-8", opener=opener) as file:
-        file.write(json.dumps({"proven": sorted(noted.proven), "let_go": noted.let_go}, indent=1))
-    scratch.replace(path)
+    write_over(path, json.dumps({"proven": sorted(noted.proven), "let_go": noted.let_go}, indent=1))

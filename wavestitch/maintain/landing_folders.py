@@ -10,15 +10,19 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from wavestitch.batch.work_folder import ABANDONED, PAYLOAD, WorkFolder
-from wavestitch.contracts.errors import BadInput, Fenced, Transient, WavestitchError
+from wavestitch.batch.work_folder import ABANDONED, PAYLOAD, WorkFolder, work_folders
+from wavestitch.contracts.errors import Altered, BadInput, Fenced, Transient, WavestitchError
 from wavestitch.contracts.maintenance import BatchFolder
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, epoch_ms
-from wavestitch.modes import make_folder, opener, sync_folder
+from wavestitch.modes import sync_folder
+from wavestitch.plain_files import below, plain_text
+from wavestitch.write_once import write_over
 
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")
 _GOING = re.compile(r"\.going-[0-9a-f]{32}")
@@ -27,61 +31,58 @@ _UNREFERENCED = ".unreferenced.json"
 
 def batch_folders(landing: Path, stream: str) -> list[BatchFolder]:
     """Every batch folder of a stream, in order of its plan's id."""
-    root = landing / stream
-    names = sorted(p.name for p in root.iterdir() if _PLAN_ID.fullmatch(p.name)) if root.is_dir() else []
-    return [_look(WorkFolder(landing, stream, name)) for name in names]
+    return [_look(folder) for folder in work_folders(landing, stream)]
 
 
 def remove_folder(landing: Path, stream: str, plan_id: str) -> None:
     """Remove a batch's folder, and what an earlier removal that died has left of others."""
-    root = landing / stream
+    folder = WorkFolder(landing, stream, plan_id).path
+    root = folder.parent
     with _said(root):
-        (root / plan_id).rename(root / f".going-{plan_id}")
+        folder.rename(root / f".going-{plan_id}")
         sync_folder(root)
         for path in root.iterdir():
-            if _GOING.fullmatch(path.name):
+            if _GOING.fullmatch(path.name) and not path.is_symlink():
                 shutil.rmtree(path)
 
 
 def tree_size(folder: Path, *, changed_before: EpochMs | None = None) -> tuple[int, int]:
-    """Files and bytes below a folder; of those last changed before that only, where it is given."""
+    """Files and bytes below a folder that is no link; of those last changed before that only, where it is given."""
     files = size = 0
-    for path in folder.rglob("*") if folder.is_dir() else ():
-        try:
-            about = path.stat()
-        except FileNotFoundError:
-            continue
-        if path.is_file() and (changed_before is None or epoch_ms(about.st_mtime_ns) < changed_before):
+    for about in _looks(folder.rglob("*") if folder.is_dir() and not folder.is_symlink() else ()):
+        if stat.S_ISREG(about.st_mode) and (changed_before is None or epoch_ms(about.st_mtime_ns) < changed_before):
             files, size = files + 1, size + about.st_size
     return files, size
 
 
+def _looks(paths: Iterable[Path]) -> Iterator[os.stat_result]:
+    """What they are themselves, and not what they lead to; one that goes while we look is left out."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            yield path.lstat()
+
+
 def old_docs(docs: Path, stream: str, *, changed_before: EpochMs) -> list[Path]:
     """Folders of Data Docs of whose files none was changed since."""
-    root = docs / stream
-    found = sorted(p for p in root.iterdir() if _PLAN_ID.fullmatch(p.name)) if root.is_dir() else []
+    root = below(docs, stream)
+    named = (p for p in root.iterdir() if _PLAN_ID.fullmatch(p.name)) if root.is_dir() else ()
+    found = sorted(p for p in named if not p.is_symlink())
     return [p for p in found if tree_size(p) == tree_size(p, changed_before=changed_before)]
 
 
 def read_first_seen(landing: Path, stream: str) -> dict[str, EpochMs]:
     """Since when files of the stream's tables are known to be unreferenced. Lost, they only stay longer."""
     try:
-        found = json.loads((landing / stream / _UNREFERENCED).read_text(encoding="utf-8"))
+        found = json.loads(plain_text(below(landing, stream) / _UNREFERENCED))
         return {str(path): EpochMs(int(since)) for path, since in found.items()}
-    except FileNotFoundError:
-        return {}
-    except (ValueError, AttributeError, TypeError):
+    except (FileNotFoundError, Altered, ValueError, AttributeError, TypeError):
         return {}
 
 
 def write_first_seen(landing: Path, stream: str, seen: Mapping[str, int]) -> None:
-    path = landing / stream / _UNREFERENCED
+    path = below(landing, stream) / _UNREFERENCED
     with _said(path):
-        make_folder(path.parent)
-        scratch = path.with_name(f"{_UNREFERENCED}.{os.getpid()}.tmp")
-        with open(scratch, "w", encoding="utf-8", opener=opener) as file:
-            file.write(json.dumps(dict(sorted(seen.items())), indent=1))
-        scratch.replace(path)
+        write_over(path, json.dumps(dict(sorted(seen.items())), indent=1))
 
 
 def _look(folder: WorkFolder) -> BatchFolder:
@@ -89,15 +90,12 @@ def _look(folder: WorkFolder) -> BatchFolder:
     files = size = payload = 0
     newest = BEGINNING
     for path in [folder.path, *folder.path.rglob("*")]:
-        try:
-            about = path.stat()
-        except FileNotFoundError:
-            continue
-        newest = max(newest, epoch_ms(about.st_mtime_ns))
-        if path.is_file():
-            files, size = files + 1, size + about.st_size
-            payload += about.st_size if any(path.match(p) for p in PAYLOAD) else 0
-    abandoned = (folder.path / ABANDONED).exists()
+        for about in _looks((path,)):
+            newest = max(newest, epoch_ms(about.st_mtime_ns))
+            if stat.S_ISREG(about.st_mode):
+                files, size = files + 1, size + about.st_size
+                payload += about.st_size if any(path.match(p) for p in PAYLOAD) else 0
+    abandoned = os.path.lexists(folder.path / ABANDONED)
     return BatchFolder(folder.path.name, plan, problem, abandoned, newest, files, size, payload)
 
 

@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +20,9 @@ from wavestitch.contracts.maintenance import ActionReport, StoredFile
 from wavestitch.contracts.quantities import EpochMs, before, epoch_ms, milliseconds
 from wavestitch.maintain.landing_folders import tree_size
 from wavestitch.maintain.maintenance_run import MaintenanceRun
+from wavestitch.plain_files import below
 
-_SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp|\.(?:unreferenced|versions)\.json\.\d+\.tmp")
+_SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _VERIFYING = re.compile(re.escape(VERIFYING) + "[0-9a-f]{16}")
 _SHOWN = 5
 
@@ -28,7 +30,8 @@ _SHOWN = 5
 def clear_leftovers(run: MaintenanceRun) -> ActionReport:
     """Files in the making that nobody has changed for the orphan age, and that nobody holds."""
     limit = before(run.now, milliseconds(run.limits.orphan_age))
-    found = list(_scratch_files(run.landing / run.stream))
+    root = below(run.landing, run.stream)
+    found = list(_scratch_files(root))
     old = [f for f in found if f.modified_ms < limit and not _is_held(Path(f.path))]
     if run.apply:
         for file in old:
@@ -36,7 +39,7 @@ def clear_leftovers(run: MaintenanceRun) -> ActionReport:
     kept = [f"{len(found) - len(old)} more are young or in use"] if len(found) > len(old) else []
     names = [Path(f.path).name for f in old]
     size = sum(f.bytes for f in old)
-    for folder in _dead_verifications(run.landing / run.stream, limit):
+    for folder in _dead_verifications(root, limit):
         files, more = tree_size(folder)
         names, size = [*names, *[folder.name] * files], size + more
         if run.apply:
@@ -48,14 +51,14 @@ def _dead_verifications(folder: Path, limit: EpochMs) -> list[Path]:
     """Those that have no process any more, and of whose files none was changed since."""
     found = [p for p in sorted(folder.glob(f"{VERIFYING}*")) if _VERIFYING.fullmatch(p.name) and not p.is_symlink()]
     old = [p for p in found if p.is_dir() and tree_size(p) == tree_size(p, changed_before=limit)]
-    return [p for p in old if not ((p / LOCK).exists() and _is_held(p / LOCK))]
+    return [p for p in old if not (os.path.lexists(p / LOCK) and _is_held(p / LOCK))]
 
 
 def _scratch_files(folder: Path) -> Iterator[StoredFile]:
     for path in sorted(folder.rglob("*.tmp")):
         with suppress(FileNotFoundError):
             about = path.lstat()
-            if _SCRATCH.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+            if _SCRATCH.fullmatch(path.name) and stat.S_ISREG(about.st_mode):
                 yield StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns))
 
 

@@ -131,8 +131,8 @@ def _patient_uri(uri: str) -> str:
     url = make_url(uri)
     if url.database and url.database != ":memory:":
         make_folder(Path(url.database).parent)
-        # SQLite would make it for everybody to read; its journals take over the mode.
-        os.close(open_new(url.database, os.O_RDWR))
+        # SQLite would make it for everybody to read; its journals take over the mode. The settings may name a link.
+        os.close(open_new(os.path.realpath(url.database), os.O_RDWR))
     if "timeout" not in url.query:
         url = url.update_query_dict({"timeout": str(SQLITE_BUSY_SECONDS)})
     return url.render_as_string(hide_password=False)

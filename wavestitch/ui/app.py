@@ -21,6 +21,7 @@ from wavestitch.batch.brief_facts import BriefFacts
 from wavestitch.batch.history import whole_history
 from wavestitch.batch.stream_facts import StreamFacts, see_ends, table_facts
 from wavestitch.contracts.errors import BadInput, WavestitchError
+from wavestitch.plain_files import plain_text
 from wavestitch.settings import load_settings, stream_names
 from wavestitch.ui.answer import html_answer, note_answer, page_answer, script, wants_json
 from wavestitch.ui.docs_files import find_page
@@ -123,7 +124,7 @@ def data_docs(stream: str, plan_id: str, name: str) -> HTMLResponse:
     page = find_page(load_settings().docs, stream, plan_id, name)
     if page is None:
         raise HTTPException(404, "there is no such page")
-    return html_answer(page.read_text(encoding="utf-8"))
+    return html_answer(plain_text(page))
 
 
 def told_by_run(

@@ -1,7 +1,7 @@
 """Finds a page of a batch's Data Docs by names that came with a request.
 
-A name never becomes a path: it is looked up among what is there. Nothing outside the docs' folder is ever found, not
-even through a link inside it.
+A name never becomes a path: it is looked up among what is there. No link is followed, out of the docs' folder or to
+another batch's.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ def find_page(docs: Path, stream: str, plan_id: str, name: str) -> Path | None:
     folder = _entry(_entry(docs, stream), plan_id)
     if folder is None:
         return None
-    pages = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*.html") if p.is_file()}
-    found = pages.get(name)
-    return found if found is not None and found.resolve().is_relative_to(docs.resolve()) else None
+    pages = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*.html") if p.is_file() and not p.is_symlink()}
+    return pages.get(name)
 
 
 def _entry(folder: Path | None, name: str) -> Path | None:

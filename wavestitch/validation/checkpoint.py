@@ -18,6 +18,7 @@ from great_expectations.exceptions import GreatExpectationsError
 
 from wavestitch.contracts.errors import Terminal
 from wavestitch.modes import make_folder, masked
+from wavestitch.plain_files import refuse_links
 from wavestitch.validation.docs import site_config
 from wavestitch.validation.outcome import ID
 
@@ -40,7 +41,7 @@ def run_checkpoint(frame: pd.DataFrame, suite: Sequence[Any], *, run_name: str, 
     context.variables.progress_bars = {"globally": False}
     if docs_folder:
         # Pages have ids and extremes of waveforms.
-        make_folder(docs_folder)
+        refuse_links(make_folder(docs_folder))
         context.add_data_docs_site(_SITE, site_config(docs_folder, run_name=run_name))
     definition = context.validation_definitions.add(
         gx.ValidationDefinition(

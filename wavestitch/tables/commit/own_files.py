@@ -26,6 +26,7 @@ from wavestitch.contracts.maintenance import StoredFile
 from wavestitch.contracts.ports import StagedFile
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.contracts.warehouse import is_stored
+from wavestitch.plain_files import below
 from wavestitch.tables.access.file_marks import Marks
 from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.write_once import digest_stream
@@ -128,7 +129,7 @@ class StoreFiles:
     def staging(self, work: Path | None) -> Path:
         if work is None:
             raise BadInput(f"{self._location} is in an object store; files for it are staged in a batch's own folder")
-        return work / STAGED
+        return below(work, STAGED)
 
     def place(self, staged: StagedFile) -> StagedFile:
         """Sent under a name of its own, read back, and only then copied to its final one, within the store: what breaks

@@ -5,7 +5,7 @@ A staged file is never changed: what must not be published is left out in a new 
 
 from __future__ import annotations
 
-import stat
+import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,19 +22,17 @@ from wavestitch.contracts.row_check import StagedRows
 from wavestitch.modes import sync_folder
 from wavestitch.parquet.published_file import PublishedFile, pages_as_in, stored_groups
 from wavestitch.parquet.sample_pages import typed_samples
+from wavestitch.plain_files import open_plain
 from wavestitch.write_once import digest_file, place_once, scratch_file, sync_file
 
 
 def check_staged(path: Path, staged: StagedFile) -> None:
     """Raises `Altered` unless the file at `path` has the size and the digest that it was staged with."""
     try:
-        found = path.lstat()
+        with open_plain(path, step="the batch's reassemble step") as file:
+            size = os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         raise Altered(f"staged file {path} is gone; run the batch's reassemble step again", file=str(path)) from None
-    # A link would lead to what somebody else may change, and reading a pipe need never end.
-    if not stat.S_ISREG(found.st_mode):
-        raise Altered(f"staged file {path} is no plain file; run the batch's reassemble step again", file=str(path))
-    size = found.st_size
     if size != staged.bytes:
         raise Altered(
             f"staged file {path} has {size} bytes, {staged.bytes} were written; run the batch's reassemble step again",

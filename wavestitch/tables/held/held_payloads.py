@@ -20,6 +20,7 @@ from wavestitch.contracts.assembly import Coordinate, no_chunk
 from wavestitch.contracts.errors import Altered, Terminal
 from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.rows import LANDING
+from wavestitch.mapped_file import map_sparsely
 from wavestitch.tables.held.held_files import held_files_of
 from wavestitch.tables.lookup.file_scans import read_file
 from wavestitch.write_once import place_once, scratch_file
@@ -175,7 +176,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _check(path: Path, ordered: list[HeldKey]) -> None:
     """Raises `Altered` unless the file's rows are these chunks, in this order."""
     found: list[tuple[int, int, bytes]] = []
-    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+    with pa.ipc.open_file(map_sparsely(path)) as reader:
         for n in range(reader.num_record_batches):
             batch = reader.get_batch(n)
             found.extend(zip(*(batch[name].to_pylist() for name in ("partition", "offset", "piece")), strict=True))
