@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -11,7 +14,10 @@ from tests.domain.maintenance_rig import STREAM, Rig
 from wavestitch.batch import held_waveforms
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.contracts.held import HeldLook
+from wavestitch.contracts.maintenance import HeldPlace
 from wavestitch.contracts.reasons import Reason
+from wavestitch.maintain import actions
+from wavestitch.tables.held.held_removal import held_places
 
 WAVEFORMS, CHUNKS, SAID = 3, 1000, 15_000
 BIG = metadata(T, pad="a" * SAID)
@@ -59,3 +65,33 @@ def test_waveforms_are_loaded_as_many_at_once_as_have_so_many_chunks_together(
     found = select_held(tables, rig.deployment.stream(STREAM), Selection())
     assert [w.waveform_id for w in found] == ["w0", "w1", "w2"]
     assert loaded == [["w0", "w1"], ["w2"]]
+
+
+def test_the_nightly_look_at_what_is_held_takes_no_memory_for_what_its_producer_says(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.publish("w1")  # by another piece, so that what is held of it stays
+    loaded: list[int] = []
+
+    def noting(*args: Any) -> list[HeldPlace]:
+        found = held_places(*args)
+        loaded.append(len(found))
+        return found
+
+    monkeypatch.setattr(actions, "held_places", noting)
+    monkeypatch.setattr(held_waveforms, "_ROWS_AT_ONCE", CHUNKS)
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        report = rig.maintain("held", apply=True)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+    assert loaded == [CHUNKS], "what is not published is not loaded, and no other waveform beside the one that is"
+    assert report.actions[0].count == 0
+    most = CHUNKS * SAID // 2
+    assert peak < most, f"{peak} bytes of objects"
+    assert pool.max_memory() < most, f"{pool.max_memory()} bytes of columns"

@@ -92,18 +92,18 @@ def select_held(tables: Tables, stream: Stream, wanted: Selection) -> Iterator[H
     # An expired open waveform is incomplete by the watermark; its rows still say open.
     stored = frozenset({Reason.OPEN if r is Reason.INCOMPLETE else r for r in wanted.reasons})
     rows = dict.fromkeys(sorted(set(wanted.ids)), 1) if wanted.ids else tables.held_ids(head.held, stored)
-    for some in _some_at_once({i: n for i, n in rows.items() if i > wanted.after}):
+    for some in some_at_once({i: n for i, n in rows.items() if i > wanted.after}):
         for one in _load(tables, stream, some):
             if wanted.meets(one):
                 yield one
 
 
-def _some_at_once(rows: Mapping[str, int]) -> Iterator[list[str]]:
+def some_at_once(rows: Mapping[str, int], *, most_ids: int = _AT_ONCE) -> Iterator[list[str]]:
     """Ids, in order, with about as many rows together as may be in memory at once; one alone may have more."""
     some: list[str] = []
     together = 0
     for i, n in rows.items():
-        if some and (len(some) == _AT_ONCE or together + n > _ROWS_AT_ONCE):
+        if some and (len(some) == most_ids or together + n > _ROWS_AT_ONCE):
             yield some
             some, together = [], 0
         some.append(i)

@@ -6,16 +6,17 @@ Each can be stopped anywhere and run again. None touches what a batch under way 
 from __future__ import annotations
 
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from wavestitch.batch.held_waveforms import some_at_once
 from wavestitch.batch.history import repair_history
 from wavestitch.batch.landing_facts import closed_gates
 from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.held import PublishedWaveform
-from wavestitch.contracts.maintenance import ActionReport, BatchState, HeldPlace, StoredFile
+from wavestitch.contracts.maintenance import ActionReport, BatchState, StoredFile
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import Head, parse_tag
 from wavestitch.contracts.quantities import before, milliseconds
@@ -42,6 +43,7 @@ from wavestitch.maintain.what_goes import (
 from wavestitch.tables.access.file_marks import Marks
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.stored_table import StoredTable
+from wavestitch.tables.held.held_look import ids_held
 from wavestitch.tables.held.held_removal import held_places, junk_files
 from wavestitch.tables.held.held_staging import overtaken_snapshots
 from wavestitch.tables.lookup.published_lookup import find_published
@@ -53,6 +55,7 @@ from wavestitch.tables.maintenance.table_state import (
 )
 
 _SHOWN = 5
+_IDS_AT_ONCE = 5000
 
 
 def clear_landing(run: MaintenanceRun) -> ActionReport:
@@ -95,22 +98,32 @@ def clear_docs(run: MaintenanceRun) -> ActionReport:
 
 
 def delete_held(run: MaintenanceRun) -> ActionReport:
-    """Rows of the held table whose waveform every retained snapshot has, piece by piece."""
+    """Rows of the held table whose waveform every retained snapshot has, piece by piece. Some waveforms at a time: how
+    many chunks are held is for a producer to say."""
     waveforms, held, _ = run.tables.stored()
     head, table = run.tables.head(), held.load()
     if head is None or head.held is None or table is None:
         return ActionReport("held", "rows", 0, 0)
-    places = held_places(table, head.held)
+    held_rows = ids_held(table, head.held, ())
     busy = {f.plan_id for f, state in look_at_batches(run).found if may_commit(state)}
-    published = _published_in_every_snapshot(waveforms, places)
-    going = held_to_delete(places, published=published, under_way=busy)
+    going: dict[str, set[int]] = defaultdict(set)
+    size, names = 0, list[str]()
+    for ids in some_at_once(held_rows, most_ids=_IDS_AT_ONCE):
+        if not (now := run.tables.published(ids).keys()):
+            continue  # as most, and the index of ids says so
+        published = _published_in_every_snapshot(waveforms, now)
+        places = held_places(table, head.held, now)
+        here = held_to_delete(places, published=published, under_way=busy)
+        for file, some in here.items():
+            going[file] |= some
+        gone = [p.held.chunk for p in places if p.row in here.get(p.file, ())]
+        size += sum(chunk.length for chunk in gone)
+        names += sorted({chunk.waveform_id or "" for chunk in gone})[:_SHOWN]
     count = sum(len(rows) for rows in going.values())
-    size = sum(p.held.chunk.length for p in places if p.row in going.get(p.file, ()))
     if run.apply and count:
         run.say(f"writing {len(going)} files of {held.name} anew without {count} rows")
         _take_out(run, head, going, counts=head.held.counts, note=f"{count} held rows that are published went")
-    names = {p.held.chunk.waveform_id for p in places if p.row in going.get(p.file, ())}
-    return ActionReport("held", "rows", count, size, tuple(sorted(n for n in names if n))[:_SHOWN])
+    return ActionReport("held", "rows", count, size, tuple(sorted(names)[:_SHOWN]))
 
 
 def expire_junk(run: MaintenanceRun) -> ActionReport:
@@ -282,13 +295,10 @@ def _projected_plans(run: MaintenanceRun, batches: Batches) -> tuple[set[str], l
     return {f.plan_id for f in done if versions.get(f.plan_id, (0, 0)) <= least}, []
 
 
-def _published_in_every_snapshot(
-    waveforms: StoredTable, places: list[HeldPlace]
-) -> list[Mapping[str, PublishedWaveform]]:
+def _published_in_every_snapshot(waveforms: StoredTable, ids: Collection[str]) -> list[Mapping[str, PublishedWaveform]]:
     """What the oldest snapshot of main has of these waveforms, and every one since that may have taken rows out."""
     table = waveforms.load()
-    ids = {p.held.chunk.waveform_id for p in places if p.held.chunk.waveform_id is not None}
-    if table is None or not ids:
+    if table is None:
         return []
     main = main_snapshots(table)
     aside = [s for s in table.metadata.snapshots if s not in main]

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
@@ -24,23 +26,34 @@ from wavestitch.tables.held.held_rows import FACTS, held_chunk
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 
 _DAY_MS = 86_400_000
+_UNREAD = {"meta": None, "evidence": "", "evidence_of_record": None}
+_TEXTS = ("topic_id", "waveform_id", "record_reason", "reason", "decision", "proof", "plan_id")
 _HELD_MS = HELD.get_field_index("held_ms") + 1
 
 
-def held_places(table: Table, mark: HeldMark) -> list[HeldPlace]:
-    """Every chunk in the snapshot that the head names, and where it lies, without bytes; no records that are none."""
-    names = (*FACTS, "plan_id")
+_SAYS_WHAT = (*(name for name in FACTS if name not in _UNREAD), "plan_id")
+"""Without the texts that a producer chooses: a few rows of a file can have gigabytes of them."""
+
+
+def held_places(table: Table, mark: HeldMark, ids: Collection[str] | None = None) -> list[HeldPlace]:
+    """Every chunk of these waveforms (all, where none are given) in the snapshot that the head names, and where it
+    lies, without bytes, metadata and evidence; no records that are none."""
+    wanted = None if ids is None else pa.array(sorted(ids), pa.string())
     found: list[HeldPlace] = []
     for task in files_to_read(table, snapshot_id=mark.snapshot_id):
         if held_file(task.file).reason in JUNK:
             continue
-        row = 0
-        for batch in read_file(table, task, names):
-            columns = [batch[name].to_pylist() for name in names]
-            for values in zip(*columns, strict=True):
-                held = held_chunk(dict(zip(names, values, strict=True)))
+        start = 0
+        for batch in read_file(table, task, _SAYS_WHAT, repeated=_TEXTS):
+            rows = np.arange(start, start + batch.num_rows)
+            start += batch.num_rows
+            if wanted is not None:
+                some = pc.is_in(batch["waveform_id"], value_set=wanted)
+                rows, batch = rows[some.to_numpy(zero_copy_only=False)], batch.filter(some)  # noqa: PLW2901
+            columns = [batch[name].to_pylist() for name in _SAYS_WHAT]
+            for row, *values in zip(rows.tolist(), *columns, strict=True):
+                held = held_chunk({**_UNREAD, **dict(zip(_SAYS_WHAT, values, strict=True))})
                 found.append(HeldPlace(task.file.file_path, row, held, values[-1]))
-                row += 1
     return found
 
 
