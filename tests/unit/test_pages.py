@@ -14,8 +14,10 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.headroom import Retention, Room, Thresholds, Unread, judge_room
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition
+from wavestitch.ui.asked import LATE
 from wavestitch.ui.bars import bar_of, strip_of
 from wavestitch.ui.docs_files import find_page
+from wavestitch.ui.facts import one_stream_facts
 from wavestitch.ui.looks import NOT_YET
 from wavestitch.ui.pages import BatchOfRun, note_page, overview_page, run_page, stream_page
 from wavestitch.ui.run_story import RunFacts, Story
@@ -138,6 +140,31 @@ def test_a_stream_s_page_says_first_what_is_the_matter_and_what_to_do() -> None:
     assert "2 open, 1 quarantined" in html
     links = tags_and_links(html)[1]
     assert {"../held/ecg", f"../docs/ecg/{PLAN}/index.html", "../../dags/rewind_ecg"} <= set(links)
+
+
+def test_what_the_tables_could_not_be_asked_is_a_sentence_and_no_zero() -> None:
+    [row] = rows_of([(facts(room=room(age_ms=Milliseconds(60_000))), 0.0)], {})
+    failed = StreamFacts("ecg", "the catalog does not answer")
+    html = stream_page(row, failed)
+    assert "the catalog does not answer" in html
+    assert "0 open" not in html
+    assert 'aria-busy="true"' not in html, "it would be asked for every second"
+    said = one_stream_facts(row, failed)
+    assert (said["open"], said["quarantined"], said["remarks"]) == (None, None, ["the catalog does not answer"])
+
+
+def test_a_page_whose_answer_comes_yet_asks_again_by_itself() -> None:
+    late = note_page("Held of ecg", LATE, root="../", late=True)
+    assert tags_and_links(late)[1] == [
+        f"../{FRAME[0]}",
+        f"../{FRAME[1]}",
+        "../static/live.js",
+        FRAME[2],
+        "../",
+        "../waveforms/",
+    ]
+    assert 'data-late aria-busy="true"' in late
+    assert "live.js" not in note_page("Held of ecg", "Nothing of it is held.", root="../")
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,12 @@ def page_answer(
     return HTMLResponse(html(), status_code=status, headers={**HEADERS, "Content-Security-Policy": _SCRIPTED})
 
 
-def note_answer(request: Request, title: str, sentence: str, *, status: int = 200) -> Response:
-    """A page that has one sentence to say."""
+def note_answer(request: Request, title: str, sentence: str, *, status: int = 200, late: bool = False) -> Response:
+    """A page that has one sentence to say. `late`: what was asked for comes yet, and the page asks again."""
     return page_answer(
         request,
-        html=lambda: note_page(title, sentence, root=_way_up(request)),
-        facts=lambda: {"title": title, "note": sentence},
+        html=lambda: note_page(title, sentence, root=_way_up(request), late=late),
+        facts=lambda: {"title": title, "note": sentence, "late": late},
         status=status,
     )
 

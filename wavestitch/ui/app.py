@@ -6,6 +6,7 @@ Knows Airflow (who may see what; which plan a run made) and hands plain values t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,12 +25,13 @@ from wavestitch.contracts.errors import BadInput, WavestitchError
 from wavestitch.plain_files import plain_text
 from wavestitch.settings import load_settings, stream_names
 from wavestitch.ui.answer import html_answer, note_answer, page_answer, script, wants_json
+from wavestitch.ui.asked import LATE
 from wavestitch.ui.docs_files import find_page
 from wavestitch.ui.facts import one_stream_facts, overview_facts, run_said
 from wavestitch.ui.failed_runs import failed_runs
 from wavestitch.ui.guest import guest_deployment
-from wavestitch.ui.held_routes import LATE, held_of_stream, held_waveform
-from wavestitch.ui.looks import FIRST_PAINT_S, Looks
+from wavestitch.ui.held_routes import held_of_stream, held_waveform
+from wavestitch.ui.looks import FIRST_PAINT_S, PROGRAM_S, Looks
 from wavestitch.ui.pages import BatchOfRun, overview_page, run_page, stream_page
 from wavestitch.ui.rights import readable_runs, readable_streams, requires_stream
 from wavestitch.ui.run_facts import facts_of_run
@@ -95,9 +97,7 @@ async def overview(
     names: Annotated[list[str], Depends(streams_of)],
     failed: Annotated[dict[str, FailedRun], Depends(failed_runs_of)],
 ) -> Response:
-    # A page for people asks again by itself; a program asks once.
-    wait = None if wants_json(request) else FIRST_PAINT_S
-    rows = rows_of(await request.app.state.looks.at(names, wait=wait), failed)
+    rows = rows_of(await request.app.state.looks.at(names, wait=_wait(request)), failed)
     return page_answer(request, html=lambda: overview_page(rows), facts=lambda: overview_facts(rows))
 
 
@@ -110,14 +110,18 @@ async def one_stream(
     request: Request, stream: str, failed: Annotated[dict[str, FailedRun], Depends(failed_run_of)]
 ) -> Response:
     looks: Looks = request.app.state.looks
-    wait = None if wants_json(request) else FIRST_PAINT_S
-    [row] = rows_of(await looks.at([stream], wait=wait), failed)
-    full = None
-    if row.facts.head is not None:
-        # A look that waits too long is no error: the page shows what it knows.
-        with suppress(WavestitchError):
-            full = await looks.ask((stream, "all of it"), lambda: table_facts(guest_deployment(), stream), wait=wait)
+    seen, full = await asyncio.gather(
+        looks.at([stream], wait=_wait(request)), _all_of_it(looks, stream, _wait(request))
+    )
+    [row] = rows_of(seen, failed)
     return page_answer(request, html=lambda: stream_page(row, full), facts=lambda: one_stream_facts(row, full))
+
+
+async def _all_of_it(looks: Looks, stream: str, wait: float) -> StreamFacts | None:
+    """With what is held looked at. That too many looks wait is no error: the page shows what it knows."""
+    with suppress(WavestitchError):
+        return await looks.ask((stream, "all of it"), lambda: table_facts(guest_deployment(), stream), wait=wait)
+    return None
 
 
 def data_docs(stream: str, plan_id: str, name: str) -> HTMLResponse:
@@ -147,9 +151,10 @@ async def page_of_run(request: Request, told: Annotated[Told | str, Depends(told
     batch, plan_id = BatchOfRun(), told.story.plan_id
     if told.stream and plan_id:
         looks: Looks = request.app.state.looks
-        wait = None if wants_json(request) else FIRST_PAINT_S
         try:
-            found = await looks.ask((told.stream, plan_id), lambda: _find_batch(told.stream, plan_id), wait=wait)
+            found = await looks.ask(
+                (told.stream, plan_id), lambda: _find_batch(told.stream, plan_id), wait=_wait(request)
+            )
             batch = found or BatchOfRun(problem=LATE, late=True)
         except BadInput:
             raise
@@ -166,6 +171,11 @@ async def _unreadable(request: Request, _error: Exception) -> Response:
     """Not the sentence itself: it names files, and whoever asks may have no right at all."""
     said = "The settings cannot be used; `wavestitch check` says why."
     return note_answer(request, "Wavestitch", said, status=503)
+
+
+def _wait(request: Request) -> float:
+    """A page for people asks again by itself; a program asks once."""
+    return PROGRAM_S if wants_json(request) else FIRST_PAINT_S
 
 
 def _find_batch(stream: str, plan_id: str) -> BatchOfRun:

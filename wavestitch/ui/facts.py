@@ -14,6 +14,7 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.headroom import PartitionRoom
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.reasons import Reason
+from wavestitch.ui.pages import looked_at, remarks_of
 from wavestitch.ui.run_story import RunFacts, Story
 from wavestitch.ui.stream_rows import StreamRow
 
@@ -23,12 +24,13 @@ def overview_facts(rows: Sequence[StreamRow]) -> dict[str, Any]:
     return {"streams": [_stream(row) for row in rows]}
 
 
-def one_stream_facts(row: StreamRow, full: StreamFacts | None) -> dict[str, Any]:
-    """`open`, `quarantined`: chunks, None where the tables have not answered yet."""
+def one_stream_facts(row: StreamRow, asked: StreamFacts | None) -> dict[str, Any]:
+    """`open`, `quarantined`: chunks, None where the tables have not answered."""
+    full = looked_at(asked)
     return _stream(row) | {
         "open": full.open if full is not None else None,
         "quarantined": full.quarantined if full is not None else None,
-        "remarks": list(full.remarks if full is not None else row.facts.remarks),
+        "remarks": list(remarks_of(row, asked)),
         "batches": [batch_row_said(found) for found in row.facts.batches],
     }
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from wavestitch.batch.held_page import HeldList, HeldOne
 from wavestitch.batch.held_request import OF_WAVEFORMS, held_reasons
@@ -14,6 +12,7 @@ from wavestitch.batch.held_waveforms import HeldWaveform, Selection
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, before
 from wavestitch.contracts.stream import decide_dag_id
 from wavestitch.html_pages import render_page
+from wavestitch.ui.links import link
 
 AGES = {"1h": ("1 hour", 3_600_000), "1d": ("1 day", 86_400_000), "7d": ("7 days", 7 * 86_400_000)}
 _MOST_CHUNKS = 500
@@ -40,7 +39,7 @@ class Filters:
 
     def link(self, stream: str, **changes: str) -> Markup:
         """The address of a list with these filters, from the beginning unless it says where it goes on."""
-        return _link(stream, {"reason": self.reason, "source": self.source, "age": self.age, **changes})
+        return link(stream, {"reason": self.reason, "source": self.source, "age": self.age, **changes})
 
 
 def held_list_page(stream: str, filters: Filters, found: HeldList) -> str:
@@ -69,7 +68,7 @@ def held_list_page(stream: str, filters: Filters, found: HeldList) -> str:
         ],
         next=filters.link(stream, after=found.after) if found.after is not None else "",
         states=_states,
-        link_of=lambda one: _link(f"{stream}/one", {"id": one.waveform_id}),
+        link_of=lambda one: link(f"{stream}/one", {"id": one.waveform_id}),
         dag=decide_dag_id(stream),
     )
 
@@ -88,11 +87,6 @@ def held_one_page(stream: str, found: HeldOne) -> str:
         more=max(0, len(rows) - _MOST_CHUNKS),
         dag=decide_dag_id(stream),
     )
-
-
-def _link(path: str, said: Mapping[str, str]) -> Markup:
-    """As an attribute: whole, however long, since what is shown may be cut and an address may not."""
-    return escape(f"{path}?{urlencode({k: v for k, v in said.items() if v}, errors='surrogatepass')}")
 
 
 def _states(one: HeldWaveform) -> str:

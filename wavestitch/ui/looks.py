@@ -26,10 +26,14 @@ from wavestitch.contracts.errors import Transient, WavestitchError
 T = TypeVar("T")
 FRESH_S = 10.0
 WAIT_S = 2.0
-FIRST_PAINT_S = 0.2
+PROGRAM_S = 0.7
+"""How long a program waits for how streams stand: it asks once, and with all else has its answer within a second."""
+FIRST_PAINT_S = 0.1
 """How long a page for people waits for its first facts: it asks again by itself."""
 AT_ONCE = 32
 """Looks that one page begins."""
+_MOST_LEFT = 32
+"""Answers that came when nobody waited any more and are kept for who asks again."""
 _IN_A_ROW = 2
 _THREADS = 2
 _MOST_STREAMS = 1000
@@ -51,12 +55,13 @@ class Seen:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Look:
-    """Under way. `done`: for those who wait."""
+    """Under way. `done`: for those who wait; `waiting`: how many do, of a question."""
 
     done: Future[Any]
     since: float
+    waiting: int = 0
 
 
 class _Answers:
@@ -108,6 +113,7 @@ class Looks:
         self._seen: dict[str, Seen] = {}
         self._under_way: dict[str, _Look] = {}
         self._asked: dict[str, tuple[str, _Look]] = {}
+        self._left: dict[tuple[str, str], tuple[Future[Any], float]] = {}
 
     async def at(self, names: Sequence[str], *, wait: float | None = None) -> list[tuple[StreamFacts, float | None]]:
         """What is known of the streams, and how old it is in seconds, None where nothing is; waits for looks that are
@@ -138,29 +144,46 @@ class Looks:
     async def ask(self, about: tuple[str, str], question: Callable[[], T], *, wait: float | None = None) -> T | None:
         """The answer of the tables to something else; None where it takes too long. `about`: the stream, and what is
         asked: all who ask the same while it is under way wait for one answer, and whoever asks something else of the
-        stream for its turn. Raises `Transient` where that does not come in time, or too many looks are waiting."""
+        stream for its turn. One that came too late is there for the next who asks, so that whoever asks again gets it
+        in the end. Raises `Transient` where too many looks are waiting."""
         until = time.monotonic() + (self._wait if wait is None else wait)
+        if (left := self._take_left(about)) is not None:
+            kept: T = left.result()
+            return kept
         while (look := self._question(about, question)) is None:
             with self._lock:
                 before = self._asked.get(about[0])
             if before is not None and not await _comes(before[1].done, until):
-                raise Transient(BUSY)
-        if await _comes(look.done, until):
-            found: T | None = look.done.result()
-            return found
-        return None
+                return None
+        try:
+            if await _comes(look.done, until):
+                found: T | None = look.done.result()
+                return found
+            return None
+        finally:
+            with self._lock:
+                look.waiting -= 1
+
+    def _take_left(self, about: tuple[str, str]) -> Future[Any] | None:
+        with self._lock:
+            done, at = self._left.pop(about, (None, 0.0))
+        return done if done is not None and time.monotonic() - at < self._fresh else None
 
     def _question(self, about: tuple[str, str], question: Callable[[], T]) -> _Look | None:
-        """The one that is under way, or a new one; None while something else is asked of the stream."""
+        """The one that is under way, or a new one, and somebody more waits for it; None while something else is asked
+        of the stream."""
         self._give_up_hung()
         with self._lock:
             stream, what = about
             if stream in self._asked:
                 asked, look = self._asked[stream]
-                return look if asked == what else None
+                if asked != what:
+                    return None
+                look.waiting += 1
+                return look
             if len(self._asked) >= self._most:
                 raise Transient(BUSY)
-            look = _Look(Future(), time.monotonic())
+            look = _Look(Future(), time.monotonic(), waiting=1)
             self._asked[stream] = what, look
             self._questions.submit(self._answer, about, look, question)
             return look
@@ -171,10 +194,15 @@ class Looks:
         except Exception as raised:
             answer, error = None, raised
         with self._lock:
-            if self._asked.get(about[0]) == (about[1], look):
+            wanted = self._asked.get(about[0]) == (about[1], look)
+            if wanted:
                 del self._asked[about[0]]
-        with suppress(InvalidStateError):  # whoever waited may be gone
-            look.done.set_result(answer) if error is None else look.done.set_exception(error)
+            with suppress(InvalidStateError):  # whoever waited may be gone
+                look.done.set_result(answer) if error is None else look.done.set_exception(error)
+            if wanted and not look.waiting:
+                self._left[about] = look.done, time.monotonic()
+                while len(self._left) > _MOST_LEFT:
+                    del self._left[next(iter(self._left))]
 
     def _begin(self, name: str) -> Future[Any] | None:
         """The look that is under way, or a new one; None where what is known is fresh, or too many are waiting."""

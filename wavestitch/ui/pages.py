@@ -37,14 +37,14 @@ def overview_page(rows: Sequence[StreamRow]) -> str:
     )
 
 
-def stream_page(row: StreamRow, full: StreamFacts | None) -> str:
-    """One stream: what is to be done, its partitions and its last batches. `full`: with what is held looked at; None
+def stream_page(row: StreamRow, asked: StreamFacts | None) -> str:
+    """One stream: what is to be done, its partitions and its last batches. `asked`: with what is held looked at; None
     where the tables have not answered yet."""
-    facts = row.facts
+    facts, full = row.facts, looked_at(asked)
     rooms = {p.partition: p for p in facts.room.partitions} if facts.room is not None else {}
     says, todo = _headline(row)
     held = f"{number(row.held)} in all" if full is None else f"{full.open} open, {full.quarantined} quarantined"
-    remarks = (*facts.remarks, *(r for r in (full.remarks if full else ()) if r not in facts.remarks))
+    remarks = remarks_of(row, asked)
     return render_page(
         "stream",
         title=facts.name,
@@ -65,12 +65,24 @@ def stream_page(row: StreamRow, full: StreamFacts | None) -> str:
         partitions=[(p, rooms.get(p.partition)) for p in facts.partitions],
         rows=facts.batches[:_BATCHES],
         documented=full.documented if full is not None else frozenset(),
-        looking=full is None or row.state is State.LOOKING,
+        looking=asked is None or row.state is State.LOOKING,
         bar_of=bar_of,
         width=WIDTH,
         styles={alarm.value: STYLES[State(alarm.value)] for alarm in Alarm},
         span=_span,
     )
+
+
+def looked_at(asked: StreamFacts | None) -> StreamFacts | None:
+    """What the tables said of what is held; None where they did not, or said only why not: that is no zero."""
+    return asked if asked is not None and asked.head is not None else None
+
+
+def remarks_of(row: StreamRow, asked: StreamFacts | None) -> tuple[str, ...]:
+    """What others have changed, and what keeps something from being known."""
+    known, full = row.facts.remarks, looked_at(asked)
+    more = full.remarks if full is not None else (asked.problem,) if asked is not None and row.facts.head else ()
+    return (*known, *(remark for remark in more if remark not in known))
 
 
 def _headline(row: StreamRow) -> tuple[str, str]:
@@ -130,9 +142,9 @@ def run_page(kind: str, stream: str, run: RunFacts, story: Story, batch: BatchOf
     )
 
 
-def note_page(title: str, sentence: str, *, root: str) -> str:
+def note_page(title: str, sentence: str, *, root: str, late: bool = False) -> str:
     """`root`: the way from it to the first page."""
-    return render_page("note", root=root, here="", title=title, sentence=sentence)
+    return render_page("note", root=root, here="", title=title, sentence=sentence, late=late)
 
 
 def _numbered(found: Mapping[str, int]) -> Cells:

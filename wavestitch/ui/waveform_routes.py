@@ -5,7 +5,6 @@ long waveform takes seconds, which other pages need not wait for."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from wavestitch.reading.source_map import map_of_stream
 from wavestitch.reading.waveform_view import MOST_BUCKETS, KeptBlocks, view_of
 from wavestitch.settings import load_settings, stream_names
 from wavestitch.ui.answer import HEADERS, note_answer, page_answer
+from wavestitch.ui.asked import LATE, Said, Told, asked
 from wavestitch.ui.guest import guest_deployment
 from wavestitch.ui.looks import Looks
 from wavestitch.ui.map_pages import map_facts, map_page
@@ -28,20 +28,10 @@ from wavestitch.ui.rights import readable_streams, requires_stream
 from wavestitch.ui.waveform_facts import list_facts, one_facts, view_facts
 from wavestitch.ui.waveform_pages import Search, streams_page, waveform_page, waveforms_page
 
-_LATE = "The tables have not answered yet; load the page again in a moment."
 _MOST_SAMPLES = 1 << 48
-Said = Annotated[str, Query(max_length=2000)]
 Id = Annotated[str, Query(alias="id", min_length=1, max_length=2000)]
 At = Annotated[int | None, Query(ge=-MAX_TIME_NS, le=MAX_TIME_NS)]
 Sample = Annotated[int, Query(ge=0, le=_MOST_SAMPLES)]
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What a look found, for people and for programs."""
-
-    html: Callable[[], str]
-    facts: Callable[[], dict[str, Any]]
 
 
 def add_waveform_routes(app: FastAPI, router: APIRouter) -> None:
@@ -76,14 +66,14 @@ async def waveforms_of_stream(request: Request, stream: str, search: Annotated[S
         return Told(partial(waveforms_page, stream, search, None, problem), lambda: {"stream": stream, "note": problem})
 
     try:
-        asked, place = search.asked(), search.place()
+        wanted, place = search.asked(), search.place()
     except BadInput as error:
         wrong = said(error.message)
         return page_answer(request, html=wrong.html, facts=wrong.facts)
 
     def look() -> Told:
         try:
-            found = list_published(guest_deployment().tables(stream), asked, place)
+            found = list_published(guest_deployment().tables(stream), wanted, place)
         except Refused as error:
             return said(error.message)
         return Told(partial(waveforms_page, stream, search, found), partial(list_facts, stream, found))
@@ -113,12 +103,12 @@ async def one_waveform(
 async def map_of_waveforms(request: Request, stream: str, search: Annotated[Search, Depends(search_of)]) -> Response:
     title = f"What there is of {stream}"
     try:
-        asked = search.asked()
+        wanted = search.asked()
     except BadInput as error:
         return note_answer(request, title, error.message)
 
     def look() -> Told:
-        found = map_of_stream(guest_deployment(), stream, asked)
+        found = map_of_stream(guest_deployment(), stream, wanted)
         return Told(partial(map_page, stream, search, found), partial(map_facts, stream, found))
 
     return await _asked(request, title, (stream, f"map {search!r}"), look)
@@ -160,22 +150,12 @@ async def samples_in_view(
         status = 404 if isinstance(error, _NotThere) else 422
         return JSONResponse({"note": error.message}, status_code=status, headers=HEADERS)
     if seen is None:
-        return JSONResponse({"note": _LATE}, status_code=503, headers={**HEADERS, "Retry-After": "1"})
+        return JSONResponse({"note": LATE}, status_code=503, headers={**HEADERS, "Retry-After": "1"})
     return JSONResponse(seen, headers=HEADERS)
 
 
 async def _asked(request: Request, title: str, about: tuple[str, str], look: Callable[[], Told]) -> Response:
-    """What the look found, for everybody who asks the same while it is under way. Raises `BadInput`, which names files
-    and streams and is not for everybody who may read this one."""
-    try:
-        found = await request.app.state.waveform_looks.ask(about, look)
-    except BadInput:
-        raise
-    except WavestitchError as error:
-        return note_answer(request, title, error.message)
-    if found is None:
-        return note_answer(request, title, _LATE)
-    return page_answer(request, html=found.html, facts=found.facts)
+    return await asked(request, request.app.state.waveform_looks, title, about, look)
 
 
 class _NotThere(Refused):

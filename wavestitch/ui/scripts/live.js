@@ -26,6 +26,8 @@ function keep(now, next) {
 
 async function again() {
   if (document.hidden) return;
+  // What comes in its place may have scripts of its own.
+  if (document.querySelector("[data-late]")) return location.reload();
   const now = document.getElementById("main");
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });

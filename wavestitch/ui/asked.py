@@ -1,0 +1,46 @@
+"""A page whose contents a look finds: one look for all who ask the same meanwhile, shown as a page or as JSON. One that
+comes too late is no error: the page says so, and asks again by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+
+from wavestitch.contracts.errors import BadInput, WavestitchError
+from wavestitch.ui.answer import note_answer, page_answer
+from wavestitch.ui.looks import Looks
+
+LATE = "The tables have not answered yet; the page asks again by itself."
+Said = Annotated[str, Query(max_length=2000)]
+"""What a form or a link says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a look found, for people and for programs."""
+
+    html: Callable[[], str]
+    facts: Callable[[], dict[str, Any]]
+
+
+async def asked(
+    request: Request, looks: Looks, title: str, about: tuple[str, str], look: Callable[[], Told | str]
+) -> Response:
+    """What the look found, or its sentence. Raises `BadInput`, which names files and streams and is not for everybody
+    who may read this one."""
+    try:
+        found = await looks.ask(about, look)
+    except BadInput:
+        raise
+    except WavestitchError as error:
+        return note_answer(request, title, error.message)
+    if found is None:
+        return note_answer(request, title, LATE, late=True)
+    if isinstance(found, str):
+        return note_answer(request, title, found)
+    return page_answer(request, html=found.html, facts=found.facts)
