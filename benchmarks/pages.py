@@ -1,17 +1,18 @@
 """What the page of all streams takes: `python -m benchmarks.pages`; prints its figures as JSON.
 
 Hundreds of streams with long histories and millions of published waveforms, all real tables; a broker that takes
-connections and never answers. The real application is asked, in this process, with Airflow's own login. A first look
-reads every stream's tables anew; a page shows what is known by then, so it is measured how long it takes to come, and
-how long until all streams were looked at.
+connections and never answers; fifty people with different rights. The real application is served on loopback below a
+path, with Airflow's own login, and asked by a real browser and as JSON. A first look reads every stream's tables anew,
+and a page shows what is known by then: so it is measured when its first words are on the screen, how long each answer
+takes, and how long until all streams were looked at. Needs a Chromium.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
+import random
 import shutil
 import socket
 import tempfile
@@ -25,6 +26,12 @@ from benchmarks.grown_history import lengthen
 from benchmarks.synthetic_rows import published_table, write_published
 
 _ROUNDS = 20
+_PEOPLE, _TEAMS = 50, 20
+_BELOW = "/airflow"
+_PAINTED = """new Promise(done => new PerformanceObserver(list => {
+  for (const paint of list.getEntriesByName("first-contentful-paint")) done(paint.startTime);
+}).observe({ type: "paint", buffered: true }))"""
+_OTHERS = ("/stream/s000", "/held/s000", "/waveforms/", "/waveforms/s000", "/waveforms/s000/map")
 
 
 def main() -> None:
@@ -35,7 +42,7 @@ def main() -> None:
     wanted = asked.parse_args()
     with tempfile.TemporaryDirectory(prefix="wavestitch-pages-") as folder, _deaf_broker() as bootstrap:
         names = _make(Path(folder), bootstrap, wanted.streams, wanted.batches, wanted.waveforms)
-        print(json.dumps(asyncio.run(_measure(names)), indent=1))
+        print(json.dumps(_measure(names), indent=1))
 
 
 @contextmanager
@@ -88,49 +95,137 @@ def _make(folder: Path, bootstrap: str, streams: int, batches: int, waveforms: i
     return names
 
 
-async def _measure(names: list[str]) -> dict[str, Any]:
-    import httpx  # noqa: PLC0415
-    from airflow.api_fastapi.app import create_auth_manager  # noqa: PLC0415
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
+def _measure(names: list[str]) -> dict[str, Any]:
+    from fastapi import FastAPI  # noqa: PLC0415
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415
 
+    from tests.stack.browser import QUIET  # noqa: PLC0415
+    from tests.stack.pages_lab import listening  # noqa: PLC0415
     from wavestitch.ui.app import make_app  # noqa: PLC0415
 
-    app = make_app()
-    app.state.auth_manager = manager = create_auth_manager()
-    token = manager.generate_jwt(SimpleAuthManagerUser(username="v", role="viewer"))
-    transport, sent = httpx.ASGITransport(app=app), {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=sent, timeout=600) as client:
-
-        async def page() -> tuple[float, str]:
-            began = time.perf_counter()
-            answer = await client.get("/", headers={"Accept": "text/html"})
-            answer.raise_for_status()
-            return time.perf_counter() - began, answer.text
-
+    people = _people(names)
+    site, app = FastAPI(), make_app()
+    app.state.auth_manager = manager = _auth_manager()
+    site.mount(f"{_BELOW}/wavestitch", app)
+    tokens = [manager.generate_jwt(_user(f"person {n}", teams)) for n, teams in enumerate(people.values())]
+    with listening(site) as address, sync_playwright() as driver:
+        url = f"{address}{_BELOW}/wavestitch"
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
+        cold = _painted(browser, url, tokens[0], times=1)
         began = time.perf_counter()
-        first, text = await page()
-        took, shown = [first], [len(names) - text.count(">being looked at<")]
-        while ">being looked at<" in text:
-            await asyncio.sleep(1)
-            wall, text = await page()
-            took.append(wall)
-            shown.append(len(names) - text.count(">being looked at<"))
+        unknown, seconds, answers = len(names), [], 0
+        while unknown:
+            time.sleep(1)
+            took, said = _asked(url, tokens[0], "json")
+            seconds.append(took)
+            unknown = said.text.count('"being looked at"')
+            answers += 1
         all_seen = time.perf_counter() - began
         spent = time.process_time()
-        again = sorted([(await page())[0] for _ in range(_ROUNDS)])
+        painted = _painted(browser, url, tokens[0], times=_ROUNDS)
         spent = (time.process_time() - spent) / _ROUNDS
+        browser.close()
+        foreign, by_format = _everybody(url, tokens, list(people))
+        others = {path: _slowest(f"{url}{path}", tokens[0]) for path in _OTHERS}
     return {
         "streams": len(names),
-        "first_answer_s": round(first, 3),
-        "streams_in_the_first_answer": shown[0],
-        "slowest_answer_until_all_were_seen_s": round(max(took), 3),
+        "people": len(people),
+        "rows_that_were_not_of_who_asked": foreign,
+        "first_paint_of_the_first_request_s": cold[0],
+        "first_paint_median_s": painted[len(painted) // 2],
+        "first_paint_slowest_s": painted[-1],
+        "answer_html_median_and_slowest_s": by_format["html"],
+        "answer_json_median_and_slowest_s": by_format["json"],
+        "slowest_answer_until_all_were_seen_s": round(max(seconds), 3),
         "all_seen_s": round(all_seen, 1),
-        "answers_until_then": len(took),
-        "known_answer_median_s": round(again[len(again) // 2], 3),
-        "known_answer_slowest_s": round(again[-1], 3),
-        "known_answer_cpu_s": round(spent, 3),
-        "page_kib": len(text) >> 10,
+        "cpu_of_a_page_s": round(spent, 3),
+        "other_pages_html_and_json_slowest_s": others,
     }
+
+
+def _people(names: list[str]) -> dict[frozenset[str], list[str]]:
+    """The streams that each may read, and the teams of who may. The first may read all of them, the last none."""
+    from tests.security.two_teams import TEAM_OF  # noqa: PLC0415
+
+    drawn = random.Random(7)  # noqa: S311 - nobody is kept out by it
+    teams = {name: f"team {n % _TEAMS}" for n, name in enumerate(names)}
+    for name, team in teams.items():
+        TEAM_OF |= {f"{dag}_{name}": team for dag in ("ingest", "backfill", "rewind", "decide", "verify")}
+    found: dict[frozenset[str], list[str]] = {frozenset(names): sorted(set(teams.values()))}
+    while len(found) < _PEOPLE - 1:
+        mine = drawn.sample(range(_TEAMS), drawn.randrange(1, _TEAMS))
+        of = [f"team {n}" for n in mine]
+        found[frozenset(name for name, team in teams.items() if team in of)] = of
+    return found | {frozenset(): []}
+
+
+def _auth_manager() -> Any:
+    from airflow.api_fastapi import app as airflow_app  # noqa: PLC0415
+
+    from tests.security.two_teams import TeamAuthManager  # noqa: PLC0415
+
+    airflow_app._AuthManagerState.instance = found = TeamAuthManager()
+    return found
+
+
+def _user(name: str, teams: list[str]) -> Any:
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser  # noqa: PLC0415
+
+    return SimpleAuthManagerUser(username=name, role="viewer", teams=teams)
+
+
+def _painted(browser: Any, url: str, token: str, *, times: int) -> list[float]:
+    """From asking to the first words on the screen, in seconds, sorted; each in a window of its own, nothing cached."""
+    found = []
+    for _ in range(times):
+        with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+            context.add_cookies([{"name": "_token", "value": token, "url": url}])
+            page = context.new_page()
+            page.goto(f"{url}/")
+            painted = page.evaluate(_PAINTED)
+            found.append(round(painted / 1000, 3))
+    return sorted(found)
+
+
+def _asked(url: str, token: str, form: str) -> tuple[float, Any]:
+    import httpx  # noqa: PLC0415
+
+    began = time.perf_counter()
+    answer = httpx.get(
+        f"{url}/" if url.endswith("wavestitch") else url,
+        params={"format": form},
+        headers={"Authorization": f"Bearer {token}"},
+        trust_env=False,
+        timeout=600,
+    )
+    answer.raise_for_status()
+    return time.perf_counter() - began, answer
+
+
+def _everybody(url: str, tokens: list[str], people: list[frozenset[str]]) -> tuple[int, dict[str, list[float]]]:
+    """Rows that somebody saw of a stream that is not theirs, or did not see of one that is; and how long it took."""
+    foreign = 0
+    took: dict[str, list[float]] = {"html": [], "json": []}
+    everything = frozenset().union(*people)
+    for token, mine in zip(tokens, people, strict=True):
+        for form, seconds in took.items():
+            wall, answer = _asked(url, token, form)
+            seconds.append(wall)
+            if form == "json":
+                seen = {one["stream"] for one in answer.json()["streams"]}
+            else:
+                seen = {name for name in everything if f'id="stream-{name}"' in answer.text}
+            foreign += len(seen ^ mine)
+    return foreign, {form: _middle_and_most(seconds) for form, seconds in took.items()}
+
+
+def _slowest(url: str, token: str) -> list[float]:
+    return [round(max(_asked(url, token, form)[0] for _ in range(3)), 3) for form in ("html", "json")]
+
+
+def _middle_and_most(seconds: list[float]) -> list[float]:
+    found = sorted(seconds)
+    return [round(found[len(found) // 2], 3), round(found[-1], 3)]
 
 
 if __name__ == "__main__":

@@ -146,6 +146,41 @@ def test_an_answer_that_came_too_late_is_there_for_who_asks_again_and_for_nobody
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
+def test_who_takes_what_is_known_waits_for_no_look_that_is_under_way(stream: Stream) -> None:
+    stream.tables.set()
+
+    async def story() -> None:
+        found = looks(stream, fresh=0.0, wait=10)
+        while (await found.at(["ecg"], wait=0.01))[0][0].problem != NO_ANSWER:
+            pass
+        began = time.monotonic()
+        for _ in range(100):
+            [(facts, age)] = await found.at(["ecg"], enough=60)
+            assert (facts.problem, age is not None) == (NO_ANSWER, True)
+        assert time.monotonic() - began < 10, "a log that never answers was waited for"
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_what_log_and_tables_said_stays_until_the_log_has_spoken_again(stream: Stream) -> None:
+    """Whoever comes in between would be told that a stream is not known, while nothing is wrong with it."""
+    stream.tables.set()
+    stream.log.set()
+
+    async def story() -> None:
+        found = looks(stream, fresh=0.0, wait=10)
+        [(facts, _)] = await found.at(["ecg"])
+        assert (facts.problem, facts.partitions[0].end) == ("", 9)
+        stream.log.clear()
+        asked, later = stream.asked, 0
+        while later < 3:
+            [(facts, _)] = await found.at(["ecg"], wait=0.1)
+            assert (facts.problem, facts.partitions[0].end) == ("", 9)
+            later += stream.asked > asked
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
 def test_a_broker_that_is_away_is_asked_about_one_stream_at_a_time_and_says_nothing_of_others(stream: Stream) -> None:
     asked: list[str] = []
     away = True

@@ -10,7 +10,6 @@ import pytest
 from tests.builders.heads import make_head, make_row
 from tests.security.seen_tags import tags_and_links
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
-from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.headroom import Retention, Room, Thresholds, Unread, judge_room
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition
@@ -51,11 +50,6 @@ def facts(**changes: object) -> StreamFacts:
         "quarantined": 1,
     }
     return StreamFacts(**{**known, **changes})  # type: ignore[arg-type]
-
-
-@pytest.fixture(autouse=True)
-def _balanced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BatchRow, "identity_balances", property(lambda _: True))
 
 
 def room(**seen: Any) -> Room:
@@ -216,6 +210,23 @@ def test_nothing_that_others_wrote_becomes_part_of_a_page() -> None:
         tags, links = tags_and_links(html)
         assert not tags & {"script", "img"}
         assert all(link in frame or link.startswith(OWN) for link in links)
+
+
+@pytest.mark.parametrize(
+    "counted, balances",
+    [
+        ({"planned": 5, "read": 5, "published": 5}, True),
+        ({"planned": 5, "holes": 1, "read": 4, "carried_in": 2, "published": 3, "reported": 3}, True),
+        ({"planned": 5, "read": 5}, False),
+        ({"published": 5}, False),
+    ],
+)
+def test_a_row_that_knows_fewer_fates_is_shown_and_judged_all_the_same(counted: dict[str, int], balances: bool) -> None:
+    row = make_row(plan_id=PLAN, partitions={"0": counted})
+    [seen] = rows_of([(facts(batches=(row,)), 0.0)], {})
+    assert row.identity_balances is balances
+    assert one_stream_facts(seen, None)["batches"][0]["balances"] is balances
+    assert (">balances<" in stream_page(seen, None)) is balances
 
 
 def test_a_batch_without_a_row_is_said_to_be_without_one() -> None:

@@ -30,6 +30,8 @@ PROGRAM_S = 0.7
 """How long a program waits for how streams stand: it asks once, and with all else has its answer within a second."""
 FIRST_PAINT_S = 0.1
 """How long a page for people waits for its first facts: it asks again by itself."""
+ENOUGH_S = 60.0
+"""What is younger is shown to people at once: beside a dead broker some look is always under way."""
 AT_ONCE = 32
 """Looks that one page begins."""
 _MOST_LEFT = 32
@@ -115,22 +117,31 @@ class Looks:
         self._asked: dict[str, tuple[str, _Look]] = {}
         self._left: dict[tuple[str, str], tuple[Future[Any], float]] = {}
 
-    async def at(self, names: Sequence[str], *, wait: float | None = None) -> list[tuple[StreamFacts, float | None]]:
+    async def at(
+        self, names: Sequence[str], *, wait: float | None = None, enough: float = 0.0
+    ) -> list[tuple[StreamFacts, float | None]]:
         """What is known of the streams, and how old it is in seconds, None where nothing is; waits for looks that are
-        under way, `wait` seconds at most."""
+        under way, `wait` seconds at most, and not at all where all that is known is younger than `enough` seconds."""
         begun = [self._begin(n) for n in self._oldest(names[:_MOST_STREAMS])]
         waiting = [asyncio.wrap_future(look) for look in begun if look is not None]
-        if waiting:
+        if waiting and not self._younger(names, enough):
             _, unfinished = await asyncio.wait(waiting, timeout=self._wait if wait is None else wait)
-            # They go on for the next page; a cancelled wrapper would cancel a look that has not begun.
-            for left in unfinished:
-                left.add_done_callback(_ignore)
+        else:
+            unfinished = set(waiting)
+        # They go on for the next page; a cancelled wrapper would cancel a look that has not begun.
+        for left in unfinished:
+            left.add_done_callback(_ignore)
         now = time.monotonic()
         with self._lock:
             return [
                 (seen.facts, now - seen.at) if (seen := self._seen.get(n)) else (StreamFacts(n, NOT_YET), None)
                 for n in names
             ]
+
+    def _younger(self, names: Sequence[str], seconds: float) -> bool:
+        oldest = time.monotonic() - seconds
+        with self._lock:
+            return all((seen := self._seen.get(name)) is not None and seen.at > oldest for name in names)
 
     def _oldest(self, names: Sequence[str]) -> list[str]:
         """Those under way, and as many more as a page may begin, looked at longest ago first."""
@@ -250,7 +261,12 @@ class Looks:
         with self._lock:
             if self._under_way.get(name) is not look:
                 return
-            self._seen[name] = Seen(replace(facts, problem=facts.problem or NO_ANSWER), time.monotonic())
+            known = self._seen.get(name)
+            # What log and tables said together stays until the log has spoken again: its age is said beside it.
+            if known is None or known.facts.problem or facts.problem:
+                before = known.facts.problem if known is not None and known.facts.head is not None else ""
+                said = facts.problem or before or NO_ANSWER
+                self._seen[name] = Seen(replace(facts, problem=said), time.monotonic())
             self._log.submit(self._look_at_log, facts, look)
 
     def _look_at_log(self, facts: StreamFacts, look: _Look) -> None:
