@@ -64,7 +64,7 @@ def verify(stream: str) -> dict[str, Any]:
     from wavestitch.batch.verify import shortened, verified_to_json, verify_range  # noqa: PLC0415
     from wavestitch.batch.verify_request import verify_request  # noqa: PLC0415
     from wavestitch.contracts.errors import Altered  # noqa: PLC0415
-    from wavestitch.contracts.verification import DIFFERENCES  # noqa: PLC0415
+    from wavestitch.contracts.verification import DIFFERENCES, DIFFERENT  # noqa: PLC0415
 
     context = get_current_context()
     request = verify_request(context["params"])
@@ -76,13 +76,13 @@ def verify(stream: str) -> dict[str, Any]:
     log_line(found["compared"])
     for one in others:
         log_line(f"{one.waveform_id}: {one.found}, published by {one.plan_id[:16] or 'nobody'}: {one.why}")
-    for remark in few.remarks:
+    for remark in (*few.misplaced, *few.remarks):
         log_line(remark)
     context["ti"].xcom_push(key="found", value=found)
-    if any(one.found in DIFFERENCES for one in others):
-        first = others[0]
+    if done.exit_code == DIFFERENT:
+        first = [f"{one.waveform_id!r}: {one.found}, {one.why}" for one in others if one.found in DIFFERENCES]
         raise Altered(
-            f"{found['compared']}; the first is {first.waveform_id!r}: {first.found}, {first.why}. "
+            f"{found['compared']}; the first is {[*first, *done.misplaced][0]}. "
             f"`wavestitch verify {stream}` with the same range and --into FILE names all of them"
         )
     return found

@@ -7,19 +7,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from wavestitch import console, console_verify, terminal
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.verify_request import verify_request
+from wavestitch.batch.verify_request import VerifyRequest, verify_request
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.stream import Stream as Definition
 from wavestitch.stream_files import read_definition
 from wavestitch.write_once import disk_errors, write_first
 
+Found = TypeVar("Found")
 Stream = Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")]
 Offsets = Annotated[str | None, typer.Option(help="PARTITION:START-END,…")]
 Interval = Annotated[str | None, typer.Option(help="START/END (ISO times, UTC): the waveforms that start in it")]
@@ -41,17 +44,13 @@ def verify(
     """Read a range again, stitch and validate it, and compare it with the table; publish nothing, move nothing.
 
     Without a range: all that ingests have read and the log still has. Exit code 0: all that was compared is the same;
-    6: something differs, is missing in the table, not found in Kafka, or fails today; 7: nothing differs, but part of
-    it is gone from Kafka, or there was nothing to compare.
+    6: something differs, is missing in the table, not found in Kafka, lost, or fails today; 7: nothing differs, but
+    part of it is gone from Kafka, or there was nothing to compare.
     """
-    from wavestitch.batch.comparing_edges import VerifyingEdges  # noqa: PLC0415 - loads what stitches
-    from wavestitch.batch.verify import verified_to_json, verify_range  # noqa: PLC0415
+    from wavestitch.batch.verify import verified_to_json, verify_range  # noqa: PLC0415 - loads what stitches
 
-    asked = {"offsets": offsets, "interval": interval, "batch": batch, "partitions": partitions}
-    request = verify_request(asked)
-    _refuse_over(into)
-    with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
-        done = verify_range(VerifyingEdges(Deployment(), stream), request, watcher=watcher)
+    deployment, request = Deployment(), _asked(into, offsets, interval, batch, partitions)
+    done = _looked(deployment, stream, None, as_json, partial(verify_range, request=request))
     _report(verified_to_json(done), into, as_json, show=lambda: console_verify.show_verified(done))
 
 
@@ -74,18 +73,28 @@ def compare(
     there was nothing to compare.
     """
     from wavestitch.batch.compare import compare_definition, compared_to_json  # noqa: PLC0415 - loads what stitches
-    from wavestitch.batch.comparing_edges import VerifyingEdges  # noqa: PLC0415
 
-    asked = {"offsets": offsets, "interval": interval, "batch": batch, "partitions": partitions}
-    request = verify_request(asked)
-    _refuse_over(into)
-    deployment = Deployment()
+    deployment, request = Deployment(), _asked(into, offsets, interval, batch, partitions)
     present = deployment.stream(stream)
     other = deployment.draft(stream) if definition is None else read_definition(definition, present.name)
-    with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
-        edges = VerifyingEdges(deployment, stream, definition=other)
-        done = compare_definition(edges, present, request, watcher=watcher)
+    done = _looked(deployment, stream, other, as_json, partial(compare_definition, present=present, request=request))
     _report(compared_to_json(done), into, as_json, show=lambda: console_verify.show_compared(done))
+
+
+def _asked(
+    into: Path | None, offsets: str | None, interval: str | None, batch: str | None, partitions: str | None
+) -> VerifyRequest:
+    _refuse_over(into)
+    return verify_request({"offsets": offsets, "interval": interval, "batch": batch, "partitions": partitions})
+
+
+def _looked(
+    deployment: Deployment, stream: str, definition: Definition | None, as_json: bool, look: Callable[..., Found]
+) -> Found:
+    from wavestitch.batch.comparing_edges import VerifyingEdges  # noqa: PLC0415 - loads what stitches
+
+    with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
+        return look(VerifyingEdges(deployment, stream, definition=definition), watcher=watcher)
 
 
 def _refuse_over(into: Path | None) -> None:

@@ -9,7 +9,7 @@ from rich.table import Table
 from wavestitch.batch.compare import DefinitionCompared
 from wavestitch.batch.verify import Verified
 from wavestitch.contracts.definition_change import CHANGES, Change, changes_in_words
-from wavestitch.contracts.verification import DIFFERENCES, Agreement, Compared, in_words
+from wavestitch.contracts.verification import DIFFERENCES, Agreement, Compared
 from wavestitch.terminal import out
 
 _MOST = 50
@@ -18,10 +18,16 @@ _MOST = 50
 def show_verified(done: Verified) -> None:
     out.print(
         f"stream {done.stream}, {sum(r.size for r in done.read)} offsets, compared with snapshot {done.snapshot_id} "
-        f"(head {done.sequence}): {in_words(done.counts, done.cut)}"
+        f"(head {done.sequence}): {done.said}"
     )
+    for name, counts in (("offsets", done.offsets), ("records", done.records), ("held", done.held)):
+        if any(counts.values()):
+            out.print(f"{name}: {', '.join(f'{n} {what}' for what, n in counts.items() if n)}")
     others = sorted((one for one in done.waveforms if one.found is not Agreement.SAME), key=_order)
-    _show([(one.waveform_id, one.found.value, one.plan_id[:16], one.why) for one in others], done.remarks)
+    _show(
+        [(one.waveform_id, one.found.value, one.plan_id[:16], one.why) for one in others],
+        (*done.misplaced, *done.remarks),
+    )
 
 
 def show_compared(done: DefinitionCompared) -> None:

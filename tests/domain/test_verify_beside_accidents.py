@@ -8,10 +8,12 @@ from contextlib import suppress
 import pytest
 
 from tests.builders.ranges import span
-from tests.domain.held_world import ONE, OTHER, TWO, World
+from tests.builders.sending import send_chunk
+from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.domain.test_verify_range import found, two_published, verify
 from tests.fakes.batch import Carrying
 from tests.fakes.fake_comparing import FakeComparing
+from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.verify import Verified, VerifyRequest, verified_to_json, verify_range
@@ -52,7 +54,7 @@ def test_a_row_whose_offsets_were_cut_off_is_not_found_which_is_an_error(
 @pytest.mark.parametrize("anew", [0, 5])
 def test_where_nothing_of_the_table_lay_a_log_that_was_cut_off_is_named_and_no_proof(world: World, anew: int) -> None:
     two_published(world)
-    world.send("half", 0, ONE)
+    send_chunk(world.bench.log, "given up", at_ms=T, seen=Visibility.ABORTED)
     world.ingest()
     world.bench.log.truncate(Partition(0), Offset(4))
     for n in range(anew):

@@ -12,7 +12,7 @@ from tests.fakes.batch import FakeEdges
 from tests.fakes.fake_rows import PublishedRow
 from tests.fakes.fake_tables import FakeTables
 from wavestitch.batch.publishes_nothing import PinnedTables, PublishesNothing
-from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform, effective_held
+from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, Scope
 from wavestitch.contracts.position import Head
@@ -54,9 +54,8 @@ class FakeSnapshot:
             r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for _, r in self._rows if r.waveform_id in ids
         }
 
-    def held(self, ids: Collection[str]) -> list[HeldChunk]:
-        rows = self._tables.held(self.head.held, HeldLook(ids=frozenset(ids)))
-        return effective_held(rows, published={})
+    def held(self, look: HeldLook) -> list[HeldChunk]:
+        return self._tables.held(self.head.held, look)
 
 
 class FakeComparing(PublishesNothing, FakeEdges):

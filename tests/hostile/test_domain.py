@@ -6,15 +6,22 @@ Proves I1 (what is not published is held, with its bytes), I2 (sent again, nothi
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import pytest
 
+from tests.deployment_rig import STREAM
 from tests.hostile.corpus import record_kinds
-from tests.hostile.kind import PUBLISHED, Kind
-from tests.hostile.landed_deployment import run_landed_batch
+from tests.hostile.kind import DUPLICATE, PUBLISHED, Kind
+from tests.hostile.landed_deployment import reader_of, run_landed_batch, stitch_here
 from tests.hostile.outcome import count_fates, held_records, problems
 from tests.hostile.sending import ALLOWED_LATENESS_S, Carried, carry_corpus, record_time, said
+from wavestitch.batch.carry import Silent
+from wavestitch.batch.comparing_edges import VerifyingEdges
+from wavestitch.batch.verify import verify_range
+from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.quantities import Partition
+from wavestitch.contracts.verification import Agreement
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +59,21 @@ def test_no_file_is_named_after_anything_that_was_sent(carried: Carried) -> None
     ids = [i for i in carried.samples if len(i) > 3 and not i.startswith("probe")]
     everything = [str(p.relative_to(carried.whole.folder)) for p in carried.whole.folder.rglob("*")]
     assert [(i, name) for i in ids for name in everything if i in name.rpartition("/")[2]] == []
+
+
+def test_a_verification_says_of_every_record_that_it_is_published_or_held_and_why(carried: Carried) -> None:
+    edges = VerifyingEdges(carried.deployment, STREAM, read=reader_of(carried.deployment), submit=stitch_here)
+    done = verify_range(edges, VerifyRequest(), watcher=Silent())
+    expected = Counter(one.becomes for one in carried.sent.values())
+    published = expected.pop(PUBLISHED) + expected.pop(DUPLICATE)
+    found = {what: n for what, n in done.records.items() if n}
+    assert sum(found.values()) == len(carried.sent)
+    # A duplicate is of what is published or of what is held.
+    assert (found.keys(), found["published"] <= published) == ({"published", "held"}, True)
+    assert {reason: n for reason, n in done.held.items() if reason not in expected} == {}
+    assert all(done.held[reason] >= n for reason, n in expected.items())
+    assert (done.exit_code, done.misplaced) == (0, ())
+    assert {one.found for one in done.waveforms} == {Agreement.SAME, Agreement.HELD}
 
 
 def test_sent_again_all_that_was_published_is_a_replay(carried: Carried) -> None:

@@ -28,8 +28,11 @@ EXAMPLES = {
     (Agreement.NOT_FOUND, False): Change.GONE,
     (Agreement.HELD, True): Change.NEWLY_PUBLISHED,
     (Agreement.HELD, False): Change.NOT_PUBLISHED,
-    (Agreement.MISSING_IN_TABLE, True): Change.NEWLY_PUBLISHED,
-    (Agreement.MISSING_IN_TABLE, False): Change.NOT_PUBLISHED,
+    (Agreement.HELD_ALONE, False): Change.GONE,
+    (Agreement.LOST, False): Change.GONE,
+    (Agreement.MISSING_IN_TABLE, True): Change.MISSING,
+    (Agreement.MISSING_IN_TABLE, False): Change.MISSING,
+    (Agreement.SKIPPED, True): Change.OUTSIDE,
     (Agreement.DISCARDED, True): Change.DISCARDED,
     (Agreement.DISCARDED, False): Change.DISCARDED,
     (Agreement.OUTSIDE, True): Change.OUTSIDE,
@@ -40,7 +43,22 @@ EXAMPLES = {
 @pytest.mark.parametrize(("found", "passes"), EXAMPLES, ids=str)
 def test_a_waveform_is(found: Agreement, passes: bool) -> None:
     one = changed(Compared("w", found, "so", ("units",), "batch", passes=passes))
-    assert (one.change, one.why, one.columns, one.plan_id) == (EXAMPLES[found, passes], "so", ("units",), "batch")
+    assert (one.change, one.columns, one.plan_id) == (EXAMPLES[found, passes], ("units",), "batch")
+    assert "so" in one.why
+
+
+def test_what_is_held_of_which_a_part_was_not_read_is_outside_whatever_the_rest_is() -> None:
+    for passes in (True, False):
+        one = changed(Compared("w", Agreement.HELD, "parked: it closed", passes=passes, seen=False))
+        assert (one.change, one.why) == (
+            Change.OUTSIDE,
+            "others of its held chunks were not read with it; parked: it closed",
+        )
+
+
+def test_why_it_is_held_and_what_refuses_it_now_are_both_said() -> None:
+    one = changed(Compared("w", Agreement.HELD, "parked: it closed", refused="too_large: 2 chunks"))
+    assert one.why == "too_large: 2 chunks; held for parked: it closed"
 
 
 def test_whatever_a_verification_finds_has_its_example() -> None:
@@ -58,6 +76,7 @@ def test_whatever_a_verification_finds_has_its_example() -> None:
         ({"newly published": 1, "gone": 1}, 6),
         ({"same": 3, "newly failing": 1}, 6),
         ({"same": 3, "gone": 1}, 7),
+        ({"same": 3, "missing in the table": 1}, 7),
         ({"outside": 1}, 7),
         ({}, 7),
     ],

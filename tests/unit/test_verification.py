@@ -12,6 +12,7 @@ from wavestitch.batch.verify_request import VerifyRequest, verify_request
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.record_accounts import RecordIs
 from wavestitch.contracts.row_face import COMPARED, RowFace, RowPiece
 from wavestitch.contracts.verification import (
     Agreement,
@@ -19,11 +20,13 @@ from wavestitch.contracts.verification import (
     HeldNow,
     InLog,
     LogChunk,
+    NotThere,
     accepted,
     compare,
     exit_code,
 )
 
+P0 = Partition(0)
 A, B, OTHER = b"a" * 32, b"b" * 32, b"c" * 32
 HERE = (span(0, 4, 6),)
 ROW = RowFace(
@@ -39,10 +42,11 @@ REFUSED = InLog("w", None, Reason.TOO_LARGE, "2 chunks; allowed are 1", HERE)
 CONFLICT = InLog("w", None, Reason.CONFLICT, "chunk 1 has different bytes", HERE)
 CHUNKS = {(0, 4): LogChunk(A, 1), (0, 5): LogChunk(B, 2)}
 AT_THE_END = {Partition(0): Offset(9)}
-GROUND = Ground("topic", (span(0, 2, 9),), {Partition(0): Offset(0)}, AT_THE_END, AT_THE_END, CHUNKS)
+GROUND = Ground("topic", (span(0, 2, 9),), {Partition(0): Offset(0)}, AT_THE_END, CHUNKS)
 ELSEWHERE = tuple(p._replace(offset=Offset(p.offset + 2), piece=OTHER) for p in ROW.pieces)
 ANOTHER = replace(MADE, made=replace(ROW, pieces=ELSEWHERE))
 HELD = HeldNow((Reason.PARKED,), "the gate closed")
+NOWHERE = NotThere(nowhere=HERE)
 DISCARDED = HeldNow((Reason.DISCARDED,), "discard by ops: broken")
 
 
@@ -55,7 +59,7 @@ def lying(**changes: Any) -> RowFace:
     return replace(ROW, pieces=(ROW.pieces[0], ROW.pieces[1]._replace(**changes)))
 
 
-EXAMPLES = {
+EXAMPLES: dict[str, tuple[Any, ...]] = {
     "the same row": (MADE, [ROW], None, GROUND, Agreement.SAME),
     "another sample": (MADE, [saying("samples")], None, GROUND, Agreement.DIFFERS),
     "other metadata": (MADE, [saying("units")], None, GROUND, Agreement.DIFFERS),
@@ -78,18 +82,39 @@ EXAMPLES = {
         Agreement.NOT_FOUND,
     ),
     "twice in the table": (MADE, [ROW, ROW], None, GROUND, Agreement.DIFFERS),
-    "whole, and not in the table": (MADE, [], None, GROUND, Agreement.MISSING_IN_TABLE),
-    "refused today, and neither published nor held": (REFUSED, [], None, GROUND, Agreement.MISSING_IN_TABLE),
+    "whole, and not in the table": (MADE, [], None, GROUND, Agreement.MISSING_IN_TABLE, NOWHERE),
+    "refused today, and neither published nor held": (REFUSED, [], None, GROUND, Agreement.MISSING_IN_TABLE, NOWHERE),
+    "not all of it, nor in the table": (INCOMPLETE, [], None, GROUND, Agreement.MISSING_IN_TABLE, NOWHERE),
+    "a part of it held, another nowhere": (MADE, [], HELD, GROUND, Agreement.MISSING_IN_TABLE, NOWHERE),
     "held": (MADE, [], HELD, GROUND, Agreement.HELD),
+    "held, and not read": (None, [], HELD, GROUND, Agreement.HELD),
     "discarded": (MADE, [], DISCARDED, GROUND, Agreement.DISCARDED),
-    "not read by an ingest yet": (
-        MADE,
+    "held, and gone from the log": (None, [], replace(HELD, gone=HERE), GROUND, Agreement.HELD_ALONE),
+    "held without its bytes, and gone from the log": (
+        INCOMPLETE,
         [],
-        None,
-        replace(GROUND, positions={Partition(0): Offset(5)}),
-        Agreement.OUTSIDE,
+        replace(HELD, gone=HERE, without_bytes=HERE),
+        GROUND,
+        Agreement.LOST,
     ),
-    "not all of it, nor in the table": (INCOMPLETE, [], None, GROUND, Agreement.OUTSIDE),
+    "held from where something else lies": (MADE, [], replace(HELD, wrong=("there",)), GROUND, Agreement.NOT_FOUND),
+    "published, and beside it held from where something else lies": (
+        MADE,
+        [ROW],
+        replace(HELD, wrong=("there",)),
+        GROUND,
+        Agreement.NOT_FOUND,
+    ),
+    "published, and what is held beside it is gone from the log": (
+        MADE,
+        [ROW],
+        replace(HELD, gone=HERE),
+        GROUND,
+        Agreement.SAME,
+    ),
+    "still to be read": (MADE, [], None, GROUND, Agreement.OUTSIDE),
+    "skipped by an operator": (MADE, [], None, GROUND, Agreement.SKIPPED, NotThere(skipped=HERE)),
+    "before the stream began": (MADE, [], None, GROUND, Agreement.OUTSIDE, NotThere(not_read=HERE)),
     "fails an expectation today": (FAILING, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
     "fails, and differs": (FAILING, [saying("samples")], None, GROUND, Agreement.DIFFERS),
     "too large today": (REFUSED, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
@@ -144,8 +169,8 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_a_waveform_is(example: str) -> None:
-    log, rows, held, ground, expected = EXAMPLES[example]
-    found = compare("w", log, rows, held, ground)
+    log, rows, held, ground, expected, *left = EXAMPLES[example]
+    found = compare("w", log, rows, held, ground, *left)
     assert found.found is expected, found
     assert expected is Agreement.SAME or found.why
     assert found.plan_id == ("batch" if rows else "")
@@ -189,12 +214,44 @@ def test_what_an_operator_accepted_keeps_both_words() -> None:
         ({"same": 3, "not found in Kafka": 1}, 6),
         ({"same": 3, "newly failing": 1, "missing in Kafka": 1}, 6),
         ({"same": 3, "missing in Kafka": 1}, 7),
+        ({"same": 3, "held, gone from Kafka": 1}, 7),
+        ({"same": 3, "lost": 1}, 6),
+        ({"same": 3, "skipped": 1}, 0),
         ({"outside": 1}, 7),
         ({}, 7),
     ],
 )
 def test_the_exit_code_says_whether_all_is_proven(counts: dict[str, int], code: int) -> None:
     assert exit_code(counts) == code
+
+
+@pytest.mark.parametrize(("records", "code"), [(RecordIs.NOWHERE, 6), (RecordIs.NOT_READ, 7), (RecordIs.SKIPPED, 0)])
+def test_a_record_that_is_nowhere_is_a_difference_though_no_waveform_is(records: RecordIs, code: int) -> None:
+    assert exit_code({"same": 3}, records={records: 1}) == code
+    assert exit_code({"same": 3}, misplaced=["partition 0 offset 1"]) == 6
+
+
+WHOLE_IN_ONE = replace(MADE, read=(span(0, 2, 9),))
+
+
+@pytest.mark.parametrize(
+    ("held", "seen"),
+    [
+        (None, True),
+        (replace(HELD, places=(("topic", P0, Offset(4)), ("topic", P0, Offset(5)))), True),
+        (replace(HELD, places=(("topic", P0, Offset(4)), ("topic", P0, Offset(77)))), False),
+        (replace(HELD, places=(("before", P0, Offset(4)),)), False),
+        (replace(HELD, wrong=("elsewhere",)), False),
+    ],
+)
+def test_what_is_held_is_seen_only_where_all_of_it_was_looked_at_together(held: HeldNow | None, seen: bool) -> None:
+    found = compare("w", WHOLE_IN_ONE, [], held, GROUND)
+    assert (found.passes, found.seen) == (True, seen)
+
+
+def test_what_refuses_it_today_is_said_beside_what_it_is_held_for() -> None:
+    found = compare("w", REFUSED, [], HELD, GROUND)
+    assert (found.why, found.refused) == ("parked: the gate closed", "too_large: 2 chunks; allowed are 1")
 
 
 def test_a_range_is_named_as_for_a_run() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from wavestitch.batch.carry import Watcher
@@ -28,13 +28,18 @@ from wavestitch.contracts.definition_change import (
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.stream import Stream
 
+_THE_SAME = (
+    "the definition is the one that counts already: what is not the same was published by an earlier one, or altered "
+    "since (`wavestitch verify {}`)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class DefinitionCompared:
     """What came of it. `snapshot_id`, `sequence`: the head that was compared with. `otherwise`: what the definition
     says otherwise than the stream's. `read`; `lost`, `cut`: offsets that the log has no more, as of a verification.
     `counts`: waveforms by what becomes of them; `waveforms`: each of them. `remarks`: sentences that change nothing
-    about it."""
+    about it. `records`: those that were read, by what the table has of them, as of a verification."""
 
     stream: str
     snapshot_id: int
@@ -46,6 +51,7 @@ class DefinitionCompared:
     counts: Mapping[str, int]
     waveforms: tuple[Changed, ...]
     remarks: tuple[str, ...] = ()
+    records: Mapping[str, int] = field(default_factory=dict)
 
 
 def compare_definition(
@@ -56,7 +62,7 @@ def compare_definition(
     differences = otherwise(present, edges.stream)
     found = verify_range(edges, request, watcher=watcher)
     waveforms = tuple(changed(one) for one in found.waveforms)
-    same = () if differences else ("the definition is the one that counts already",)
+    same = () if differences else (_THE_SAME.format(edges.name),)
     return DefinitionCompared(
         stream=found.stream,
         snapshot_id=found.snapshot_id,
@@ -67,7 +73,8 @@ def compare_definition(
         cut=found.cut,
         counts=counts_of_changes(waveforms),
         waveforms=waveforms,
-        remarks=(*same, *found.remarks),
+        remarks=(*same, *found.misplaced, *found.remarks),
+        records=found.records,
     )
 
 

@@ -24,7 +24,7 @@ from wavestitch.batch.publishes_nothing import PinnedTables, PublishesNothing
 from wavestitch.batch.work_folder import LOCK, VERIFYING
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.errors import Refused
-from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform, effective_held
+from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, Scope
 from wavestitch.contracts.position import Head
@@ -63,9 +63,8 @@ class TableSnapshot:
     def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
         return self._rows.published(ids)
 
-    def held(self, ids: Collection[str]) -> list[HeldChunk]:
-        rows = self._tables.held(self.head.held, HeldLook(ids=frozenset(ids)))
-        return [h for h in effective_held(rows, published={}) if h.chunk.reason is None and h.chunk.waveform_id in ids]
+    def held(self, look: HeldLook) -> list[HeldChunk]:
+        return self._tables.held(self.head.held, look)
 
 
 class PinnedStreamTables(PinnedTables, StreamTables):

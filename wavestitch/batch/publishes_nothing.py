@@ -48,8 +48,8 @@ class Snapshot(Protocol):
 
     def published(self, ids: Collection[str]) -> Mapping[str, PublishedWaveform]: ...
 
-    def held(self, ids: Collection[str]) -> Sequence[HeldChunk]:
-        """What is held of these waveforms and counts."""
+    def held(self, look: HeldLook) -> Sequence[HeldChunk]:
+        """All rows that are asked for, those that do not count included."""
 
 
 class ComparingEdges(Edges, Protocol):
@@ -60,6 +60,9 @@ class ComparingEdges(Edges, Protocol):
 
     def faces(self, plan: Plan, report: str | None) -> Iterator[RowFace]:
         """Of the rows that were stitched."""
+
+    def every_record(self, plan: Plan, receipts: Sequence[str]) -> Landed:
+        """What a batch read, with the copies that are passed over."""
 
     def place(self) -> AbstractContextManager[None]:
         """Where its batches lie, while it is open; gone with all that they left when it is closed."""
@@ -114,8 +117,12 @@ class PublishesNothing:
     def keep_parts(self, parts: Parts, index: PartsIndex) -> None:
         """No batch comes after it."""
 
-    def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:
+    def every_record(self, plan: Plan, receipts: Sequence[str]) -> Landed:
         found: Landed = super().landed(plan, receipts)  # type: ignore[misc]
+        return found
+
+    def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:
+        found = self.every_record(plan, receipts)
         return replace(found, chunks=as_published(found.chunks, self.snapshot))
 
 

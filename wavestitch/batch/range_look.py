@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from wavestitch.batch.carry import NOTHING_READ, Carried, How, Watcher, carry_through
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.publishes_nothing import ComparingEdges
+from wavestitch.batch.range_accounts import RangeAccounts
 from wavestitch.batch.results import Reassembled, Validated, needed
 from wavestitch.batch.survey import Made, Survey, plan_of
 from wavestitch.contracts.assembly import assemble
@@ -46,7 +47,8 @@ class Batches:
 
 class RangeLook:
     """`logs`: each waveform that was found; `chunks`: what lies where rows say that theirs lay; `closed`: expectations
-    about the whole for which a batch's gate would close; `absent`: offsets that the log covers and does not deliver."""
+    about the whole for which a batch's gate would close; `absent`: offsets that the log covers and does not deliver;
+    `gone`: those that retention took meanwhile; `accounts`: of the records that were read."""
 
     def __init__(
         self, edges: ComparingEdges, of: Batches, claims: Mapping[str, Sequence[RowPiece]], watcher: Watcher
@@ -57,9 +59,11 @@ class RangeLook:
         self.chunks: dict[tuple[int, int], LogChunk] = {}
         self.closed: set[str] = set()
         self.absent: list[OffsetRange] = []
+        self.gone: list[OffsetRange] = []
         self.log_start = {p: end.log_start for p, end in of.here.ends.items()}
         self._places = {(p.partition, p.offset) for pieces in claims.values() for p in pieces}
-        self._cut: dict[str, list[OffsetRange]] = {}
+        self.accounts = RangeAccounts(edges, of.here.topic.topic_id)
+        self._cut: dict[str, list[tuple[OffsetRange, ...]]] = {}
         self._most = of.most
         self._batches = 0
 
@@ -70,8 +74,13 @@ class RangeLook:
             left.extendleft(reversed(more))
             if not self._fits(part):
                 left.appendleft(part)
-        across = [(i, r) for i, r in self._cut.items() if len(r) > 1 and not self._is_whole(i)]
-        if self._batches < 2 or not across:
+        # Of what has no row, another batch may have read a copy that contradicts the whole one.
+        across = [
+            (i, [r for places in parts for r in places])
+            for i, parts in self._cut.items()
+            if len(parts) > 1 and not (i in self._claims and self._is_whole(i))
+        ]
+        if not across:
             return
         self._watcher.say(f"{len(across)} waveforms lie across the cuts between batches, and are read together")
         together = deque([across])
@@ -128,6 +137,7 @@ class RangeLook:
         gone = [OffsetRange(at, start, end) for start, end in intervals]
         if (start := error.facts.get("log_start")) is not None:
             self.log_start[at] = max(start, self.log_start.get(at, 0))
+            self.gone += gone
         else:
             self.absent += gone
         return gone
@@ -146,17 +156,22 @@ class RangeLook:
         verdict = edges.verdict(plan, needed(done.of(Validated), plan.plan_id).verdict)
         self.closed |= set(verdict.closed)
         chunks = ChunkTable.of(edges.landed(plan, stitched.receipts).chunks)
-        self._note_places(chunks)
+        every = edges.every_record(plan, stitched.receipts)
+        self._note_places(every.chunks)
+        if not only:
+            self.accounts.note(every.chunks, plan.ranges, holes=sum(every.holes.values()))
         wanted = set(only)
         for one in _logs(edges, plan, stitched.report, verdict, chunks):
             if not wanted or one.waveform_id in wanted:
-                self._take(one)
+                self._take(one, together=bool(only))
         edges.free(plan.plan_id)
 
-    def _take(self, one: InLog) -> None:
-        """Of several batches that have read of it the one that has it whole, and of several copies the row's."""
-        self._cut.setdefault(one.waveform_id, []).extend(one.places)
-        if not self._is_whole(one.waveform_id) and (one.made is not None or self._has_nothing(one.waveform_id)):
+    def _take(self, one: InLog, *, together: bool) -> None:
+        """Of several batches that have read of it the one that has it whole, and of several copies the row's. Where
+        there is no row, what was read together counts: copies may contradict each other."""
+        self._cut.setdefault(one.waveform_id, []).append(one.places)
+        better = not self._is_whole(one.waveform_id) and (one.made is not None or self._has_nothing(one.waveform_id))
+        if better or (together and one.waveform_id not in self._claims):
             self.logs[one.waveform_id] = one
 
     def _has_nothing(self, waveform_id: str) -> bool:
@@ -187,14 +202,16 @@ def _logs(
         failed = verdict.failed.get(waveform_id)
         reason = stitched.reason or (Reason.FAILED_EXPECTATION if failed else None)
         evidence = "; ".join(failed) if failed and not stitched.reason else stitched.evidence
-        yield InLog(waveform_id, made.get(waveform_id), reason, evidence, places.get(waveform_id, ()))
+        where = places.get(waveform_id, ())
+        yield InLog(waveform_id, made.get(waveform_id), reason, evidence, where, plan.ranges)
     others = [i for i in places if i not in outcomes]
     facts = chunks.facts(chunks.rows_of(others)) if others else []
     if plan.scope is not None:
         owned = {c.waveform_id for c in facts if c.reason is None and plan.scope.owns(start_time_ns(c))}
         facts = [c for c in facts if c.waveform_id in owned]
     for waveform_id, found in assemble(facts, plan.stream.limits).items():
-        yield InLog(waveform_id, None, found.reason or Reason.OPEN, found.evidence, places[waveform_id])
+        where = places[waveform_id]
+        yield InLog(waveform_id, None, found.reason or Reason.OPEN, found.evidence, where, plan.ranges)
 
 
 def _places_of(chunks: ChunkTable) -> dict[str, tuple[OffsetRange, ...]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from wavestitch.batch.carry import Watcher
@@ -21,24 +21,22 @@ from wavestitch.batch.history import history_of, whole_history
 from wavestitch.batch.located import locate, noted_starts
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.publishes_nothing import ComparingEdges
+from wavestitch.batch.range_accounts import Accounted
 from wavestitch.batch.range_look import Batches, RangeLook
 from wavestitch.batch.survey import Survey, size_of, survey_beside
 from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.errors import BadInput, Refused
-from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange, joined, without
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.quantities import Offset
-from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace, RowPiece
+from wavestitch.contracts.start_times import start_time_ns
 from wavestitch.contracts.verification import (
     DIFFERENCES,
     Agreement,
     Compared,
     Ground,
-    HeldNow,
-    InLog,
     accepted,
     compare,
     counts_of,
@@ -54,8 +52,10 @@ _AT_ONCE = 200_000
 class Verified:
     """What came of it. `snapshot_id`, `sequence`: the head that was compared with. `asked`: what was meant, `read`:
     what of it was read; `lost`: what of it retention took; `cut`: what of it ingests have read, and was cut off since.
-    `counts`: waveforms by what they were found to be; `waveforms`: each of them. `remarks`: sentences that change
-    nothing about it."""
+    `counts`: waveforms by what they were found to be; `waveforms`: each of them. `offsets`: those that were asked for,
+    by what is there; `records`: those that were read, by what the table has of them, and `held` of these by reason:
+    each is in one class, and they add up. `misplaced`: what is held of no waveform from places where something else
+    lies. `remarks`: sentences that change nothing about it."""
 
     stream: str
     snapshot_id: int
@@ -67,6 +67,18 @@ class Verified:
     counts: Mapping[str, int]
     waveforms: tuple[Compared, ...]
     remarks: tuple[str, ...] = ()
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    records: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
+    misplaced: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code(self.counts, self.cut, self.records, self.misplaced)
+
+    @property
+    def said(self) -> str:
+        return in_words(self.counts, self.exit_code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +109,27 @@ def _verify(edges: ComparingEdges, request: VerifyRequest, watcher: Watcher) -> 
     look = RangeLook(edges, _batches(edges, meant), claims, watcher)
     look.read(meant.there)
     watcher.begin("compare")
-    positions = {p: at.next_offset for p, at in head.positions.items()}
+    read, lost = without(meant.there, [*look.gone, *look.absent]), joined([*meant.lost, *look.gone])
+    accounted = look.accounts.close(asked=meant.asked, read=read, lost=lost, claims=claims)
     ends = {p: end.stable_end for p, end in meant.here.ends.items()}
-    ground = Ground(topic_id, tuple(joined(meant.there)), look.log_start, positions, ends, look.chunks)
-    found = _compare(edges, sorted({*claims, *look.logs}), look.logs, ground)
+    ground = Ground(topic_id, tuple(joined(meant.there)), look.log_start, ends, look.chunks)
+    ids = sorted({*claims, *look.logs, *accounted.nowhere, *_held_ids(request, accounted)})
+    found = _compare(edges, ids, look, accounted, ground)
     return Verified(
         stream=edges.name,
         snapshot_id=head.snapshot_id or 0,
         sequence=head.sequence,
         asked=tuple(meant.asked),
         read=ground.read,
-        lost=tuple(meant.lost),
+        lost=tuple(lost),
         cut=tuple(meant.cut),
         counts=counts_of(found),
         waveforms=tuple(found),
         remarks=tuple(_remarks(meant, look)),
+        offsets=_offsets_by_what_is_there(meant, look, accounted),
+        records=accounted.records,
+        held=accounted.held,
+        misplaced=tuple(m.said for m in accounted.misplaced if m.held.chunk.reason is not None),
     )
 
 
@@ -183,24 +201,39 @@ def _claims(
     return dict(found)
 
 
-def _compare(edges: ComparingEdges, ids: Sequence[str], logs: Mapping[str, InLog], ground: Ground) -> list[Compared]:
+def _compare(
+    edges: ComparingEdges, ids: Sequence[str], look: RangeLook, accounted: Accounted, ground: Ground
+) -> list[Compared]:
     found: list[Compared] = []
     for begin in range(0, len(ids), _AT_ONCE):
         some = ids[begin : begin + _AT_ONCE]
         rows: dict[str, list[RowFace]] = {}
         for face in edges.snapshot.faces(some):
             rows.setdefault(face.waveform_id, []).append(face)
-        held = _held(edges, [i for i in some if i not in rows])
-        found += [compare(i, logs.get(i), rows.get(i, ()), held.get(i), ground) for i in some]
+        held = look.accounts.held_of(some, accounted)
+        found += [
+            compare(i, look.logs.get(i), rows.get(i, ()), held.get(i), ground, accounted.not_there(i)) for i in some
+        ]
     return _with_decisions(edges, found)
 
 
-def _held(edges: ComparingEdges, ids: Sequence[str]) -> dict[str, HeldNow]:
-    found: dict[str, list[HeldChunk]] = {}
-    for h in edges.snapshot.held(ids) if ids else ():
-        found.setdefault(h.chunk.waveform_id or "", []).append(h)
-    said = {i: next((h for h in some if h.reason is Reason.DISCARDED), some[0]) for i, some in found.items()}
-    return {i: HeldNow(tuple(h.reason for h in some), said[i].evidence) for i, some in found.items()}
+def _held_ids(request: VerifyRequest, accounted: Accounted) -> set[str]:
+    """The waveforms of the range that nothing else may name: what is held of them is not where it was."""
+    odd = [h.chunk for h in (*accounted.gone, *(m.held for m in accounted.misplaced)) if h.chunk.reason is None]
+    mine = [c for c in odd if request.scope is None or request.scope.owns(start_time_ns(c))]
+    return {c.waveform_id for c in mine if c.waveform_id is not None}
+
+
+def _offsets_by_what_is_there(meant: _Range, look: RangeLook, accounted: Accounted) -> dict[str, int]:
+    """Each offset that was asked for is one of these."""
+    there, lost, late = (sum(r.size for r in joined(some)) for some in (meant.there, meant.lost, look.gone))
+    return {
+        "records": sum(accounted.records.values()),
+        "no record, as the broker proves": look.accounts.holes,
+        "no record, and no proof": sum(r.size for r in joined(look.absent)),
+        "gone": lost + late,
+        "not in the log": sum(r.size for r in meant.asked) - there - lost,
+    }
 
 
 def _with_decisions(edges: ComparingEdges, found: Sequence[Compared]) -> list[Compared]:
@@ -218,7 +251,7 @@ def _with_decisions(edges: ComparingEdges, found: Sequence[Compared]) -> list[Co
 
 
 def _remarks(meant: _Range, look: RangeLook) -> list[str]:
-    said = [f"{r} is gone from the log" for r in meant.lost]
+    said = [f"{r} is gone from the log" for r in joined([*meant.lost, *look.gone])]
     said += [f"{r} is not what ingests have read: the log was cut off (an unclean election?)" for r in meant.cut]
     said += [f"{r} holds no record, although the log covers it" for r in joined(look.absent)]
     said += [f"asked as one batch, the gate would close today: {closed}" for closed in sorted(look.closed)]
@@ -244,10 +277,11 @@ def shortened(done: Verified, *, waveforms: int, ranges: int) -> Verified:
         cut=done.cut[:ranges],
         waveforms=tuple(replace(one, lost=one.lost[:ranges]) for one in first),
         remarks=done.remarks[:ranges],
+        misplaced=done.misplaced[:ranges],
     )
 
 
 def verified_to_json(done: Verified) -> dict[str, Any]:
     """For scripts, for the report and for XCom: what JSON has, and nothing else."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(done)))
-    return {**plain, "compared": in_words(done.counts, done.cut), "exit_code": exit_code(done.counts, done.cut)}
+    return {**plain, "compared": done.said, "exit_code": done.exit_code}

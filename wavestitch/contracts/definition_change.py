@@ -4,10 +4,11 @@
     a row            the same row                          same
     a row            another row                           differs, in named columns
     a row            something that it refuses             newly failing; accepted, where an operator had accepted it
-    a row            its chunks no more                    gone
-    nothing          a whole waveform, refused by nothing  newly published; discarded, where that was decided
-    nothing          nothing that it publishes             not published
-    anything         not all of it                         outside: it reaches over the range's edges
+    a row, or held   its chunks no more                    gone
+    held             a whole waveform, refused by nothing  newly published; discarded, where that was decided
+    held             something that it refuses             not published
+    neither          anything                              missing in the table: no definition is the reason
+    anything         not all of it, or of what is held     outside: it reaches over the range's edges
 
 Samples are the producer's bits, whatever a definition says: it decides whether a waveform is published, and which
 copies count. Pure; publishes nothing.
@@ -37,6 +38,7 @@ class Change(StrEnum):
     NEWLY_PUBLISHED = "newly published"
     NEWLY_FAILING = "newly failing"
     GONE = "gone"
+    MISSING = "missing in the table"
     ACCEPTED = "accepted"
     DISCARDED = "discarded"
     NOT_PUBLISHED = "not published"
@@ -51,6 +53,10 @@ _PLAIN = {
     Agreement.NEWLY_FAILING: Change.NEWLY_FAILING,
     Agreement.MISSING_IN_KAFKA: Change.GONE,
     Agreement.NOT_FOUND: Change.GONE,
+    Agreement.LOST: Change.GONE,
+    Agreement.HELD_ALONE: Change.GONE,
+    Agreement.MISSING_IN_TABLE: Change.MISSING,
+    Agreement.SKIPPED: Change.OUTSIDE,
     Agreement.ACCEPTED: Change.ACCEPTED,
     Agreement.DISCARDED: Change.DISCARDED,
     Agreement.OUTSIDE: Change.OUTSIDE,
@@ -70,12 +76,15 @@ class Changed:
 
 def changed(one: Compared) -> Changed:
     """Of a waveform that was compared while its range was stitched by the other definition."""
-    change = _PLAIN.get(one.found)
+    change, why = _PLAIN.get(one.found), one.why
     if one.found is Agreement.DIFFERS:
         change = Change.DIFFERS if one.passes else Change.NEWLY_FAILING
+    if change is None and not one.seen:
+        change, why = Change.OUTSIDE, f"others of its held chunks were not read with it; {one.why}"
     if change is None:
         change = Change.NEWLY_PUBLISHED if one.passes else Change.NOT_PUBLISHED
-    return Changed(one.waveform_id, change, one.why, one.columns, one.plan_id)
+        why = f"held for {one.why}" if one.passes else f"{one.refused}; held for {one.why}"
+    return Changed(one.waveform_id, change, why, one.columns, one.plan_id)
 
 
 def otherwise(before: Stream, after: Stream) -> tuple[str, ...]:
@@ -122,7 +131,7 @@ def exit_code_of_changes(counts: Mapping[str, int]) -> int:
     if any(counts.get(kind.value) for kind in CHANGES):
         return 6
     compared = sum(counts.get(kind.value, 0) for kind in (Change.SAME, Change.ACCEPTED, Change.NOT_PUBLISHED))
-    return 7 if counts.get(Change.GONE.value) or not compared else 0
+    return 7 if counts.get(Change.GONE.value) or counts.get(Change.MISSING.value) or not compared else 0
 
 
 def changes_in_words(counts: Mapping[str, int]) -> str:

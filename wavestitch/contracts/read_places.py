@@ -1,11 +1,12 @@
-"""The places of the log that a batch read, as a set of coordinates that makes no object of each.
+"""Places of the log, as a set of coordinates that makes no object of each: those that a batch read, those of ranges.
 
 Pure; decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import cast
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.chunk_table import ChunkTable, Column
+from wavestitch.contracts.offset_range import OffsetRange, joined
 from wavestitch.contracts.quantities import Offset, Partition
 
 Spans = dict[Partition, tuple[Offset, Offset]]
@@ -50,9 +52,36 @@ class ReadPlaces(AbstractSet[Coordinate]):
         }
 
 
+class RangePlaces(AbstractSet[Coordinate]):
+    """All offsets of these ranges, which are not many."""
+
+    def __init__(self, topic_id: str, ranges: Iterable[OffsetRange]) -> None:
+        self.topic_id = topic_id
+        self._ranges = joined(ranges)
+
+    def __len__(self) -> int:
+        return sum(r.size for r in self._ranges)
+
+    def __iter__(self) -> Iterator[Coordinate]:
+        return ((self.topic_id, r.partition, Offset(o)) for r in self._ranges for o in range(r.start, r.end))
+
+    def __contains__(self, place: object) -> bool:
+        topic_id, partition, offset = place if isinstance(place, tuple) else ("", -1, -1)
+        at = bisect_right(self._ranges, (partition, offset), key=lambda r: (r.partition, r.start)) - 1
+        inside = at >= 0 and self._ranges[at].partition == partition and offset < self._ranges[at].end
+        return inside and topic_id == self.topic_id
+
+    def spans(self) -> Spans:
+        found: Spans = {}
+        for r in self._ranges:
+            start, end = found.get(r.partition, (r.start, r.end))
+            found[r.partition] = min(start, r.start), max(end, r.end)
+        return found
+
+
 def spans_of(places: Collection[Coordinate]) -> tuple[set[str], Spans]:
     """The topics of these places, and by partition from the first to the last of their offsets."""
-    if isinstance(places, ReadPlaces):
+    if isinstance(places, ReadPlaces | RangePlaces):
         return {places.topic_id}, places.spans()
     found: Spans = {}
     for _, partition, offset in places:

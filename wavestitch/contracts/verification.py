@@ -3,7 +3,10 @@
     log says           table says      it is
     whole              the same row    same
     whole              another row     differs, in named columns
-    whole              nothing         held or discarded, where a decision said so; else missing in the table
+    chunks             nothing         missing in the table, where a batch has read them; skipped, where an operator did
+    the held chunks    held            held, or discarded
+    chunks are gone    held            held, gone from Kafka; lost, where the table has not their bytes either
+    other chunks       held            not found in Kafka: where it is held from lies something else
     chunks are gone    a row           missing in Kafka (retention took them: no error of the table)
     other chunks       a row           not found in Kafka, though the offsets are there, or were cut off
     another copy       a row           as where the row's own chunks lie: that copy says nothing of the row
@@ -20,11 +23,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
+from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.offset_range import OffsetRange, joined
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.record_accounts import RecordIs
 from wavestitch.contracts.row_face import RowFace, RowPiece
 
 _SHOWN = 8
@@ -39,16 +45,21 @@ class Agreement(StrEnum):
     MISSING_IN_KAFKA = "missing in Kafka"
     NOT_FOUND = "not found in Kafka"
     NEWLY_FAILING = "newly failing"
+    LOST = "lost"
     HELD = "held"
+    HELD_ALONE = "held, gone from Kafka"
     DISCARDED = "discarded"
+    SKIPPED = "skipped"
     ACCEPTED = "accepted"
     OUTSIDE = "outside"
 
 
 DIFFERENCES = frozenset(
-    {Agreement.DIFFERS, Agreement.MISSING_IN_TABLE, Agreement.NOT_FOUND, Agreement.NEWLY_FAILING},
+    {Agreement.DIFFERS, Agreement.MISSING_IN_TABLE, Agreement.NOT_FOUND, Agreement.NEWLY_FAILING, Agreement.LOST},
 )
 """What somebody has to look into."""
+DIFFERENT = 6
+"""The exit code where there is any."""
 
 
 class LogChunk(NamedTuple):
@@ -62,33 +73,52 @@ class LogChunk(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class InLog:
     """What the range gives of one waveform today. `made`: the row that was stitched. `reason`, `evidence`: why it would
-    not be published, if it would not; of one that lacks chunks, `OPEN`. `places`: of its chunks, as ranges."""
+    not be published, if it would not; of one that lacks chunks, `OPEN`. `places`: of its chunks, as ranges. `read`:
+    what the batch has read that found this."""
 
     waveform_id: str
     made: RowFace | None
     reason: Reason | None
     evidence: str
     places: tuple[OffsetRange, ...]
+    read: tuple[OffsetRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class HeldNow:
-    """Why chunks of a waveform are held at the snapshot, and what was said with it."""
+    """Why chunks of a waveform are held at the snapshot, and what was said with it. `places`: topic id, partition and
+    offset of each. `gone`: those that the log has no more; `without_bytes`: those of them whose bytes the table has
+    not; `wrong`: those that lie in what was read, where the log has something else, as sentences."""
 
     reasons: tuple[Reason, ...]
     evidence: str
+    places: tuple[Coordinate, ...] = ()
+    gone: tuple[OffsetRange, ...] = ()
+    without_bytes: tuple[OffsetRange, ...] = ()
+    wrong: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotThere:
+    """Where chunks of a waveform lie that the table has neither published nor held: `nowhere`: a batch has read them;
+    `not_read`: the position is behind them, and no batch that the history knows has; `skipped`: by an operator."""
+
+    nowhere: tuple[OffsetRange, ...] = ()
+    not_read: tuple[OffsetRange, ...] = ()
+    skipped: tuple[OffsetRange, ...] = ()
+
+
+NOTHING_LEFT = NotThere()
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
     """What was compared. `read`: offsets that were read, joined, in order. `log_start`: per partition, the first offset
-    that the log still has. `positions`: per partition, the next offset that an ingest reads, at the snapshot. `ends`:
-    per partition, the first offset that the log does not have yet, or no more."""
+    that the log still has. `ends`: per partition, the first offset that the log does not have yet, or no more."""
 
     topic_id: str
     read: tuple[OffsetRange, ...]
     log_start: Mapping[Partition, Offset]
-    positions: Mapping[Partition, Offset]
     ends: Mapping[Partition, Offset]
     chunks: Mapping[tuple[int, int], LogChunk] = field(default_factory=dict)
     """What was read at the places that rows of the table name."""
@@ -107,7 +137,9 @@ class Ground:
 @dataclass(frozen=True, slots=True)
 class Compared:
     """One waveform. `columns`: in which its row differs. `plan_id`: the batch that published it. `lost`: where its
-    chunks lay that the log has no more. `passes`: whether the range gives it whole, and nothing refuses it today."""
+    chunks lay that the log has no more. `passes`: whether the range gives it whole, and nothing refuses it today;
+    `refused`: what does. `seen`: whether all that is held of it was looked at together with that: what was not may be a
+    part of it, or contradict it."""
 
     waveform_id: str
     found: Agreement
@@ -116,21 +148,38 @@ class Compared:
     plan_id: str = ""
     lost: tuple[OffsetRange, ...] = ()
     passes: bool = False
+    refused: str = ""
+    seen: bool = True
 
 
 def compare(
-    waveform_id: str, log: InLog | None, rows: Sequence[RowFace], held: HeldNow | None, ground: Ground
+    waveform_id: str,
+    log: InLog | None,
+    rows: Sequence[RowFace],
+    held: HeldNow | None,
+    ground: Ground,
+    left: NotThere = NOTHING_LEFT,
 ) -> Compared:
-    """`log`: None where no chunk of it was read. `rows`: of this id, of the one snapshot."""
+    """`log`: None where no chunk of it was read. `rows`: of this id, of the one snapshot. `held`: all that is held of
+    it; where there are rows, what of that is gone or wrong is enough."""
     passes = log is not None and log.made is not None and log.reason is None
-    return replace(_compare(waveform_id, log, rows, held, ground), passes=passes)
+    refused = "" if passes else "no valid chunk of it was read" if log is None else _said(log)
+    found = _with_row(waveform_id, log, rows, ground) if rows else _without_row(waveform_id, log, held, left)
+    if rows and held is not None and found.found not in DIFFERENCES:
+        # Published, and what is held beside it contradicts it; that has a place, too.
+        beside = _as_held(waveform_id, held)
+        found = replace(beside, plan_id=found.plan_id) if beside.found in DIFFERENCES else found
+    return replace(found, passes=passes, refused=refused, seen=_was_seen(held, log, ground))
 
 
-def _compare(
-    waveform_id: str, log: InLog | None, rows: Sequence[RowFace], held: HeldNow | None, ground: Ground
-) -> Compared:
-    if not rows:
-        return _without_row(waveform_id, log, held, ground)
+def _was_seen(held: HeldNow | None, log: InLog | None, ground: Ground) -> bool:
+    if held is None:
+        return True
+    at = ground if log is None else replace(ground, read=tuple(joined(log.read)))
+    return not held.wrong and all(topic == ground.topic_id and at.was_read(p, o) for topic, p, o in held.places)
+
+
+def _with_row(waveform_id: str, log: InLog | None, rows: Sequence[RowFace], ground: Ground) -> Compared:
     row = rows[0]
     if len(rows) > 1:
         why = f"is in the table {len(rows)} times"
@@ -200,22 +249,40 @@ def _with_row_only(waveform_id: str, log: InLog | None, row: RowFace, ground: Gr
     return Compared(waveform_id, Agreement.NEWLY_FAILING, why, plan_id=row.plan_id)
 
 
-def _without_row(waveform_id: str, log: InLog | None, held: HeldNow | None, ground: Ground) -> Compared:
+def _without_row(waveform_id: str, log: InLog | None, held: HeldNow | None, left: NotThere) -> Compared:
+    if left.nowhere:
+        now = "" if log is None else f", and today {'whole' if log.reason is None else f'refused ({_said(log)})'}"
+        also = "" if held is None else f"; others of its chunks are held ({_as_held(waveform_id, held).why})"
+        why = f"in the log in {_some([str(r) for r in left.nowhere])}{now}; neither published nor held{also}"
+        return Compared(waveform_id, Agreement.MISSING_IN_TABLE, why)
     if held is not None:
-        discarded = Reason.DISCARDED in held.reasons
-        why = f"{', '.join(sorted(set(held.reasons)))}: {held.evidence}"
-        return Compared(waveform_id, Agreement.DISCARDED if discarded else Agreement.HELD, why)
+        return _as_held(waveform_id, held)
+    if left.skipped:
+        why = f"an operator skipped {_some([str(r) for r in left.skipped])} by name"
+        return Compared(waveform_id, Agreement.SKIPPED, why)
+    if left.not_read:
+        why = f"no batch that the history knows has read {_some([str(r) for r in left.not_read])}"
+        return Compared(waveform_id, Agreement.OUTSIDE, why)
     if log is None:
         return Compared(waveform_id, Agreement.OUTSIDE, "no chunk of it was read")
-    unread = [r for r in log.places if r.end > ground.positions.get(r.partition, 0)]
-    if unread:
-        why = f"no ingest has read {unread[0]} yet"
-        return Compared(waveform_id, Agreement.OUTSIDE, why)
-    if log.reason is Reason.OPEN:
-        return Compared(waveform_id, Agreement.OUTSIDE, f"{log.evidence}; nothing of it is published or held")
-    fails = "whole" if log.reason is None else f"refused today ({_said(log)})"
-    why = f"in the log {fails}, in {_some([str(r) for r in log.places])}; neither published nor held"
-    return Compared(waveform_id, Agreement.MISSING_IN_TABLE, why)
+    return Compared(waveform_id, Agreement.OUTSIDE, f"{_some([str(r) for r in log.places])}: still to be read")
+
+
+def _as_held(waveform_id: str, held: HeldNow) -> Compared:
+    why = f"{', '.join(sorted(set(held.reasons)))}: {held.evidence}"
+    if Reason.DISCARDED in held.reasons:
+        return Compared(waveform_id, Agreement.DISCARDED, why)
+    if held.without_bytes:
+        where = _some([str(r) for r in held.without_bytes])
+        why = f"{where}: gone from the log, and the table has not the bytes; {why}"
+        return Compared(waveform_id, Agreement.LOST, why, lost=held.without_bytes)
+    if held.wrong:
+        return Compared(waveform_id, Agreement.NOT_FOUND, f"held; {_some(held.wrong)}; {why}")
+    if held.gone:
+        where = _some([str(r) for r in held.gone])
+        why = f"{where}: gone from the log, the table has the bytes; {why}"
+        return Compared(waveform_id, Agreement.HELD_ALONE, why, lost=held.gone)
+    return Compared(waveform_id, Agreement.HELD, why)
 
 
 def accepted(found: Compared, note: str) -> Compared:
@@ -229,24 +296,31 @@ def counts_of(found: Sequence[Compared]) -> dict[str, int]:
     return {kind.value: seen[kind] for kind in Agreement}
 
 
-def exit_code(counts: Mapping[str, int], cut: Sequence[OffsetRange] = ()) -> int:
+def exit_code(
+    counts: Mapping[str, int],
+    cut: Sequence[OffsetRange] = (),
+    records: Mapping[str, int] = MappingProxyType({}),
+    misplaced: Sequence[str] = (),
+) -> int:
     """0: each one that could be compared is the same; 6: some are not; 7: none differs, but not all could be compared,
-    or there was none. `cut`: what of the range ingests have read of a log that was cut off since."""
-    if any(counts.get(kind.value) for kind in DIFFERENCES):
-        return 6
+    or there was none. `cut`: what of the range ingests have read of a log that was cut off since. `records`: what they
+    are, and `misplaced`: what is held from places where no waveform has it."""
+    if any(counts.get(kind.value) for kind in DIFFERENCES) or records.get(RecordIs.NOWHERE) or misplaced:
+        return DIFFERENT
     compared = counts.get(Agreement.SAME.value, 0) + counts.get(Agreement.ACCEPTED.value, 0)
-    return 7 if counts.get(Agreement.MISSING_IN_KAFKA.value) or cut or not compared else 0
+    gone = counts.get(Agreement.MISSING_IN_KAFKA.value) or counts.get(Agreement.HELD_ALONE.value)
+    return 7 if gone or cut or records.get(RecordIs.NOT_READ) or not compared else 0
 
 
-def in_words(counts: Mapping[str, int], cut: Sequence[OffsetRange] = ()) -> str:
-    """The verdict in one sentence, and the waveforms that are something else, by what they are."""
+def in_words(counts: Mapping[str, int], code: int) -> str:
+    """The verdict in one sentence, and the waveforms by what they are."""
     verdicts = {
         0: "the table says what the log says",
-        6: "the table and the log DIFFER",
+        DIFFERENT: "the table and the log DIFFER",
         7: "no difference, but not all could be compared",
     }
     shown = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "no waveform"
-    return f"{verdicts[exit_code(counts, cut)]}: {shown}"
+    return f"{verdicts[code]}: {shown}"
 
 
 def _is_there(p: RowPiece, ground: Ground) -> bool:
