@@ -9,7 +9,7 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check test-docker test-airflow faults schedules soak hostile fuzz bench bench-quick lock release sbom lock-jars clean export runtime dev
+.PHONY: help demo up down test check test-docker test-airflow faults schedules soak hostile fuzz bench bench-quick lock release audit sbom lock-jars clean export runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,7 @@ check: dev ## Lint, formatting, types, the direction of imports, scripts, and wh
 	.venv/bin/shellcheck -x scripts/*.sh .ci/run $(shell grep -lE '^\#!/bin/sh' docker/bin/*)
 	.venv/bin/hadolint docker/Dockerfile
 	.venv/bin/bandit -q -ll -s B506,B610,B704 -r wavestitch consumers spark_apps dags plugins scripts
+	$(PYTHON) scripts/advisories.py
 
 test-docker: dev ## Build the image, run every service of docker/compose.yaml in it and the demo on them; as root, needs buildah
 	$(PYTHON) -m tests.docker
@@ -73,6 +74,9 @@ lock: ## Resolve requirements/*.in anew and pin the result by hash
 release: runtime ## Build the wheel and the sources into dist/, with the pins that were tested
 	$(PYTHON) -m hatchling build -t wheel -t sdist -d dist
 	cp requirements/runtime.txt requirements/export.txt dist/
+
+audit: dev ## Keep of an export of advisories (EXPORT=all.zip, or a folder) what is about pinned packages, and check them
+	$(PYTHON) scripts/advisories.py take $(or $(EXPORT),$(error say EXPORT=FILE))
 
 sbom: runtime ## Write the bill of materials (CycloneDX) of what is locked: sbom.json
 	$(PYTHON) scripts/sbom.py >sbom.json
