@@ -124,7 +124,7 @@ class Looks:
         under way, `wait` seconds at most, and not at all where all that is known is younger than `enough` seconds."""
         begun = [self._begin(n) for n in self._oldest(names[:_MOST_STREAMS])]
         waiting = [asyncio.wrap_future(look) for look in begun if look is not None]
-        if waiting and not self._younger(names, enough):
+        if waiting and not (enough and self._younger(names, enough)):
             _, unfinished = await asyncio.wait(waiting, timeout=self._wait if wait is None else wait)
         else:
             unfinished = set(waiting)
