@@ -137,10 +137,10 @@ def test_an_answer_that_came_too_late_is_there_for_who_asks_again_and_for_nobody
         stream.tables.set()
         while found._asked:
             await asyncio.sleep(0)
-        assert await found.ask(("ecg", "q"), lambda: question("q")) == "q"
-        assert await found.ask(("ecg", "p"), lambda: question("p")) == "p"
+        assert await found.ask(("ecg", "q"), lambda: question("q"), wait=20) == "q"
+        assert await found.ask(("ecg", "p"), lambda: question("p"), wait=20) == "p"
         assert asked == ["p", "q"], "whoever asks again after a page that was late gets what that one asked"
-        assert await found.ask(("ecg", "p"), lambda: question("p")) == "p"
+        assert await found.ask(("ecg", "p"), lambda: question("p"), wait=20) == "p"
         assert asked == ["p", "q", "p"], "and is the last who does: it is no cache"
 
     asyncio.run(asyncio.wait_for(story(), 30))
