@@ -9,7 +9,7 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check test-docker test-airflow faults schedules soak hostile fuzz bench bench-quick lock release audit sbom lock-jars clean export runtime dev
+.PHONY: help demo up down test check test-docker test-airflow faults schedules soak hostile fuzz bench bench-quick scale lock release audit sbom lock-jars clean export runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,11 +58,15 @@ hostile: dev ## Count the kinds of hostile input, and how many are contained
 fuzz: dev ## Fuzz parsers for MINUTES=1 each, up to GOAL=60 of a processor in all, JOBS=2 side by side; Linux on x86-64 alone
 	$(PYTHON) -m tests.fuzz.campaign --minutes $(or $(MINUTES),1) --goal $(or $(GOAL),60) --jobs $(or $(JOBS),2)
 
-bench: runtime ## Measure against what one would take instead; rewrites docs/benchmarks.md
+bench: runtime ## Measure against what one would take instead; rewrites docs/benchmarks.md and docs/scale.md
 	$(PYTHON) -m benchmarks.side_by_side
+	$(PYTHON) -m benchmarks.scale
 
 bench-quick: runtime ## The ratios that matter, beside the committed ones
 	$(PYTHON) -m benchmarks.quick
+
+scale: runtime ## What 1 GB/s, 10 GB/s and 200 streams take, from the committed figures; rewrites docs/scale.md
+	$(PYTHON) -m benchmarks.scale
 
 lock: ## Resolve requirements/*.in anew and pin the result by hash
 	$(UV) $(COMPILE) requirements/runtime.in -o requirements/runtime.txt

@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
-import sys
 import tempfile
 import time
 import traceback
@@ -23,6 +21,7 @@ from typing import Any
 from benchmarks.children import end_in_order
 from benchmarks.figures import headline
 from benchmarks.options import Options
+from benchmarks.results_file import machine, write_figures
 from benchmarks.table import render, replace_between
 from benchmarks.test_bed import TestBed, open_test_bed
 
@@ -126,18 +125,10 @@ def _write(target: Path, name: str, part: Mapping[str, Any], options: Options) -
         "when": part["when"],
         "mib": options.mib if name == "side-by-side" else found.get("mib", options.mib),
         "rounds": options.rounds if name == "side-by-side" else found.get("rounds", options.rounds),
-        "machine": _machine(),
+        "machine": machine(),
         "parts": {known: parts[known] for known in PARTS if known in parts},
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.with_name(f".{target.name}")
-    scratch.write_text(json.dumps(whole, indent=1) + "\n")
-    scratch.replace(target)
-
-
-def _machine() -> dict[str, Any]:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"cores": os.cpu_count(), "memory_gib": round(memory / 2**30), "python": sys.version.split()[0]}
+    write_figures(target, whole)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Message
 
+from benchmarks.results_file import machine, write_figures
 from benchmarks.test_bed import waveforms
 from consumers.landing import LandingWriter
 from consumers.range_scan import _MOST_RECORDS, _ClientEvents, _hand_out
@@ -56,6 +58,7 @@ class Costs:
 
     def __init__(self) -> None:
         self.found: dict[str, tuple[float, float]] = {}
+        self.bytes_a_chunk: dict[str, int] = {}
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
@@ -155,10 +158,10 @@ def measure(folder: Path, records: int, *, chunk: int, chunks: int) -> Costs:
         before = _resident()
         with costs.of("index"):
             landed = load_landed(plan, [receipt], work)
-        print(f"index: {(_resident() - before) / records:.0f} B a chunk")
+        costs.bytes_a_chunk["index"] = round((_resident() - before) / records)
         with costs.of("decide what is whole"):
             found = decide_whole(plan, landed, tables=tables)
-        print(f"index and assembly: {(_resident() - before) / records:.0f} B a chunk")
+        costs.bytes_a_chunk["index and assembly"] = round((_resident() - before) / records)
         with costs.of("assign"):
             path = prepare_reassembly(plan, landed, found, tables=tables, folder=work)
         job = stitch_job_from_json(path.read_text())
@@ -199,6 +202,7 @@ def main() -> None:
     ask.add_argument("--records", type=int, default=131_072)
     ask.add_argument("--bytes", type=int, default=512, help="of a chunk")
     ask.add_argument("--chunks", type=int, default=32, help="of a waveform")
+    ask.add_argument("--into", type=Path, help="a file for the figures, as JSON")
     given = ask.parse_args()
     with tempfile.TemporaryDirectory(prefix="wavestitch-small-") as folder:
         costs = measure(Path(folder), given.records, chunk=given.bytes, chunks=given.chunks)
@@ -206,6 +210,13 @@ def main() -> None:
     print(f"{'step':36}{'wall s':>8}{'CPU s':>8}{'µs a chunk':>12}")
     for name, (wall, cpu) in costs.found.items():
         print(f"{name:36}{wall:8.2f}{cpu:8.2f}{cpu / given.records * 1e6:12.2f}")
+    for name, size in costs.bytes_a_chunk.items():
+        print(f"{name}: {size} B a chunk")
+    if given.into:
+        steps = {name: {"wall_s": round(wall, 3), "cpu_s": round(cpu, 3)} for name, (wall, cpu) in costs.found.items()}
+        asked = {"records": given.records, "chunk_bytes": given.bytes, "chunks_a_waveform": given.chunks}
+        about = {"when": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine()}
+        write_figures(given.into, {**asked, "steps": steps, "bytes_a_chunk": costs.bytes_a_chunk, **about})
 
 
 if __name__ == "__main__":
