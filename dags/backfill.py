@@ -39,7 +39,8 @@ from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
 from wavestitch.flows.turns import await_landing, await_turn
 from wavestitch.schedule import schedule_problem
-from wavestitch.settings import Settings, load_settings, load_stream, stream_names
+from wavestitch.settings import Settings, load_settings, stream_names
+from wavestitch.stream_files import read_stream
 
 DAYS = "0 0 * * *"
 
@@ -218,7 +219,7 @@ def make_dags(settings: Settings) -> list[DAG]:
     for name in stream_names(settings):
         # Whatever it is: the DAG of the ingest shows it, and no other stream's goes with it.
         with contextlib.suppress(Exception):
-            stream = load_stream(settings, name)
+            stream = read_stream(settings.streams, name)
             try:
                 dags.append(make_backfill_dag(stream, spark_pool=settings.spark.pool))
             except BadInput as error:

@@ -40,7 +40,8 @@ from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
 from wavestitch.schedule import schedule_problem
-from wavestitch.settings import Settings, load_settings, load_stream, stream_names
+from wavestitch.settings import Settings, declared, load_settings
+from wavestitch.stream_files import read_stream
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -198,11 +199,12 @@ def _timetable(stream: Stream) -> CronDataIntervalTimetable | None:
 
 
 def make_dags(settings: Settings) -> list[DAG]:
-    """A DAG for each file in the streams' folder. Whatever is wrong with one file is the trouble of its own DAG."""
-    dags = []
-    for name in stream_names(settings):
+    """A DAG for each file in the streams' folder, up to `most_streams`, and one that says which are left out. Whatever
+    is wrong with one file is the trouble of its own DAG."""
+    dags, found = [], declared(settings)
+    for name in found.names:
         try:
-            dags.append(make_ingest_dag(load_stream(settings, name), spark_pool=settings.spark.pool))
+            dags.append(make_ingest_dag(read_stream(settings.streams, name), spark_pool=settings.spark.pool))
         except BadInput as error:
             dags.append(make_broken_dag(ingest_dag_id(name), error.message))
         except Exception as error:
@@ -212,6 +214,8 @@ def make_dags(settings: Settings) -> list[DAG]:
                     ingest_dag_id(name), f"streams/{name}.yaml: its DAG cannot be made: {said}; correct the file"
                 )
             )
+    if said := found.sentence:
+        dags.append(make_broken_dag("streams_left_out", said))
     return dags
 
 

@@ -47,7 +47,7 @@ from wavestitch.contracts.errors import (
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.contracts.stream import shared_groups
-from wavestitch.settings import load_settings, stream_names
+from wavestitch.settings import declared, load_settings, stream_names
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -134,7 +134,7 @@ def check(as_json: AsJson = False) -> None:
 
     settings = load_settings()
     deployment = Deployment(settings)
-    problems, streams = [], []
+    problems, streams = [s for s in (declared(settings).sentence,) if s], []
     for name in stream_names(settings):
         try:
             stream = deployment.stream(name)

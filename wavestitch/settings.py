@@ -251,7 +251,7 @@ class Maintain(MaintainLimits):
 class Settings(_Section):
     """`landing`: what batches read, until their offsets stand. `docs`: Data Docs. `streams`: the YAML files' folder.
     `cache`: what can be made anew at any time, of this host alone. `key_folder`: where streams' `proof_key: file:NAME`
-    are."""
+    are. `most_streams`: so many files of streams are read."""
 
     kafka: Kafka
     tables: Tables
@@ -262,6 +262,7 @@ class Settings(_Section):
     landing: Path
     docs: Path
     streams: Path = Path("streams")
+    most_streams: int = Field(default=500, ge=1, le=10_000)
     cache: Path = Field(default_factory=lambda: _user_cache(os.environ))
     key_folder: Path | None = None
 
@@ -339,18 +340,17 @@ def _validated(found: Mapping[str, Any], *, where: str) -> Settings:
 
 
 def load_stream(settings: Settings, name: str) -> Stream:
-    """The stream that `streams/NAME.yaml` declares."""
-    # Only names that are there are opened: a name never becomes a path.
-    known = stream_names(settings)
-    if name not in known:
-        raise BadInput(
-            f"there is no stream {name!r} in {settings.streams}; known are: {', '.join(known) or 'none'}", stream=name
-        )
+    """The stream that `streams/NAME.yaml` declares. Only one that is there is opened: a name never becomes a path."""
+    declared(settings).check(name)
     return stream_files.read_stream(settings.streams, name)
 
 
 def stream_names(settings: Settings) -> list[str]:
-    return stream_files.stream_names(settings.streams)
+    return list(declared(settings).names)
+
+
+def declared(settings: Settings) -> stream_files.Declared:
+    return stream_files.find_streams(settings.streams, most=settings.most_streams, landing=settings.landing)
 
 
 def _user_cache(env: Mapping[str, str]) -> Path:

@@ -1,6 +1,7 @@
 """The files that declare streams: which there are, and what one of them says. Whoever writes them is not trusted.
 
 A file is a plain one, or a link within the folder (mounted configurations are such), and small; nothing else is read.
+All that are read are bounded, too, since Airflow reads them all within a time: of more, those go on that have run.
 Whatever is wrong with it is `BadInput` with a sentence, so that one file never takes another stream away.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from wavestitch.contracts.errors import BadInput
@@ -18,6 +20,67 @@ MOST_BYTES = 4 * MAX_CHARS
 """No text of as many characters as are allowed has more, in UTF-8."""
 DRAFTS = "drafts"
 _SAID_CHARS = 300
+_SAID_NAMES = 20
+_BYTES_EACH = 2048
+"""On average. The worst text of a megabyte takes a processor some 14 s to refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """`names`: of the streams that are read, in order; some may be no names of streams. `left_out`: those that are too
+    many, or too large together."""
+
+    folder: Path
+    names: tuple[str, ...]
+    left_out: tuple[str, ...]
+    most: int
+
+    @property
+    def sentence(self) -> str:
+        """Where some are left out; else nothing."""
+        if not self.left_out:
+            return ""
+        some, more = ", ".join(map(ascii, self.left_out[:_SAID_NAMES])), len(self.left_out) - _SAID_NAMES
+        return (
+            f"{self.folder} has {len(self.names) + len(self.left_out)} files of streams; {len(self.names)} are read, "
+            f"as most_streams allows ({self.most}, of {_BYTES_EACH} bytes on average), those first that have run. Left "
+            f"out are {some}{f' and {more} more' if more > 0 else ''}: take away what is no stream, or raise "
+            "most_streams in the settings"
+        )
+
+    def check(self, name: str) -> None:
+        """Raises `BadInput` for one that is not read."""
+        if name in self.left_out:
+            raise BadInput(f"stream {name!a} is left out: {self.sentence}", stream=name)
+        if name not in self.names:
+            known = ", ".join(self.names[:_SAID_NAMES]) + (", …" if len(self.names) > _SAID_NAMES else "")
+            raise BadInput(f"there is no stream {name!r} in {self.folder}; known are: {known or 'none'}", stream=name)
+
+
+def find_streams(folder: Path, *, most: int, landing: Path) -> Declared:
+    """What is declared there. Those that have a folder in the landing, as each that was planned once, are not left out
+    for others: who may add a file cannot take their place."""
+    sizes = {p.stem: _size(p) for p in folder.glob("*.yaml")}
+    if len(sizes) <= most and sum(sizes.values()) <= most * _BYTES_EACH:
+        return Declared(folder, tuple(sorted(sizes)), (), most)
+    left, room = [], most * _BYTES_EACH
+    read: list[str] = []
+    ran = set(os.listdir(landing)) if landing.is_dir() else set()
+    for name in sorted(sizes, key=lambda n: (n not in ran, n)):
+        if len(read) < most and sizes[name] <= room:
+            read.append(name)
+            room -= sizes[name]
+        else:
+            left.append(name)
+    return Declared(folder, tuple(sorted(read)), tuple(left), most)
+
+
+def _size(path: Path) -> int:
+    """Of what is read of it. One that cannot be looked at costs nothing, and is refused where it is read."""
+    try:
+        return min(path.stat().st_size, MOST_BYTES)
+    except OSError:
+        return 0
 
 
 def stream_names(folder: Path) -> list[str]:

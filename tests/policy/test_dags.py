@@ -391,6 +391,15 @@ def test_whatever_a_file_holds_or_is_called_takes_no_other_dag_away(
     assert len(found["maintain"].tasks) == 3
 
 
+def test_of_more_files_than_are_read_a_dag_says_which_are_left_out(
+    dags_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAVESTITCH_MOST_STREAMS", "1")
+    found = dags_of({"one.yaml": GOOD, "two.yaml": GOOD})
+    assert set(found) == {*(f"{flow}_one" for flow in FLOWS), "maintain", "watch", "streams_left_out"}
+    assert "Left out are 'two'" in found["streams_left_out"].doc_md
+
+
 def test_a_fault_of_ours_in_one_stream_is_the_trouble_of_its_own_dag(
     dags_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

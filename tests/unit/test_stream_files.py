@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stream import ingest_dag_id, name_in_airflow
-from wavestitch.stream_files import MOST_BYTES, read_stream, stream_names
+from wavestitch.stream_files import MOST_BYTES, find_streams, read_stream, stream_names
 
 GOOD = "topic: t\ngroup: g\n"
 
@@ -59,3 +60,43 @@ def test_no_file_has_the_dag_of_a_stream_or_of_another_file() -> None:
     ids = [ingest_dag_id(n) for n in names]
     assert len(set(ids)) == len(names)
     assert all(len(i) < 100 and i.isascii() for i in ids)
+
+
+def test_ten_thousand_files_leave_out_no_stream_that_has_run_and_are_told_in_one_sentence(tmp_path: Path) -> None:
+    streams, landing = tmp_path / "streams", tmp_path / "landing"
+    streams.mkdir()
+    (landing / "ward_7").mkdir(parents=True)
+    for n in range(10_000):
+        (streams / f"a{n:04}.yaml").touch()
+    (streams / "ward_7.yaml").write_text(GOOD)
+    began = time.process_time()
+    found = find_streams(streams, most=500, landing=landing)
+    assert time.process_time() - began < 2
+    assert len(found.names) == 500
+    assert "ward_7" in found.names
+    assert len(found.left_out) == 9501
+    assert "has 10001 files of streams; 500 are read, as most_streams allows" in found.sentence
+    assert len(found.sentence) < 2000
+    found.check("ward_7")
+    with pytest.raises(BadInput, match=r"stream 'a9999' is left out: .*raise most_streams in the settings"):
+        found.check("a9999")
+    with pytest.raises(BadInput, match="there is no stream"):
+        found.check("../ward_7")
+
+
+def test_few_files_that_are_large_together_take_no_stream_away_that_has_run(tmp_path: Path) -> None:
+    (tmp_path / "ward_7").mkdir()
+    for n in range(40):
+        (tmp_path / f"a{n}.yaml").write_bytes(b"a" * 60_000)
+    (tmp_path / "ward_7.yaml").write_text(GOOD)
+    found = find_streams(tmp_path, most=500, landing=tmp_path)
+    assert "ward_7" in found.names
+    assert sum((tmp_path / f"{name}.yaml").stat().st_size for name in found.names) <= 500 * 2048
+    assert len(found.left_out) == 40 + 1 - len(found.names)
+
+
+def test_what_is_within_the_bound_is_all_read(tmp_path: Path) -> None:
+    for n in range(3):
+        (tmp_path / f"s{n}.yaml").write_text(GOOD)
+    found = find_streams(tmp_path, most=3, landing=tmp_path)
+    assert (found.names, found.left_out, found.sentence) == (("s0", "s1", "s2"), (), "")

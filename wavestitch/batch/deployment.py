@@ -26,7 +26,7 @@ from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.plain_files import below
 from wavestitch.secret_reference import proof_of, resolve_secret, resolve_secrets
 from wavestitch.settings import Settings, load_settings, load_stream, stream_names
-from wavestitch.stream_files import read_draft
+from wavestitch.stream_files import read_draft, read_stream
 from wavestitch.tables.access.own_settings import be_guest, only_own_settings
 from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings
@@ -125,7 +125,7 @@ class Deployment:
         found = []
         for name in stream_names(self.settings):
             with suppress(BadInput):
-                found.append(self.stream(name))
+                found.append(read_stream(self.settings.streams, name))
         return [stream for stream in found if stream.group == group]
 
     def folder(self, stream: str, plan_id: str) -> WorkFolder:

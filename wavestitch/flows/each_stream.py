@@ -13,7 +13,8 @@ from airflow.sdk import DAG
 
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stream import Stream
-from wavestitch.settings import Settings, load_stream, stream_names
+from wavestitch.settings import Settings, stream_names
+from wavestitch.stream_files import read_stream
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ def dags_of_streams(settings: Settings, make: Callable[[Stream], DAG]) -> dict[s
     made = {}
     for name in stream_names(settings):
         try:
-            dag = make(load_stream(settings, name))
+            dag = make(read_stream(settings.streams, name))
         except Exception:  # whatever is wrong with one stream takes no other one's DAG away
             log.warning("the DAG of %s cannot be made", harmless(name), exc_info=True)
         else:
