@@ -20,6 +20,7 @@ from tests.domain.backfill_rig import (
 )
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
+from tests.fakes.way_out import way_out
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import BatchDone
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -110,6 +111,26 @@ def test_what_only_a_backfill_had_read_and_was_cut_off_is_named_as_lost() -> Non
     assert published(bench) == ["old0"]
     cut_off(bench, 0, day=5)
     with pytest.raises(DataLost, match=r"partition 0 \[0, 7\) of waves are gone"):
+        backfill(bench, ARCHIVE, days(1, 2))
+
+
+def test_what_was_cut_off_is_named_after_the_rewind_as_it_was_before() -> None:
+    """The ingest's own way out puts the position below the cut, and opens a generation."""
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(3):
+        send(bench, f"read{n}", day=9)
+    ingest(bench)
+    for n in range(3):
+        send(bench, f"mine{n}", day=1)
+    backfill(bench, ARCHIVE, days(5, 6))
+    bench.log.truncate(Partition(0), Offset(2))
+    send(bench, "new0", day=9)
+    with pytest.raises(DataLost) as refused:
+        ingest(bench)
+    found = plan_rewind(ARCHIVE, way_out(str(refused.value)), log=bench.log, tables=bench.tables, who="ops", why="cut")
+    apply_rewind(ARCHIVE, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    ingest(bench)
+    with pytest.raises(DataLost, match=r"partition 0 \[3, 6\) of waves are gone"):
         backfill(bench, ARCHIVE, days(1, 2))
 
 

@@ -74,8 +74,8 @@ def known_starts(
     """By partition, what the history knows of the head's topic. `cuts`: where the log was cut off since it was read in
     an epoch; from there on it was written anew.
 
-    Beyond the head's positions only batches of its own generation count: after a log was cut off below, the stream is
-    rewound, and other records may lie there now.
+    Beyond the head's positions only batches of its own generation are believed: after a log was cut off below, the
+    stream is rewound, and other records may lie there now. What an epoch proves to be cut off is named all the same.
     """
     found: dict[Partition, _Noted] = defaultdict(_Noted)
     behind = _behind(rows, head)
@@ -96,8 +96,9 @@ def known_starts(
                     found[p].read += [here] if present else without([here], head.skipped)
                     found[p].wanted += [here] * may_start
                     found[p].held += [here] * holds
-                off = all_of_it._replace(start=max(all_of_it.start, here.end))
-                if epoch is not None and off.size > 0:
+                # Whatever its generation: the epoch proves it, and a rewind below the cut takes nothing of that back.
+                off = None if cut is None else OffsetRange(p, max(block.start, cut), block.end)
+                if epoch is not None and off is not None and off.size > 0:
                     found[p].lost[epoch] += [off] * may_start
                     found[p].saved[epoch] += [off] * holds
     return {p: noted.known(head) for p, noted in found.items()}
