@@ -24,6 +24,7 @@ from tests.conftest import ROOT
 from tests.docker.composition import COMPOSE, Service, put_in, read_composition, size
 from tests.docker.proof import secrets_the_image_tells
 from wavestitch.contracts.redaction import secret_inside
+from wavestitch.contracts.spark_address import read_spark_address
 from wavestitch.settings import Settings, load_settings
 
 DOCKER = ROOT / "docker"
@@ -126,9 +127,25 @@ def test_all_that_is_kept_fits_a_machine() -> None:
 def test_the_settings_are_ones_and_their_secrets_are_files() -> None:
     settings: Settings = load_settings({"WAVESTITCH_CONFIG": str(DOCKER / "config" / "wavestitch.toml")})
     assert settings.tables.uri == "file:/run/secrets/catalog_address"
-    assert settings.spark.conf["spark.authenticate.secret"] == "file:/run/secrets/spark_secret"
-    for named_file in (settings.tables.uri, settings.spark.conf["spark.authenticate.secret"]):
+    assert settings.spark.token == "file:/run/secrets/spark_token"
+    for named_file in (settings.tables.uri, settings.spark.token):
         assert Path(named_file).name in COMPOSITION.secrets
+
+
+def test_steps_and_the_spark_that_stays_mean_the_same_door() -> None:
+    settings: Settings = load_settings({"WAVESTITCH_CONFIG": str(DOCKER / "config" / "wavestitch.toml")})
+    proxy = (DOCKER / "config" / "haproxy.cfg").read_text()
+    address = read_spark_address(str(settings.spark.remote))
+    connect, steps = COMPOSITION.services["spark-connect"], COMPOSITION.services["airflow-scheduler"]
+    assert (address.host, address.tls) == (connect.name, True)
+    assert f'bind "${{SPARK_HOST}}:{address.port}" ssl' in proxy
+    assert connect.environment["SPARK_HOST"] == connect.name
+    assert connect.health[2] == address.target
+    (inside,) = re.findall(r"server here 127\.0\.0\.1:(\d+)$", proxy, re.MULTILINE)
+    assert f"_PORT = {inside} " in (DOCKER / "bin" / "spark-connect").read_text()
+    trusted = Path(steps.environment["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"]).name
+    assert {trusted, "spark_token"} <= set(steps.said["secrets"])
+    assert {trusted, "spark_token", "spark_connect_tls"} <= set(connect.said["secrets"])
 
 
 def test_airflow_reads_every_secret_from_a_file() -> None:

@@ -60,6 +60,63 @@ KAFKA = JarSet(
         Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
     ),
 )
+_AWS_PARTS = (
+    "annotations",
+    "apache5-client",
+    "arns",
+    "auth",
+    "aws-core",
+    "aws-query-protocol",
+    "aws-xml-protocol",
+    "checksums",
+    "checksums-spi",
+    "crt-core",
+    "endpoints-spi",
+    "http-auth",
+    "http-auth-aws",
+    "http-auth-aws-eventstream",
+    "http-auth-spi",
+    "http-client-spi",
+    "identity-spi",
+    "json-utils",
+    "metrics-spi",
+    "profiles",
+    "protocol-core",
+    "regions",
+    "retries",
+    "retries-spi",
+    "s3",
+    "sdk-core",
+    "sts",
+    "third-party-jackson-core",
+    "utils",
+    "utils-lite",
+)
+# The object store of the composition: what its program loads of all that it could stand in front of.
+STORE = JarSet(
+    name="store",
+    title="the object store",
+    dependencies=(
+        Dependency("org.gaul", "s3proxy", "4.1.0", alone=True),
+        Dependency("args4j", "args4j", "2.37", alone=True),
+        Dependency("ch.qos.logback", "logback-classic", "1.6.3", alone=True),
+        Dependency("ch.qos.logback", "logback-core", "1.6.3", alone=True),
+        # What S3Proxy 4.1.0 asks for is older than what the next one needs.
+        Dependency("com.fasterxml.jackson.core", "jackson-annotations", "2.21", alone=True),
+        Dependency("tools.jackson.core", "jackson-core", "3.2.2", alone=True),
+        Dependency("tools.jackson.core", "jackson-databind", "3.2.2", alone=True),
+        Dependency("tools.jackson.dataformat", "jackson-dataformat-xml", "3.2.2", alone=True),
+        Dependency("com.fasterxml.woodstox", "woodstox-core", "7.0.0", alone=True),
+        Dependency("org.codehaus.woodstox", "stax2-api", "4.2.2", alone=True),
+        Dependency("com.google.guava", "guava", "33.7.1-jre", alone=True),
+        Dependency("com.google.guava", "failureaccess", "1.0.3", alone=True),
+        Dependency("jakarta.servlet", "jakarta.servlet-api", "6.0.0", alone=True),
+        Dependency("org.slf4j", "slf4j-api", "2.0.18", alone=True),
+        Dependency("org.reactivestreams", "reactive-streams", "1.0.4", alone=True),
+        # Checksums and exceptions; the parts of one release.
+        *(Dependency("software.amazon.awssdk", part, "2.54.2", alone=True) for part in _AWS_PARTS),
+    ),
+)
 # What Spark reads the tables with, as others do: fetched only for the tests.
 SPARK_TABLES = JarSet(
     name="spark-tables",
@@ -87,7 +144,7 @@ PARALLEL_CONSUMER = JarSet(
     title="the Confluent Parallel Consumer",
     dependencies=(Dependency("io.confluent.parallelconsumer", "parallel-consumer-core", "0.5.3.3"),),
 )
-ALL = (KAFKA, SPARK_TABLES, SPARK_KAFKA, PARALLEL_CONSUMER)
+ALL = (KAFKA, STORE, SPARK_TABLES, SPARK_KAFKA, PARALLEL_CONSUMER)
 
 
 def cached_jars(jar_set: JarSet, *, cache_dir: Path, java_home: Path, say: Callable[[str], None]) -> Path:
