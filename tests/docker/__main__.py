@@ -247,9 +247,16 @@ def _stopping(
                 container.ask_to_stop()
             for container in wave:
                 container.stop()
-                if container.killed:
+                if container.killed and not left_by_its_quorum(container, wave):
                     broken.append(f"{container.service.name} did not end by itself on {container.service.stop_signal}")
         say("everything is stopped")
+
+
+def left_by_its_quorum(container: Container, wave: list[Container]) -> bool:
+    """Whether it is a broker that two of three have left: it waits for a controller that is gone, to tell it that it
+    goes. An engine kills it after its grace, as was done here (docs/operations.md)."""
+    others = [c for c in wave if c is not container and c.service.command == container.service.command]
+    return container.service.command == ["kafka-node"] and sum(c.process.poll() is not None for c in others) == 2
 
 
 def _waves(composition: Composition, containers: dict[str, Container]) -> Iterator[list[Container]]:
