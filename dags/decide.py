@@ -11,7 +11,6 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param, get_current_context, result, task
 
 from wavestitch.contracts.batch_stages import HELD
@@ -21,6 +20,7 @@ from wavestitch.contracts.plain_text import MAX_SAID
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
 from wavestitch.contracts.stream import Stream, decide_dag_id
 from wavestitch.flows.alarms import tell_timed_out
+from wavestitch.flows.approval import Approval
 from wavestitch.flows.batch_tasks import (
     ANY_POOL,
     OWNER,
@@ -167,12 +167,13 @@ def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         default_args=of_a_batch(retry_delay),
     ) as dag:
         previewed = preview(stream.name)
-        approve = ApprovalOperator(
+        approve = Approval(
             task_id="approve",
+            stream=stream.name,
             doc_md=ASK_DOC,
             subject=f"Decide about what {stream.name} holds?",
             body="{{ ti.xcom_pull(task_ids='preview', key='shown') }}",
-            defaults=ApprovalOperator.REJECT,
+            defaults=Approval.REJECT,
             notifiers=TellPending(stream.name),
             response_timeout=WAITS,
             execution_timeout=timedelta(minutes=5),

@@ -11,7 +11,6 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param, get_current_context, result, task
 
 from wavestitch.batch.rewind_target import TARGETS
@@ -21,6 +20,7 @@ from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.plain_text import MAX_SAID, said_by_person
 from wavestitch.contracts.stream import Stream, ingest_dag_id, rewind_dag_id
 from wavestitch.flows.alarms import tell_failure, tell_timed_out
+from wavestitch.flows.approval import Approval
 from wavestitch.flows.batch_tasks import OWNER
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import needed_text, text_or_nothing
@@ -131,13 +131,14 @@ def make_rewind_dag(stream: Stream) -> DAG:
         default_args={"owner": OWNER, "retries": 0, "on_failure_callback": tell_failure},
     ) as dag:
         previewed = preview(stream.name)
-        approve = ApprovalOperator(
+        approve = Approval(
             task_id="approve",
+            stream=stream.name,
             doc_md=ASK_DOC,
             subject=f"Rewind {stream.name}?",
             body="{{ ti.xcom_pull(task_ids='preview', key='shown') }}",
             params=ACCEPTED,
-            defaults=ApprovalOperator.REJECT,
+            defaults=Approval.REJECT,
             notifiers=TellPending(stream.name),
             response_timeout=WAITS,
             execution_timeout=timedelta(minutes=5),

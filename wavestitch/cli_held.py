@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wavestitch import console, console_held
+from wavestitch import console, console_held, terminal
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -27,8 +27,10 @@ from wavestitch.batch.held_decision import HeldPreview, carry_out, plan_held
 from wavestitch.batch.held_records import find_records, refuse_without_bytes
 from wavestitch.batch.held_request import held_action, held_selection
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
+from wavestitch.batch.preview_answer import refuse_dead_preview, reject_preview
 from wavestitch.batch.results import Finished, Published
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stages import explain
 
 
@@ -56,14 +58,22 @@ def held(
     keep: Annotated[bool, typer.Option("--keep", help="Keep what is shown, under an id, so that this is done")] = False,
     preview_id: Annotated[str | None, typer.Option("--preview", help="Exactly what was kept under this id")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a preview")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Say no to --preview ID: nobody does it any more")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
 ) -> None:
     """What is not published, and why; and what becomes of it: `held STREAM discard ID --why … --apply`."""
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
+    said = (ids, reason, source, since, until, batch, after, into, copy, everything, keep)
+    if reject:
+        if preview_id is None or apply or action != "list" or any(said):
+            raise BadInput(
+                "--reject goes with --preview ID, and with --why if anything is to be said; leave the rest out"
+            )
+        _reject(DeploymentEdges(deployment, stream), preview_id, why)
+        return
     if preview_id is not None:
-        said = (ids, reason, source, since, until, batch, after, into, copy, why, everything, keep)
-        if action != "list" or any(said):
+        if action != "list" or why or any(said):
             raise BadInput("--preview says itself what, about which and why; leave all but --apply and --json out")
         _approve(DeploymentEdges(deployment, stream), preview_id, apply=apply, js=as_json)
         return
@@ -180,6 +190,8 @@ def _show_decision(found: HeldPreview, done: Published | Finished | None, *, kep
 def _approve(edges: DeploymentEdges, preview_id: str, *, apply: bool, js: bool) -> None:
     """What was kept, here or in Airflow: shown again, or done as it was shown, or not at all."""
     plan, done = edges.decision(preview_id), None
+    if not apply:
+        refuse_dead_preview(edges, preview_id, made_ms=plan.clock_ms)
     if apply:
         plan = begin_approved(edges, preview_id, by=getpass.getuser())
         done = _carry(partial(carry_out, edges, plan), js=js)
@@ -188,3 +200,9 @@ def _approve(edges: DeploymentEdges, preview_id: str, *, apply: bool, js: bool) 
         _print_json({"preview": preview_id, "choice": choice, "done": None if done is None else asdict(done)})
     else:
         console_held.show_kept(preview_id, plan, done)
+
+
+def _reject(edges: DeploymentEdges, preview_id: str, why: str) -> None:
+    edges.decision(preview_id)
+    kept = reject_preview(edges, preview_id, by=getpass.getuser(), why=why)
+    terminal.out.print(f"rejected by {harmless(kept.who)}: nobody does it any more")

@@ -39,8 +39,7 @@ _ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse")
 _WHOLE = "write the whole as env:NAME or file:PATH instead"
 _WAYS_OUT = {
     # A reference is resolved for what connects, and a warehouse is a place: its login is the store's.
-    "warehouse": 'leave it out, and name it by reference in [tables.properties] ("s3.access-key-id", '
-    '"s3.secret-access-key")'
+    "warehouse": "leave it out, and name s3.access-key-id and s3.secret-access-key by reference in [tables.properties]"
 }
 _CALLED = (("notify", "webhook"), ("metrics", "otlp"))
 
@@ -216,6 +215,8 @@ class MaintainLimits(_Section):
     data_docs: Span = Seconds(90 * 86400)
     junk: Span = Seconds(30 * 86400)
     """A record that is no chunk, since it was held. Chunks of waveforms never go by age."""
+    previews: Span = Field(default=Seconds(7 * 86400), ge=2 * 86400)
+    """Since one was made: up to then it may be done, then it goes."""
     snapshot_age: Span = Seconds(7 * 86400)
     """A snapshot, since its successor came."""
     most_snapshots: int = Field(default=100, ge=1)
@@ -227,9 +228,8 @@ class MaintainLimits(_Section):
     orphan_age: Span = Field(default=Seconds(3 * 86400), ge=3600)
     """A file that nothing names, since it was written and since that was found."""
     target_file: ByteSize = Field(default=128 * MIB, le=1024 * MIB)
-    """What small files of published waveforms are put together to."""
     small_files: int = Field(default=8, ge=2)
-    """So many small files of one day are worth it."""
+    """So many small files of one day are worth it, and are put together to `target_file`."""
 
 
 class Maintain(MaintainLimits):

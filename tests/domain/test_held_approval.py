@@ -11,6 +11,7 @@ from tests.fakes.batch import Carrying, FakeEdges
 from wavestitch.batch.carry import Carried, How, carry_through
 from wavestitch.batch.held_approval import begin_approved, preview_held
 from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.preview_answer import reject_preview
 from wavestitch.batch.results import Finished, Published
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
@@ -163,6 +164,26 @@ def test_a_definition_that_changed_since_the_preview_voids_it_and_is_named(world
     world.stream = old
     approve(world, plan_id)
     assert world.published() == {"w": ONE + TWO}
+
+
+def test_what_was_rejected_or_waited_too_long_is_decided_by_nobody(world: World) -> None:
+    rejected, old = preview(world), preview(world, HeldAction.DISCARD)
+    reject_preview(edges(world), rejected, by="eve")
+    with pytest.raises(Refused, match="was rejected by eve, which stands"):
+        begin_approved(edges(world), rejected, by="bob")
+    world.now_ms += 7 * 86_400_000 + 1
+    with pytest.raises(Refused, match="older than 604800 s"):
+        begin_approved(edges(world), old, by="bob")
+    assert (world.published(), world.held()) == ({}, {"w": {"parked"}})
+    assert all(plan.choice is None for plan in world.bench.plans.values())
+
+
+def test_what_was_approved_of_and_committed_stays_done_whatever_is_said_of_it_then(world: World) -> None:
+    plan_id = preview(world)
+    approve(world, plan_id)
+    reject_preview(edges(world), plan_id, by="eve")
+    plan = begin_approved(edges(world), plan_id, by="bob")
+    assert isinstance(carry_through(HELD, edges(world), Carried(plan.plan_id), How()).of(Published), Finished)
 
 
 def test_done_again_after_it_was_committed_it_is_finished_whatever_changed_since(world: World) -> None:

@@ -11,7 +11,9 @@ import pytest
 
 from tests.builders.table_rows import published_row, stage
 from tests.domain.maintenance_rig import STREAM, Rig, went
+from wavestitch.batch.kept_previews import keep_rejection
 from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.preview_answer import Rejected
 
 HOUR_MS = 3_600_000
 
@@ -117,6 +119,32 @@ class TestDeadVerifications:
             assert went(rig.maintain("leftovers"), "leftovers") == 2
         assert not dead.exists()
         assert living.exists()
+
+
+class TestPreviews:
+    def test_what_nobody_may_do_any_more_goes_and_a_dry_run_names_it_first(self, rig):
+        rig.publish("a")
+        landing = rig.folder / "landing"
+        kept = landing / STREAM / "rewinds" / f"{1:032x}.json"
+        keep_rejection(landing, STREAM, f"{1:032x}", Rejected("eve", "no", now_ms()))
+        said = landing / STREAM / "rejected" / kept.name
+        kept.parent.mkdir()
+        kept.write_text("{}")
+        foreign = kept.with_name("notes.txt")
+        foreign.write_text("somebody's own")
+        link = kept.with_name(f"{2:032x}.json")
+        link.symlink_to(foreign)
+        day = 24 * HOUR_MS
+        assert went(rig.maintain("leftovers", now_ms=now_ms() + 6 * day), "leftovers") == 0
+        os.utime(kept, (time.time() - 2 * 86400, time.time() - 2 * 86400))
+        shown = rig.maintain("leftovers", apply=False, now_ms=now_ms() + 6 * day)
+        assert went(shown, "leftovers") == 1
+        assert shown.actions[0].examples == (kept.name,)
+        assert kept.exists()
+        assert went(rig.maintain("leftovers", now_ms=now_ms() + 6 * day), "leftovers") == 1
+        assert (kept.exists(), said.exists()) == (False, True), "that it was rejected goes after it"
+        assert went(rig.maintain("leftovers", now_ms=now_ms() + 8 * day), "leftovers") == 1
+        assert (said.exists(), foreign.exists(), link.is_symlink()) == (False, True, True)
 
 
 class TestAbandonedBatches:

@@ -87,6 +87,15 @@ def test_where_the_stream_wants_another_person_who_kept_it_does_not_apply_it(she
     assert shell.position() == 0
 
 
+def test_what_somebody_rejected_is_shown_and_done_to_nobody_any_more(shell: Shell) -> None:
+    kept = shell.keep("ann", "earliest")["preview_id"]
+    assert "rejected by eve: nobody does it any more" in shell("eve", "--preview", kept, "--reject", "--why", "no")
+    for words in (["--apply"], []):
+        assert "was rejected by eve (no), which stands" in shell("bob", "--preview", kept, *words)
+        assert shell.code != 0
+    assert shell.position() == 2
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -94,6 +103,10 @@ def test_where_the_stream_wants_another_person_who_kept_it_does_not_apply_it(she
         (["--preview", "0" * 32, "--to", "earliest"], "--preview says itself where to and why"),
         (["--preview", "0" * 32], f"stream {STREAM} has no preview {'0' * 32}"),
         (["--preview", "../x"], "is not the id of a preview"),
+        (["--preview", "../x", "--reject"], "is not the id of a preview"),
+        (["--preview", "0" * 32, "--reject"], f"stream {STREAM} has no preview {'0' * 32}"),
+        (["--reject"], "--reject goes with --preview ID"),
+        (["--preview", "0" * 32, "--reject", "--apply"], "--reject goes with --preview ID"),
         (["--to", "earliest", "--keep", "--apply"], "do it afterwards with --preview ID --apply"),
         (["--to", "rebuilt", "--keep", "--held", "7"], "--held is looked for anew each time"),
     ],

@@ -12,6 +12,7 @@ from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, run_batch
 from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.preview_answer import reject_preview
 from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.quantities import Offset, Partition
@@ -118,6 +119,33 @@ def test_another_rewind_makes_it_void() -> None:
     with pytest.raises(Refused, match="the preview is void: somebody rewound since: generation 1 is 2 now"):
         apply_preview(edges(bench), found, by="bob")
     assert positions(bench) == {0: 3}
+
+
+def test_what_was_rejected_is_done_by_nobody_and_the_first_word_counts() -> None:
+    bench = bench_with(4)
+    ingest(bench)
+    found = preview(bench, "earliest")
+    assert reject_preview(edges(bench), found.preview_id, by="bob", why="not today").who == "bob"
+    assert reject_preview(edges(bench), found.preview_id, by="eve").who == "bob"
+    with pytest.raises(Refused, match=r"was rejected by bob \(not today\), which stands. Nothing was changed"):
+        apply_preview(edges(bench), found, by="eve")
+    assert positions(bench) == {0: 4}
+    other = preview(bench, "shift:-1")
+    apply_preview(edges(bench), other, by="eve")
+    assert positions(bench) == {0: 3}, "of others nothing was said"
+
+
+def test_a_preview_that_is_too_old_is_done_by_nobody() -> None:
+    bench = bench_with(4)
+    ingest(bench)
+    found = preview(bench, "earliest")
+    week = 7 * 86_400_000
+    late = FakeEdges(bench, STREAM, START_MS + 60_000 + week + 1, Carrying())
+    with pytest.raises(Refused, match=r"older than 604800 s \(\[maintain\] previews\)"):
+        apply_preview(late, found, by="bob")
+    assert positions(bench) == {0: 4}
+    apply_preview(FakeEdges(bench, STREAM, START_MS + 60_000 + week, Carrying()), found, by="bob")
+    assert positions(bench) == {0: 0}
 
 
 def test_a_skip_is_done_only_as_it_was_shown_and_accepted() -> None:

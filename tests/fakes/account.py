@@ -52,6 +52,8 @@ UNNAMED: dict[str, tuple[Effect, ...]] = {
 """Methods of the edges whose effects nothing can come between."""
 LOOKS = frozenset(
     {
+        "folder.rejection",
+        "folder.rejected",
         "folder.decision",  # what somebody was shown is kept, to be approved of: no operation yet
         "folder.closed_gates",
         "log.ends",

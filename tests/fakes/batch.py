@@ -20,11 +20,12 @@ import xxhash
 from consumers.byte_budget import ByteBudget, budget_of
 from consumers.unit_reader import _newest_epoch, _start_epoch
 from tests.fakes.fake_log import FakeLog, Record
+from tests.fakes.fake_previews import FakePreviews, KeptPreviews
 from tests.fakes.fake_reader import read_slice, source_of
 from tests.fakes.fake_rows import FakeFiles, PublishedRow
 from tests.fakes.fake_staging import FakeStaging, landing_name
 from tests.fakes.fake_tables import FakeTables
-from tests.fakes.faults import Edge, may_land_late
+from tests.fakes.faults import may_land_late
 from wavestitch.batch.backfill import Backfilled, run_backfill
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.plan import NothingToDo, PlanRequest
@@ -50,7 +51,6 @@ from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import LandedSlice, Receipt
-from wavestitch.contracts.rewind_preview import RewindPreview
 from wavestitch.contracts.sample_types import misfit
 from wavestitch.contracts.seams import Parts
 from wavestitch.contracts.stream import Stream
@@ -58,7 +58,7 @@ from wavestitch.contracts.verdict import Verdict, would_publish
 
 
 @dataclass
-class Bench(Edge):
+class Bench(KeptPreviews):
     """The memory edges of one stream, and all that its batches ever left."""
 
     log: FakeLog
@@ -76,8 +76,6 @@ class Bench(Edge):
     stops: list[ReaderStop] = field(default_factory=list)
     parts: dict[str, dict[Parts, None]] = field(default_factory=dict)
     indexes: dict[str, dict[PartsIndex, None]] = field(default_factory=dict)
-    previews: dict[str, RewindPreview] = field(default_factory=dict)
-    decisions: dict[str, Plan] = field(default_factory=dict)
     proof: ChunkProof = NO_PROOF
     """What its stream demands of the chunks, the key looked up."""
     tables: FakeTables = field(init=False)
@@ -124,7 +122,7 @@ class FakeStitching:
 
 
 @dataclass(frozen=True)
-class FakeEdges:
+class FakeEdges(FakePreviews):
     """Implements `wavestitch.batch.edges.Edges`. `now_ms`: the clock, which stands."""
 
     bench: Bench
@@ -236,26 +234,6 @@ class FakeEdges:
 
     def tell_metrics(self) -> None:
         """Nobody draws anything of it."""
-
-    # what people decide about
-
-    def keep_preview(self, preview: RewindPreview) -> None:
-        with self.bench.act("folder.preview", error=Transient):
-            self.bench.previews[preview.preview_id] = preview
-
-    def preview(self, preview_id: str) -> RewindPreview:
-        if preview_id not in self.bench.previews:
-            raise BadInput(f"no preview {preview_id}")
-        return self.bench.previews[preview_id]
-
-    def keep_decision(self, plan: Plan) -> None:
-        with self.bench.act("folder.decision", error=Transient):
-            self.bench.decisions[plan.plan_id] = plan
-
-    def decision(self, plan_id: str) -> Plan:
-        if plan_id not in self.bench.decisions:
-            raise BadInput(f"no decision {plan_id}")
-        return self.bench.decisions[plan_id]
 
     # what moves data
 

@@ -111,3 +111,30 @@ def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
     (told,) = webhook.told
     assert told["subject"] == "ecg: the gate is closed. Publish the batch, hold it, or stop?"
     assert told["facts"]["answers"] == answers
+
+
+@pytest.mark.parametrize(
+    ("answer", "user"), [("Reject", {"id": "op", "name": "op"}), ("Reject", None), ("Approve", None)]
+)
+def test_what_is_rejected_in_airflow_or_answered_by_nobody_is_kept_as_rejected(
+    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, user: dict[str, str] | None
+) -> None:
+    """By the operator itself: so that no hand and no cleared task does it."""
+    from airflow.sdk import DAG  # noqa: PLC0415
+
+    from wavestitch.batch.kept_previews import kept_rejection  # noqa: PLC0415
+    from wavestitch.flows.approval import Approval  # noqa: PLC0415
+    from wavestitch.settings import load_settings  # noqa: PLC0415
+
+    (tmp_path / "ecg.yaml").write_text("topic: t\ngroup: g\n")
+    settings(tmp_path, monkeypatch, "")
+    with DAG("rewind_ecg", schedule=None) as dag:
+        approve = Approval(task_id="approve", stream="ecg", subject="Rewind ecg?")
+    ti = asked["ti"]
+    ti.xcom_pull = lambda task_ids: {"preview": "0" * 32}[task_ids]
+    given = {"chosen_options": [answer], "params_input": {}, "responded_at": datetime.now(UTC)}
+    context = {"task": approve, "ti": ti, "task_instance": ti, "dag": dag}
+    approve.execute_complete(context, {**given, "responded_by_user": user})
+    kept = kept_rejection(load_settings().landing, "ecg", "0" * 32)
+    who = None if kept is None else kept.who
+    assert who == (None if answer == "Approve" else "op" if user else "nobody, who did not answer in time")

@@ -21,7 +21,14 @@ from consumers.unit_reader import read_units, write_receipt
 from spark_apps.submit import submit_reassembly
 from wavestitch.batch.deployment import Deployment, code_version, plain_name
 from wavestitch.batch.edges import Progress, Say, Stitching
-from wavestitch.batch.kept_previews import keep_decision, keep_preview, kept_decision, kept_preview
+from wavestitch.batch.kept_previews import (
+    keep_decision,
+    keep_preview,
+    keep_rejection,
+    kept_decision,
+    kept_preview,
+    kept_rejection,
+)
 from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, gates_of, reader_stops
 from wavestitch.batch.metrics import tell_metrics
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
@@ -37,7 +44,8 @@ from wavestitch.contracts.parts_index import PARTS_INDEX, PartsIndex, merged
 from wavestitch.contracts.plain_text import harmless
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log
-from wavestitch.contracts.quantities import EpochMs, epoch_ms
+from wavestitch.contracts.preview_answer import Rejected
+from wavestitch.contracts.quantities import EpochMs, Seconds, epoch_ms
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.contracts.rewind_preview import RewindPreview
@@ -247,6 +255,16 @@ class DeploymentEdges:
 
     def decision(self, plan_id: str) -> Plan:
         return kept_decision(self.deployment.settings.landing, self.name, plan_id)
+
+    @property
+    def previews_hold(self) -> Seconds:
+        return self.deployment.settings.maintain.of(self.name).previews
+
+    def reject(self, preview_id: str, said: Rejected) -> None:
+        keep_rejection(self.deployment.settings.landing, self.name, preview_id, said)
+
+    def rejected(self, preview_id: str) -> Rejected | None:
+        return kept_rejection(self.deployment.settings.landing, self.name, preview_id)
 
     def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
         folder = self._folder(plan.plan_id).path

@@ -18,7 +18,8 @@ from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.parts_index import PartsIndex
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log, Tables
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.preview_answer import Rejected
+from wavestitch.contracts.quantities import EpochMs, Seconds
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.rewind_preview import RewindPreview
 from wavestitch.contracts.seams import Parts
@@ -136,6 +137,16 @@ class Edges(Protocol):
 
     def decision(self, plan_id: str) -> Plan:
         """The same. Raises `BadInput` where there is none, `Altered` where it is not as it was kept."""
+
+    @property
+    def previews_hold(self) -> Seconds:
+        """How long after it was made a preview may be done."""
+
+    def reject(self, preview_id: str, said: Rejected) -> None:
+        """Keep that nobody does it any more; what was kept first stands."""
+
+    def rejected(self, preview_id: str) -> Rejected | None:
+        """Whether somebody has. Raises `Altered` where nobody can read what was kept."""
 
     # what moves data
 

@@ -2,7 +2,8 @@
 
 What is carried through is the very plan that was previewed, these chunks of these waveforms and no others, under the
 names of whoever asked and whoever approved. It holds after an ingest in between that leaves those as they were; where
-one was added to, decided on or published, where the stream's definition changed, or after a rewind, it is void.
+one was added to, decided on or published, where the stream's definition changed, after a rewind, where it was rejected
+or is too old, it is void.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.held_decision import HeldPreview, plan_held, refuse_others
 from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.preview_answer import refuse_dead_preview
 from wavestitch.batch.steps import finished
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import KeepPlan
@@ -46,6 +48,7 @@ def begin_approved(edges: Edges, plan_id: str, *, by: str) -> Plan:
 
 
 def _refuse_void(edges: Edges, kept: Plan) -> None:
+    refuse_dead_preview(edges, kept.plan_id, made_ms=kept.clock_ms)
     head = edges.tables.head()
     now = NONE_YET if head is None else head.generation
     if now != kept.generation:

@@ -1,5 +1,6 @@
 """What was previewed, on disk, until somebody has decided about it: `LANDING/STREAM/rewinds/ID.json` of a rewind,
 `LANDING/STREAM/decisions/ID.json` of a decision about what is held. Written once; the id is the digest of the content.
+That somebody said no to it is in `LANDING/STREAM/rejected/ID.json`. All of it goes with maintenance (`previews`).
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from pathlib import Path
 
 from wavestitch.contracts.errors import Altered, BadInput, Transient
 from wavestitch.contracts.plan import Plan, plan_from_json
+from wavestitch.contracts.preview_answer import REJECTED, Rejected
 from wavestitch.contracts.rewind_preview import PREVIEWS, RewindPreview
 from wavestitch.modes import make_folder
 from wavestitch.plain_files import below, plain_text
 from wavestitch.write_once import write_first
 
 _ID = re.compile(r"[0-9a-f]{32}")
-_REWINDS, _DECISIONS = "rewinds", "decisions"
+_FILE = re.compile(r"[0-9a-f]{32}\.json")
+_REWINDS, _DECISIONS, _REJECTED = FOLDERS = "rewinds", "decisions", "rejected"
 
 
 def keep_preview(landing: Path, preview: RewindPreview) -> None:
@@ -44,6 +47,26 @@ def kept_decision(landing: Path, stream: str, plan_id: str) -> Plan:
     return found
 
 
+def keep_rejection(landing: Path, stream: str, preview_id: str, said: Rejected) -> None:
+    _check(preview_id)
+    _keep(landing, stream, _REJECTED, preview_id, REJECTED.text(said))
+
+
+def kept_rejection(landing: Path, stream: str, preview_id: str) -> Rejected | None:
+    _check(preview_id)
+    try:
+        return REJECTED.read(plain_text(below(landing, stream, _REJECTED) / f"{preview_id}.json"))
+    except FileNotFoundError:
+        return None
+
+
+def kept_files(landing: Path, stream: str) -> list[Path]:
+    """All that is kept of previews of a stream, and nothing that is called otherwise."""
+    folders = [below(landing, stream, kind) for kind in FOLDERS]
+    found = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+    return sorted(p for p in found if _FILE.fullmatch(p.name) and p.is_file() and not p.is_symlink())
+
+
 def _keep(landing: Path, stream: str, kind: str, name: str, text: str) -> None:
     folder = below(landing, stream, kind)
     try:
@@ -55,10 +78,15 @@ def _keep(landing: Path, stream: str, kind: str, name: str, text: str) -> None:
 
 
 def _kept(landing: Path, stream: str, kind: str, name: str) -> tuple[Path, str]:
-    if not _ID.fullmatch(name):
-        raise BadInput(f"{ascii(name)[:80]} is not the id of a preview (32 hex digits)")
+    _check(name)
     path = below(landing, stream, kind) / f"{name}.json"
     try:
         return path, plain_text(path)
     except FileNotFoundError:
         raise BadInput(f"stream {stream} has no preview {name}; preview it again") from None
+
+
+def _check(name: str) -> None:
+    """Ids come from people and from XComs: nothing else becomes a path."""
+    if not isinstance(name, str) or not _ID.fullmatch(name):
+        raise BadInput(f"{ascii(name)[:80]} is not the id of a preview (32 hex digits)")

@@ -1,7 +1,8 @@
 """A rewind in three acts: previewed, decided about by somebody, and done as it was previewed.
 
 The preview is written once; what is applied are its very offsets, in its very generation. Decides what makes it void:
-another rewind, and a skip that nobody was shown. A batch that commits in between does not. Decides who may approve.
+another rewind, a skip that nobody was shown, a rejection, its age. A batch that commits in between does not. Decides
+who may approve.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from wavestitch.batch.closed_gate import given_up_by_a_rewind, refuse_giving_up_unsaid
 from wavestitch.batch.edges import Edges
+from wavestitch.batch.preview_answer import refuse_dead_preview
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, accept_losses, carry_rewind, plan_rewind
 from wavestitch.batch.rewind_target import WHOLE, Target
@@ -78,6 +80,7 @@ def apply_preview(
     edges: Edges, preview: RewindPreview, *, by: str, accept_skip: bool = False, accept_missing: bool = False
 ) -> Head:
     """Do what was previewed. `by`: who approved of it. Raises `Refused` where it is void, or that one may not."""
+    refuse_dead_preview(edges, preview.preview_id, made_ms=preview.made_ms)
     check_approver(edges, preview, by)
     who = preview.asked_by if by == preview.asked_by else f"{preview.asked_by}, approved by {name_of_person(by)}"
     for _ in range(_TRIES):

@@ -1,4 +1,5 @@
-"""What processes that were killed left in the making: hidden files of batches, and what verifications stand on.
+"""What processes that were killed left in the making: hidden files of batches, and what verifications stand on; and
+previews that are too old to be done.
 
 A file that somebody is still writing is locked by that process (`write_once`); it is old only when it was not changed
 for the whole age. What has another kind of name is not ours.
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from wavestitch.batch.kept_previews import kept_files
 from wavestitch.batch.work_folder import LOCK, VERIFYING
 from wavestitch.contracts.maintenance import ActionReport, StoredFile
 from wavestitch.contracts.quantities import EpochMs, before, epoch_ms, milliseconds
@@ -44,7 +46,26 @@ def clear_leftovers(run: MaintenanceRun) -> ActionReport:
         names, size = [*names, *[folder.name] * files], size + more
         if run.apply:
             shutil.rmtree(folder, ignore_errors=True)
+    for file in _old_previews(run):
+        names, size = [*names, Path(file.path).name], size + file.bytes
+        if run.apply:
+            Path(file.path).unlink(missing_ok=True)
     return ActionReport("leftovers", "files", len(names), size, tuple(dict.fromkeys(names))[:_SHOWN], tuple(kept))
+
+
+def _old_previews(run: MaintenanceRun) -> list[StoredFile]:
+    """Those that nobody may do any more. That one was rejected was written after it, and so goes after it."""
+    limit = before(run.now, milliseconds(run.limits.previews))
+    found = (_stored(path) for path in kept_files(run.landing, run.stream))
+    return [f for f in found if f is not None and f.modified_ms < limit]
+
+
+def _stored(path: Path) -> StoredFile | None:
+    """None where it has gone meanwhile."""
+    with suppress(FileNotFoundError):
+        about = path.lstat()
+        return StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns))
+    return None
 
 
 def _dead_verifications(folder: Path, limit: EpochMs) -> list[Path]:
