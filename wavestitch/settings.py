@@ -39,7 +39,7 @@ _ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse")
 _WHOLE = "write the whole as env:NAME or file:PATH instead"
 _WAYS_OUT = {
     # A reference is resolved for what connects, and a warehouse is a place: its login is the store's.
-    "warehouse": "leave it out, and name s3.access-key-id and s3.secret-access-key by reference in [tables.properties]"
+    "warehouse": "leave it out, and name it by reference in [tables.properties] (s3.access-key-id, s3.secret-access-key)"
 }
 _CALLED = (("notify", "webhook"), ("metrics", "otlp"))
 

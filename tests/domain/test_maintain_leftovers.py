@@ -14,6 +14,7 @@ from tests.domain.maintenance_rig import STREAM, Rig, went
 from wavestitch.batch.kept_previews import keep_rejection
 from wavestitch.contracts.errors import Fenced
 from wavestitch.contracts.preview_answer import Rejected
+from wavestitch.contracts.quantities import EpochMs
 
 HOUR_MS = 3_600_000
 
@@ -126,7 +127,7 @@ class TestPreviews:
         rig.publish("a")
         landing = rig.folder / "landing"
         kept = landing / STREAM / "rewinds" / f"{1:032x}.json"
-        keep_rejection(landing, STREAM, f"{1:032x}", Rejected("eve", "no", now_ms()))
+        keep_rejection(landing, STREAM, f"{1:032x}", Rejected("eve", "no", EpochMs(now_ms())))
         said = landing / STREAM / "rejected" / kept.name
         kept.parent.mkdir()
         kept.write_text("{}")
