@@ -37,9 +37,9 @@ _FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("spark", "con
 _TABLES = ("kafka", "tables", "spark", "maintain", "notify", "metrics")
 _ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse"), ("spark", "master"))
 _WHOLE = "write the whole as env:NAME or file:PATH instead"
-_WAYS_OUT = {
-    # A reference is resolved for what connects, and a warehouse is a place: its login is the store's.
-    "warehouse": "leave it out, and name it by reference in [tables.properties] (s3.access-key-id, s3.secret-access-key)"
+_WAYS_OUT = {  # a reference is resolved for what connects, and a warehouse is a place: its login is the store's
+    "warehouse": 'leave it out, and name it by reference in [tables.properties] ("s3.access-key-id", '
+    '"s3.secret-access-key")'
 }
 _CALLED = (("notify", "webhook"), ("metrics", "otlp"))
 
