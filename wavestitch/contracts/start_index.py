@@ -6,7 +6,8 @@ be taken under another definition is always read again. So it costs reading to l
 the log has the offsets no more, only what a batch that holds has read is published or held (I8), and nothing that the
 head names as skipped: of that an operator has said that it may be gone. It may have been written anew, too: what was
 read there before the skip says nothing. Nor does what was read beyond the place where the log was cut off since, which
-the leader epoch tells in which it was read. Nor does what was read before a head under which somebody accepted that the
+the leader epoch tells in which it was read; nothing of it is lost where the batch that read it there published all of
+that. Nor does what was read before a head under which somebody accepted that the
 tables lack some of it count as published or held: nobody knows which. Pure.
 """
 
@@ -24,6 +25,7 @@ from wavestitch.contracts.plain_text import ACCEPTED_MISSING
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
+from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.start_blocks import StartBlock
 
 Epoch = tuple[Partition, LeaderEpoch]
@@ -100,7 +102,7 @@ def known_starts(
                 off = None if cut is None else OffsetRange(p, max(block.start, cut), block.end)
                 if epoch is not None and off is not None and off.size > 0:
                     found[p].lost[epoch] += [off] * may_start
-                    found[p].saved[epoch] += [off] * holds
+                    found[p].saved[epoch] += [off] * (holds or (row.generation >= accepted and _left_nothing(row)))
     return {p: noted.known(head) for p, noted in found.items()}
 
 
@@ -119,6 +121,12 @@ class _Noted:
         gone = [r for epoch, ranges in self.lost.items() for r in without(ranges, self.saved[epoch])]
         held = without(self.held, head.skipped)
         return Known(*(tuple(joined(ranges)) for ranges in (self.read, self.wanted, held, gone)))
+
+
+def _left_nothing(row: BatchRow) -> bool:
+    """Whether all that the batch read was published by it, or before: it had nothing to hold."""
+    there = sum(row.counts.get(fate.value, 0) for fate in (Fate.PUBLISHED, Fate.DUPLICATE, Fate.REPLAY))
+    return row.counts.get("read", -1) == there
 
 
 def _behind(rows: Iterable[BatchRow], head: Head) -> list[BatchRow]:
