@@ -23,6 +23,7 @@ from tests.hostile.kind import chunked, sealed
 from wavestitch.contracts.errors import Altered, BadInput
 from wavestitch.contracts.landed_payload import take_proven
 from wavestitch.contracts.receipt import LandedSlice
+from wavestitch.parquet.compact_thrift import BINARY, I32, I64, LIST, STRUCT, Items, Reader, encode
 from wavestitch.producers.readers import read_recordings
 
 _CHUNKS = 3
@@ -101,6 +102,18 @@ def recording_file(data: bytes) -> None:
         assert recording.sample_count * recording.metadata.sample_bytes == len(recording.samples)
 
 
+def thrift(data: bytes) -> None:
+    """A header or footer of a Parquet file that others wrote. What is one reads the same again, as it was encoded."""
+    reader = Reader(data)
+    try:
+        found = reader.struct()
+    except ValueError as error:
+        check_sentence(str(error))
+        return
+    assert reader.at <= len(data)
+    assert Reader(encode(found)).struct() == found
+
+
 def _landing_seeds() -> Iterator[bytes]:
     whole = _landing()[2]
     yield packed(1)
@@ -124,7 +137,15 @@ def _recording_seeds() -> Iterator[bytes]:
         yield packed(0) + sink.getvalue()
 
 
+def _thrift_seeds() -> Iterator[bytes]:
+    yield encode({1: (I32, 0), 5: (STRUCT, {1: (I32, 7), 2: (BINARY, b"x"), 3: (LIST, Items(I64, [1, -2]))})})
+    yield b"\x1c" * 5000
+    yield b"\x15" + b"\xff" * 5000
+    yield b"\x19\xfc\xff\xff\xff\x0f"
+
+
 TARGETS = (
+    Target("thrift", thrift, _thrift_seeds, ("\x1c", "\x19", "\x15", "\x18"), 6000),
     Target("landing_file", landing_file, _landing_seeds, ("ARROW1",), 8000),
     Target(
         "recording_file",

@@ -1,7 +1,8 @@
 """Thrift's compact protocol, as far as a Parquet footer needs it: bytes to a tree that can be changed, and back.
 
 Knows no names: a struct is a dictionary of field number to (type, value), in the order of the numbers. What it does not
-know it keeps as it is. Never follows a length beyond the bytes it was given.
+know it keeps as it is. Never follows a length beyond the bytes it was given; what is nested deeper, or is a larger
+number, than anything in a footer is a `ValueError` like all that is none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any
 
 TRUE, FALSE, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 _INTEGERS = (I16, I32, I64)
+_MOST_DEEP = 32
+_MOST_BITS = 64
 
 Struct = dict[int, tuple[int, Any]]
 """Field number to (type, value)."""
@@ -29,6 +32,7 @@ class Reader:
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
+        self._deep = 0
         self.at = at
 
     def struct(self) -> Struct:
@@ -41,6 +45,14 @@ class Reader:
         return found
 
     def _value(self, kind: int) -> Any:
+        self._deep += 1
+        if self._deep > _MOST_DEEP:
+            raise ValueError(f"a thrift value is nested deeper than {_MOST_DEEP} times")
+        found = self._value_of(kind)
+        self._deep -= 1
+        return found
+
+    def _value_of(self, kind: int) -> Any:
         if kind in _INTEGERS:
             return self._zigzag()
         if kind in (I8, TRUE, FALSE):
@@ -72,8 +84,10 @@ class Reader:
             byte = self._byte()
             found |= (byte & 0x7F) << shift
             shift += 7
-            if byte < 0x80:
+            if byte < 0x80 and found >> _MOST_BITS == 0:
                 return found
+            if shift > _MOST_BITS:
+                raise ValueError(f"a thrift number has more than {_MOST_BITS} bits")
 
     def _zigzag(self) -> int:
         raw = self._varint()
