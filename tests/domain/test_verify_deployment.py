@@ -115,6 +115,21 @@ def test_an_altered_sample_a_deleted_row_and_deleted_records_each_have_their_nam
     assert done.waveforms[3].lost == (span(1, 2, 3),)
 
 
+def test_in_an_interval_what_is_held_and_gone_from_the_log_is_named_with_its_offsets(whole: DeploymentRig) -> None:
+    send_chunk(memory(whole), "half", 0, b"\1\0", at_ms=T, start_ms=T + HOUR, count=2)
+    send_chunk(memory(whole), "later", 0, b"\1\0", at_ms=T, start_ms=T + 9 * HOUR, count=2)
+    run_landed_batch(fake(whole))
+    interval = Scope((T + HOUR) * 10**6, (T + 3 * HOUR) * 10**6)
+    assert {i: one.found for i, one in unlike(verify(whole, scope=interval)).items()} == {"half": Agreement.HELD}
+    memory(whole).retain_from(0, 6)
+    done = verify(whole, scope=interval)
+    found = {i: one.found for i, one in unlike(done).items()}
+    assert found == {"half": Agreement.HELD_ALONE, "w2": Agreement.MISSING_IN_KAFKA}
+    (half,) = [one for one in done.waveforms if one.waveform_id == "half"]
+    assert half.lost == (span(0, 4, 5),)
+    assert sum(done.offsets.values()) == sum(r.size for r in done.asked)
+
+
 def test_what_an_expectation_refuses_today_is_newly_failing_and_the_next_ingest_goes_on(whole: DeploymentRig) -> None:
     declare(whole, YAML + STRICT)
     found = unlike(verify(whole))

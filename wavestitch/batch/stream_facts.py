@@ -83,7 +83,9 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         lateness = milliseconds(stream.allowed_lateness)
         # What waits is looked at; how much is held beside it is what the head says.
         look = HeldLook(open_since=open_since(head, stream))
-        held = load_state(tables, topic_id=head.topic_id, look=look).held
+        now = load_state(tables, topic_id=head.topic_id, look=look)
+        # Of one head: what waits is taken from what that one counts.
+        head, held = now.head, now.held
         rows = tuple(whole_history(deployment.history(name), since=head.sequence - _BATCHES + 1))
         odd = tables.shown_batches(since=head.sequence - _BATCHES + 1).odd
         remarks = tuple(filter(None, (*tables.remarks(), *odd, said_of_junk(stream, head.held, rows))))

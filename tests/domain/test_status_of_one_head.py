@@ -1,0 +1,39 @@
+"""What is said of a stream is of one head, whoever commits while it is looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.sending import send_chunk
+from tests.deployment_rig import STREAM
+from tests.hostile.landed_deployment import FakeDeployment, make_landed_deployment, run_landed_batch
+from wavestitch.batch import stream_facts
+from wavestitch.batch.stream_facts import table_facts
+
+T = 1_767_614_400_000
+
+
+def test_what_waits_is_counted_by_the_head_that_counts_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = make_landed_deployment(tmp_path, stream_yaml="", partitions=1)
+    deployment = whole.deployment
+    assert isinstance(deployment, FakeDeployment)
+    send_chunk(deployment.memory, "whole", at_ms=T)
+    run_landed_batch(deployment)
+    looks = stream_facts.load_state
+
+    def after_an_ingest(*given: Any, **how: Any) -> Any:
+        for n in range(3):
+            send_chunk(deployment.memory, f"half{n}", at_ms=T, count=2)
+        run_landed_batch(deployment)
+        return looks(*given, **how)
+
+    monkeypatch.setattr(stream_facts, "load_state", after_an_ingest)
+    found = table_facts(deployment, STREAM)
+    assert (found.open, found.quarantined) == (3, 0)
+    assert found.head is not None
+    assert found.head.sequence == 2
