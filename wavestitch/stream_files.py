@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.plain_yaml import MAX_CHARS
 from wavestitch.contracts.stream import Stream, parse_stream
 
 MOST_BYTES = 4 * MAX_CHARS
 """No text of as many characters as are allowed has more, in UTF-8."""
 DRAFTS = "drafts"
+SETTLED_SECONDS = 2.0
 _SAID_CHARS = 300
 _SAID_NAMES = 20
 _BYTES_EACH = 2048
@@ -91,6 +93,27 @@ def stream_names(folder: Path) -> list[str]:
 def read_stream(folder: Path, name: str) -> Stream:
     """The stream that `NAME.yaml` declares. `name` is one of `stream_names`, and never a path."""
     return _read(folder, f"{name}.yaml", name, where=f"streams/{name}.yaml")
+
+
+def read_settled_stream(folder: Path, name: str) -> Stream:
+    """The same, for whoever acts by it: a file counts once it was seen unchanged for `SETTLED_SECONDS`, since a part of
+    it may be a valid definition, too, that asks for less. Waits so long for one that was just written; raises
+    `Transient` where it changed meanwhile."""
+    found = read_stream(folder, name)
+    path = folder / f"{name}.yaml"
+    seen = path.stat()
+    left = min(SETTLED_SECONDS, SETTLED_SECONDS - (time.time() - seen.st_mtime))
+    if left <= 0:
+        return found
+    time.sleep(left)
+    now = path.stat()
+    if (now.st_mtime_ns, now.st_size) != (seen.st_mtime_ns, seen.st_size) or read_stream(folder, name) != found:
+        raise Transient(
+            f"streams/{name}.yaml is being written: it changed within the {SETTLED_SECONDS:.0f} s for which it was "
+            "looked at, and counts when it has not changed for so long; run it again when it is written",
+            file=name,
+        )
+    return found
 
 
 def read_draft(folder: Path, name: str) -> Stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,7 +63,7 @@ class Rig:
     def __post_init__(self) -> None:
         streams = self.folder / "streams"
         streams.mkdir(parents=True)
-        (streams / f"{STREAM}.yaml").write_text(f"topic: t\ngroup: g\nsamples: {self.samples}\n")
+        self.define(f"topic: t\ngroup: g\nsamples: {self.samples}\n")
         config = self.folder / "wavestitch.toml"
         config.write_text(
             f'landing = "{self.folder}/landing"\ncache = "{self.folder}/cache"\n'
@@ -77,6 +78,12 @@ class Rig:
             environment["WAVESTITCH_TABLES__URI"] = f"file:{address}"
         self.log = FakeLog("t", 1)
         self.read_settings(environment)
+
+    def define(self, text: str) -> None:
+        """The stream is declared so, since long."""
+        path = self.folder / "streams" / f"{STREAM}.yaml"
+        path.write_text(text)
+        os.utime(path, (0, 0))
 
     def read_settings(self, environment: Mapping[str, str]) -> None:
         """As a process does that begins now."""

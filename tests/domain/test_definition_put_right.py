@@ -26,7 +26,8 @@ THE_HOUR = Scope((NOW_MS - HOUR) * 1_000_000, (NOW_MS + HOUR) * 1_000_000)
 MAC = ChunkProof("mac", b"the key of the producers", "waves")
 WRONG = ChunkProof("mac", b"another one, by mistake", "waves")
 KEYED = {"proof": "mac", "proof_key": "env:WAVESTITCH_PROOF_WAVES"}
-RIGHT: dict[str, tuple[dict[str, Any], ChunkProof]] = {"proof": ({}, NO_PROOF), "key": (KEYED, MAC)}
+PLAIN: dict[str, Any] = {"proof": "none", "id_partitions": None}
+RIGHT: dict[str, tuple[dict[str, Any], ChunkProof]] = {"proof": (PLAIN, NO_PROOF), "key": (KEYED, MAC)}
 CASES: dict[str, tuple[dict[str, Any], ChunkProof, str]] = {
     "a proof that nobody sends": ({"proof": "sha256"}, ChunkProof("sha256", topic="waves"), "proof"),
     "another key": (KEYED, WRONG, "key"),

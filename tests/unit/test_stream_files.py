@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.stream import ingest_dag_id, name_in_airflow
-from wavestitch.stream_files import MOST_BYTES, find_streams, read_stream, stream_names
+from wavestitch.stream_files import (
+    MOST_BYTES,
+    SETTLED_SECONDS,
+    find_streams,
+    read_settled_stream,
+    read_stream,
+    stream_names,
+)
 
 GOOD = "topic: t\ngroup: g\n"
 
@@ -100,3 +107,25 @@ def test_what_is_within_the_bound_is_all_read(tmp_path: Path) -> None:
         (tmp_path / f"s{n}.yaml").write_text(GOOD)
     found = find_streams(tmp_path, most=3, landing=tmp_path)
     assert (found.names, found.left_out, found.sentence) == (("s0", "s1", "s2"), (), "")
+
+
+def test_a_file_counts_only_when_it_was_seen_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of it is a valid definition, too: of a stream that asks for no proof."""
+    path, waited = tmp_path / "ecg.yaml", list[float]()
+    whole = f"{GOOD}proof: mac\nproof_key: env:WAVESTITCH_PROOF_ECG\n"
+    path.write_text(GOOD)
+
+    def goes_on_writing(seconds: float) -> None:
+        waited.append(seconds)
+        path.write_text(whole)
+
+    monkeypatch.setattr(time, "sleep", goes_on_writing)
+    with pytest.raises(Transient, match=r"streams/ecg.yaml is being written"):
+        read_settled_stream(tmp_path, "ecg")
+    assert len(waited) == 1
+    assert 0 < waited[0] <= SETTLED_SECONDS
+    monkeypatch.setattr(time, "sleep", waited.append)
+    assert read_settled_stream(tmp_path, "ecg").proof == "mac", "the second look waited, and saw the same"
+    os.utime(path, (0, 0))
+    assert read_settled_stream(tmp_path, "ecg").proof == "mac"
+    assert len(waited) == 2, "nobody waits for a file that was written long ago"

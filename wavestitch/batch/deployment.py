@@ -25,8 +25,8 @@ from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.plain_files import below
 from wavestitch.secret_reference import proof_of, resolve_secret, resolve_secrets
-from wavestitch.settings import Settings, load_settings, load_stream, stream_names
-from wavestitch.stream_files import read_draft, read_stream
+from wavestitch.settings import Settings, declared, load_settings, load_stream, stream_names
+from wavestitch.stream_files import read_draft, read_settled_stream, read_stream
 from wavestitch.tables.access.own_settings import be_guest, only_own_settings
 from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings
@@ -115,6 +115,11 @@ class Deployment:
 
     def stream(self, name: str) -> Stream:
         return load_stream(self.settings, name)
+
+    def settled_stream(self, name: str) -> Stream:
+        """The same, for whoever acts by it: not while its file is being written."""
+        declared(self.settings).check(name)
+        return read_settled_stream(self.settings.streams, name)
 
     def draft(self, name: str) -> Stream:
         """Its definition that is not in force, in `streams/drafts/NAME.yaml`."""

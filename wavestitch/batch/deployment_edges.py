@@ -133,7 +133,7 @@ class DeploymentEdges:
 
     @cached_property
     def stream(self) -> Stream:
-        found = self.deployment.stream(self.name)
+        found = self.deployment.settled_stream(self.name)
         check_group(found, self.deployment.group_users(found.group), began=lambda: self.tables.head() is not None)
         return found
 

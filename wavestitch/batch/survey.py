@@ -15,6 +15,7 @@ from wavestitch.batch.record_ages import open_transactions
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop, batch_offsets, needed_bytes, stops_of
+from wavestitch.contracts.definition_since import refuse_guards_unsaid, said_of_definition
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.offset_range import OffsetRange, cut_slices, pack_units
@@ -56,7 +57,9 @@ def survey(stream: Stream, request: PlanRequest, *, walk: Walk, clock_ms: EpochM
     _refuse_topic(stream, topic, walk.log.members(stream.group))
     _refuse_partitions(stream, request, topic)
     head, why = reconcile_head(stream, topic, request.kind, walk=walk)
-    return _survey_on(stream, request, topic, head, why, log=walk.log, tables=walk.tables, clock_ms=clock_ms)
+    here = _survey_on(stream, request, topic, head, why, log=walk.log, tables=walk.tables, clock_ms=clock_ms)
+    refuse_guards_unsaid(stream, here.recent)
+    return here
 
 
 def survey_beside(
@@ -175,7 +178,12 @@ def too_much(stream: Stream, kind: PlanKind, offsets: int, *, most: int, mean: f
 
 def _remarks(stream: Stream, here: Survey) -> tuple[str, ...]:
     junk = said_of_junk(stream, here.head.held, here.recent)
-    said = (*_said_of_compression(stream, here.topic), *said_of_open(here.topic.name, here.held_up), junk)
+    said = (
+        *said_of_definition(stream, here.recent),
+        *_said_of_compression(stream, here.topic),
+        *said_of_open(here.topic.name, here.held_up),
+        junk,
+    )
     return tuple(filter(None, said))
 
 

@@ -6,13 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation, Offset, Partition
 from wavestitch.contracts.reasons import Fate
+from wavestitch.contracts.stream import spoken_definition
 from wavestitch.contracts.versioned import Versioned
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class BatchRow:
     one after the last. `held`: how many chunks are held after it, by reason; None where nobody wrote it down. `starts`:
     per partition, blocks of offsets of topic `topic_id`, and between which times their waveforms start (`StartBlock`).
     `epochs`: per partition that was read the leader epoch when that was planned; none where the broker gave none, or
-    the row is of a version that kept none. Times in ms since the epoch."""
+    the row is of a version that kept none. `definition`: the stream's that it was planned by (`spoken_definition`);
+    empty where nobody wrote it down. Times in ms since the epoch."""
 
     plan_id: str
     decision: str
@@ -53,6 +55,7 @@ class BatchRow:
     topic_id: str = ""
     starts: dict[str, list[list[int]]] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
+    definition: dict[str, Any] = field(default_factory=dict)
 
     @property
     def read_ranges(self) -> tuple[OffsetRange, ...]:
@@ -100,8 +103,11 @@ BATCH_ROWS = Versioned(
     BatchRow,
     "a row of the history",
     "it is for people alone: delete it, and it is made anew from the head",
-    format=2,
-    upgrades={1: lambda fields: {**fields, "epochs": {}}},
+    format=3,
+    upgrades={
+        1: lambda fields: {**fields, "epochs": {}},
+        2: lambda fields: {**fields, "definition": {}},
+    },
 )
 
 
@@ -158,6 +164,7 @@ def describe_batch(
         topic_id=plan.topic_id,
         starts=dict(starts),
         epochs=_epochs(plan),
+        definition=spoken_definition(plan.stream),
     )
 
 

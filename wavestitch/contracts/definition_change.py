@@ -97,7 +97,12 @@ def otherwise(before: Stream, after: Stream) -> tuple[str, ...]:
                 f"the definition says {key}: {said}, stream {before.name} has {is_}: that is another stream, of which "
                 f"nothing can be compared; leave {key} as it is"
             )
-    was, now = _leaves(before.model_dump(mode="json")), _leaves(after.model_dump(mode="json"))
+    return differences(before.model_dump(mode="json"), after.model_dump(mode="json"))
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of two definitions as JSON, by the keys of their files. What one does not say is nothing."""
+    was, now = _leaves(before), _leaves(after)
     return tuple(f"{key}: {_shown(was.get(key))} -> {_shown(now.get(key))}" for key in _keys(was, now))
 
 

@@ -266,6 +266,11 @@ class Stream(_Strict):
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
 
+def spoken_definition(stream: Stream) -> dict[str, Any]:
+    """As JSON, what it says that is no default."""
+    return stream.model_dump(mode="json", exclude_defaults=True)
+
+
 def shared_groups(streams: Iterable[Stream]) -> list[str]:
     """A sentence for each consumer group that several streams name: each would find the other's offsets in it."""
     by_group: dict[str, list[str]] = {}

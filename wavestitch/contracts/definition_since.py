@@ -1,0 +1,63 @@
+"""What a stream's definition says otherwise than that of the last batch, which its row in the history keeps.
+
+A file that was torn (a full disk, an editor, a copy that broke off) is another valid definition: what stood further
+down is as if it had never been asked for. So what guards the table is not given up by silence: a definition that no
+longer speaks of it is refused until it says so by name. Any other change is remarked, and stops nothing. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.definition_change import differences
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.stream import Stream, spoken_definition
+
+GIVEN_UP_BY = {
+    "proof": "proof: none",
+    "id_partitions": "id_partitions: null",
+    "on_reset": "on_reset: adopt",
+    "rewind_approval": "rewind_approval: anyone",
+    "expectations": "expectations: []",
+}
+"""What guards a table or its positions, and how somebody says that it is to guard it no more. The default of each is
+that nothing is asked."""
+
+
+def refuse_guards_unsaid(stream: Stream, recent: Sequence[BatchRow]) -> None:
+    """`recent`: rows of the history, newest first. Raises `Refused` where the last batch's definition had a guard that
+    this one does not name."""
+    before = _last(recent)
+    unsaid = [key for key in GIVEN_UP_BY if key in before and key not in stream.model_fields_set]
+    if unsaid:
+        said = ", ".join(f"`{GIVEN_UP_BY[key]}`" for key in unsaid)
+        raise Refused(
+            f"stream {stream.name}: its definition says nothing any more of {', '.join(unsaid)}, which that of the "
+            "last batch did; a file that was written in part looks like this. Put back what stood there, or say that "
+            f"it is meant: write {said} into streams/{stream.name}.yaml",
+            keys=unsaid,
+        )
+
+
+def said_of_definition(stream: Stream, recent: Sequence[BatchRow]) -> tuple[str, ...]:
+    """A sentence where it changed since the last batch, and one more where it asks for less."""
+    before, now = _last(recent), spoken_definition(stream)
+    if not before or not (changes := differences(before, now)):
+        return ()
+    said = f"the definition is another than that of the last batch: {'; '.join(changes)}"
+    less = [key for key in GIVEN_UP_BY if _asks_for_less(before.get(key), now.get(key))]
+    if not less:
+        return (said,)
+    return (f"ATTENTION: the definition asks for less than that of the last batch did ({', '.join(less)})", said)
+
+
+def _last(recent: Sequence[BatchRow]) -> dict[str, Any]:
+    return next((row.definition for row in recent if row.definition), {})
+
+
+def _asks_for_less(before: Any, now: Any) -> bool:
+    if isinstance(before, list) and isinstance(now, list):
+        return any(one not in now for one in before)
+    return before is not None and now is None
