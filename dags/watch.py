@@ -21,7 +21,8 @@ from wavestitch.flows.start_ingest import StartIngest
 DOC = """# Watch
 
 Looks at each stream: how much is unread, how old that is, how long retention leaves it. What is other than was last
-told (green, amber, red; something lost; a stream that cannot be looked at twice in a row) is told by the ways of
+told (green, amber, red; something lost; a stream that cannot be looked at twice in a row; one that should be started by
+its lag and cannot be) is told by the ways of
 `[notify]` in `wavestitch.toml`, once, until it changes again. The log of the task `look` says where each stream stands.
 
 Then it starts the ingest of each stream that says `trigger: lag`, where something is unread, no run of it is queued or
@@ -43,7 +44,6 @@ def look() -> list[dict[str, Any]]:
     Its XComs: `return_value`, what was seen; `by_lag`, the streams that are to be started by their lag.
     """
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415 - loads the clients of Kafka and Iceberg
-    from wavestitch.batch.lag_trigger import start_by_lag  # noqa: PLC0415
     from wavestitch.batch.watch import watch_streams, watched_line, watched_to_json  # noqa: PLC0415
     from wavestitch.settings import stream_names  # noqa: PLC0415
 
@@ -51,7 +51,7 @@ def look() -> list[dict[str, Any]]:
     found = watch_streams(deployment, stream_names(deployment.settings))
     for seen in found:
         log.log(logging.WARNING if seen.worrying else logging.INFO, "%s", harmless(watched_line(seen)))
-    starts = {seen.stream: start_by_lag(deployment, seen) for seen in found}
+    starts = {seen.stream: seen.start for seen in found}
     for name, start in starts.items():
         log.info("%s: %s: %s", harmless(name), "to be started" if start.now else "not started", harmless(start.why))
     get_current_context()["ti"].xcom_push(key="by_lag", value=[name for name, start in starts.items() if start.now])

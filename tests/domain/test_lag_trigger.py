@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.builders.heads import make_row
+from tests.builders.webhook import listening_webhook
 from tests.domain.maintenance_rig import STREAM, Rig
 from tests.fakes.fake_log import Visibility
+from wavestitch.batch.backfill import step_plan_backfill
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.lag_trigger import Start, start_by_lag
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import stream_facts
-from wavestitch.batch.watch import watch_stream
+from wavestitch.batch.watch import watch_stream, watch_streams
+from wavestitch.contracts.batch_row import batch_row_from_json, describe_head
 from wavestitch.contracts.errors import BadInput, WavestitchError
+from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.position import Head, Position
-from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition, epoch_ms
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition, epoch_ms
 from wavestitch.contracts.stream import parse_stream
 
 P0 = Partition(0)
@@ -28,8 +35,7 @@ P0 = Partition(0)
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
     made = Rig(tmp_path)
-    definition = tmp_path / "streams" / f"{STREAM}.yaml"
-    definition.write_text(f"{definition.read_text()}trigger: lag\n")
+    made.define("topic: t\ngroup: g\ntrigger: lag\n")
     return made
 
 
@@ -49,20 +55,20 @@ def begun(rig: Rig, at: int, *, records: int = 0) -> Head:
 
 
 def test_it_is_started_where_something_is_unread_and_not_where_nothing_is(rig: Rig) -> None:
-    assert looked(rig) == (False, f"stream {STREAM}: the head stands at the end of {rig.log.name}")
+    assert looked(rig) == Start(False, f"stream {STREAM}: the head stands at the end of {rig.log.name}")
     rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"x")
-    assert looked(rig) == (True, "1 offsets are to be read"), "it has not begun"
+    assert looked(rig) == Start(True, "1 offsets are to be read"), "it has not begun"
     begun(rig, 1)
-    assert looked(rig) == (False, f"stream {STREAM}: the head stands at the end of {rig.log.name}")
+    assert looked(rig) == Start(False, f"stream {STREAM}: the head stands at the end of {rig.log.name}")
     rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"x")
     rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"y", seen=Visibility.OPEN)
-    assert looked(rig) == looked(rig) == (True, "1 offsets are to be read"), "a look that was lost loses nothing"
+    assert looked(rig) == looked(rig) == Start(True, "1 offsets are to be read"), "a look that was lost loses nothing"
 
 
 def test_it_is_started_for_what_a_reset_gives_back(rig: Rig) -> None:
     begun(rig, 5, records=5)
     rig.log.reset_group(P0, Offset(2))
-    assert looked(rig) == (True, "3 offsets are to be read")
+    assert looked(rig) == Start(True, "3 offsets are to be read")
 
 
 def test_it_is_not_started_for_what_waits_behind_an_open_transaction(rig: Rig) -> None:
@@ -71,7 +77,8 @@ def test_it_is_not_started_for_what_waits_behind_an_open_transaction(rig: Rig) -
         P0, timestamp_ms=epoch_ms(time.time_ns()) - 5_000, key=None, headers=(), value=b"x", seen=Visibility.OPEN
     )
     rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"y")
-    now, why = looked(rig)
+    now, why, stands = looked(rig)
+    assert stands
     assert not now
     assert "lies behind an open transaction" in why
 
@@ -85,7 +92,7 @@ def test_it_is_not_started_at_a_closed_gate_nor_over_what_retention_took(rig: Ri
     rig.log.partitions[P0].log_start = Offset(2)
     assert not looked(rig).now
     rig.log.name = "gone"
-    assert looked(rig) == (False, "it cannot be looked at")
+    assert looked(rig) == Start(False, "it cannot be looked at")
 
 
 def other_catalog(rig: Rig) -> None:
@@ -153,3 +160,67 @@ def test_what_its_plan_would_be_refused_for_is_told_and_starts_nothing(
 def test_a_schedule_and_a_lag_are_not_both_what_starts_it() -> None:
     with pytest.raises(BadInput, match="trigger: lag is for a stream without a schedule"):
         parse_stream("topic: t\ngroup: g\ntrigger: lag\nschedule: '0 * * * *'\n", name="ecg")
+
+
+def test_what_keeps_it_at_its_gate_is_told_until_it_is_delivered_and_when_it_goes_on(rig: Rig) -> None:
+    head = begun(rig, 0, records=3)
+    plan = rig.plan(head, clock_ms=0)
+    DeploymentEdges(rig.deployment, STREAM).close_gate(plan, report=None, verdict="none")
+    config = rig.folder / "wavestitch.toml"
+    with listening_webhook() as hook:
+        config.write_text(f'{config.read_text()}[notify]\nwebhook = "{hook.address}"\n')
+        rig.read_settings({"WAVESTITCH_CONFIG": str(config)})
+        hook.status = 503
+        first, second = (watch_stream(rig.deployment, STREAM) for _ in range(2))
+        assert (first.told, second.told, second.delivered) == (False, True, False)
+        assert "stands at a closed gate" in first.stands
+        assert first.worrying
+        hook.status = 204
+        assert [watch_stream(rig.deployment, STREAM).told for _ in range(2)] == [True, False]
+        rig.deployment.folder(STREAM, plan.plan_id).abandon(who="a test", why="it was looked at", at_ms=EpochMs(1))
+        assert watch_stream(rig.deployment, STREAM).start.now
+    assert hook.subjects[1:] == [
+        f"{STREAM}: stands still, though its lag should start it",
+        f"{STREAM}: nothing keeps it from being started any more",
+    ]
+
+
+def test_one_stream_whose_telling_cannot_be_kept_ends_nobody_elses_look(rig: Rig) -> None:
+    (rig.folder / "streams" / "bad.yaml").write_text("topic: gone\ngroup: b\n")
+    rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"x")
+    landing = rig.deployment.settings.landing
+    landing.mkdir(parents=True, exist_ok=True)
+    (landing / "bad").write_text("a file in the place of its folder")
+    for _ in range(3):
+        bad, good = watch_streams(rig.deployment, ["bad", STREAM])
+        assert good.start.now
+        assert (bad.problem != "", bad.delivered) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"reading": {"0": [1.0, 2.0]}},
+        {"reading": {"0": [1.0]}, "partitions": {"0": {"planned": 1}}},
+        {"partitions": {"x": {"planned": 1}}},
+        {"starts": {"x": [[0, 10, 0, 1]]}},
+        {"starts": {"0": [[0]]}},
+        {"starts": {"0": [[5, 4]]}},
+        {"ranges": [[0, 4]]},
+        {"without_bytes": {"0": [1]}},
+    ],
+    ids=str,
+)
+def test_an_odd_row_of_the_history_is_a_damaged_row_that_says_so(odd: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=r"a row of the history .*; it is for people alone: delete it"):
+        batch_row_from_json(make_row(**odd).to_json())
+
+
+def test_a_row_of_a_partition_that_the_topic_has_not_keeps_nobody_from_planning(rig: Rig) -> None:
+    head = begun(rig, 1, records=3)
+    far: dict[str, Any] = {"starts": {"7": [[0, 10, 0, 1]]}, "epochs": {"7": 3}}
+    rig.tables.append_batches([replace(describe_head(head, stream=STREAM), decision="odd", **far)])
+    edges = DeploymentEdges(rig.deployment, STREAM)
+    now = time.time_ns()
+    step_plan_backfill(edges, Scope(now - 3600 * 10**9, now), apply=False)
+    assert looked(rig).now

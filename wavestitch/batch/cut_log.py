@@ -45,7 +45,8 @@ def find_cuts_since(
 ) -> dict[Epoch, Offset]:
     """The same of whatever was read in an epoch, up to these offsets: one question for as many epochs as a partition
     has had since."""
-    left, found = sorted(read), dict[Epoch, Offset]()
+    # A row that names a partition which the topic has not says nothing of its log.
+    left, found = sorted(one for one in read if one[0] in ends), dict[Epoch, Offset]()
     while left:
         turn = dict(left)
         cuts = find_cuts(topic, {p: Position(read[p, e], leader_epoch=e) for p, e in turn.items()}, ends, log)

@@ -6,10 +6,11 @@ not at all. Moves nothing of the stream.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,48 +18,73 @@ from wavestitch.batch.deployment import Deployment, plain_name
 from wavestitch.batch.headroom import measure_room
 from wavestitch.batch.history import whole_history
 from wavestitch.batch.kept_told import keep_told, kept_told
+from wavestitch.batch.lag_trigger import Start, start_by_lag
 from wavestitch.batch.metrics import tell_metrics
 from wavestitch.batch.notify import Fact, notify
 from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.headroom import Alarm, Room
 from wavestitch.contracts.headroom_told import Sight, Told, numbers, say_room
 from wavestitch.contracts.past_cost import RECENT
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
 
 _SIDE_BY_SIDE = 8
+NOT_ASKED = Start(False, "nobody asked")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
     """`room`: None where the stream has not begun, or `problem` says why it could not be looked at. `told`: whether
-    something new was to be told; `delivered`: and every way took it."""
+    something new was to be told; `delivered`: and every way took it, and it was kept. `start`: whether it is to be
+    started by its lag."""
 
     stream: str
     room: Room | None
     problem: str = ""
     told: bool = False
     delivered: bool = True
+    start: Start = NOT_ASKED
 
     @property
     def worrying(self) -> bool:
-        return bool(self.problem) or (self.room is not None and self.room.alarm is not Alarm.GREEN)
+        alarmed = self.room is not None and self.room.alarm is not Alarm.GREEN
+        return bool(self.problem) or self.start.stands or alarmed
+
+    @property
+    def stands(self) -> str:
+        """What keeps it from being started, though its lag should start it; or nothing."""
+        return self.start.why if self.start.stands else ""
 
 
 def watch_stream(deployment: Deployment, name: str, *, now: EpochMs | None = None) -> Watched:
     """Never raises what the stream's own edges say: that is what is told."""
     settings = deployment.settings
+    now = epoch_ms(time.time_ns()) if now is None else now
     kept = kept_told(settings.landing, plain_name(name))
     try:
-        room = _look(deployment, name, kept, now=epoch_ms(time.time_ns()) if now is None else now)
+        seen = Watched(name, _look(deployment, name, kept, now=now))
     except WavestitchError as error:
-        return _tell(deployment, Watched(name, None, error.message), kept, kept.failing())
-    return _tell(deployment, Watched(name, room), kept, kept.seeing(room or Room(())))
+        seen = Watched(name, None, error.message)
+    seen = replace(seen, start=start_by_lag(deployment, seen))
+    new = kept.failing() if seen.problem else kept.seeing(seen.room or Room(())).standing(seen.stands, now=now)
+    return _tell(deployment, seen, kept, new)
 
 
 def watch_streams(deployment: Deployment, names: Sequence[str]) -> list[Watched]:
-    """Side by side: one that does not answer keeps no other one waiting."""
+    """Side by side: one that does not answer keeps no other one waiting, and none ends the look at the others."""
     with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="watch") as pool:
-        return list(pool.map(partial(watch_stream, deployment), names))
+        return list(pool.map(partial(_watch_one, deployment), names))
+
+
+def _watch_one(deployment: Deployment, name: str) -> Watched:
+    try:
+        return watch_stream(deployment, name)
+    except Exception as error:
+        log.exception("%s: the look at it failed", harmless(name))
+        said = error.message if isinstance(error, WavestitchError) else f"{type(error).__name__}; the log says more"
+        return Watched(name, None, f"the look at it failed: {said}", told=True, delivered=False)
 
 
 def room_to_json(room: Room | None) -> dict[str, Fact] | None:
@@ -86,6 +112,7 @@ def watched_line(seen: Watched) -> str:
         gone = f", {seen.room.lost} offsets lost unread" if seen.room.lost else ""
         said = f"headroom is {seen.room.alarm}{left}{gone}; {seen.room.backlog} offsets unread"
         said = "; ".join((said, *seen.room.remarks))
+    said += f"; stands still: {seen.stands}" if seen.stands else ""
     told = "" if not seen.told else "; told" if seen.delivered else "; could not be told, is tried again"
     return f"{seen.stream}: {said}{told}"
 
@@ -95,6 +122,7 @@ def watched_to_json(seen: Watched) -> dict[str, Any]:
         "stream": seen.stream,
         "headroom": room_to_json(seen.room),
         "problem": seen.problem,
+        "stands": seen.stands,
         "remarks": [] if seen.room is None else list(seen.room.remarks),
         "told": seen.told,
         "delivered": seen.delivered,
@@ -118,9 +146,13 @@ def _tell(deployment: Deployment, seen: Watched, kept: Told, new: Told) -> Watch
         facts = _facts(seen, new, kept)
         delivered = notify(settings.notify, subject=subject, text=text, facts=facts)
     if new != kept and delivered:
-        keep_told(settings.landing, seen.stream, new)
+        try:
+            keep_told(settings.landing, seen.stream, new)
+        except WavestitchError as error:
+            log.error("%s: what was told of it is not kept, and told again: %s", seen.stream, error.message)
+            delivered = False
     tell_metrics(deployment, seen.stream, room=seen.room)
-    return Watched(seen.stream, seen.room, seen.problem, told, delivered)
+    return replace(seen, told=told, delivered=delivered)
 
 
 def _said(seen: Watched, new: Told, kept: Told) -> tuple[str, str]:
@@ -129,7 +161,16 @@ def _said(seen: Watched, new: Told, kept: Told) -> tuple[str, str]:
             f"{seen.stream}: cannot be looked at, so nobody sees how close retention is",
             f"{seen.problem}. `wavestitch status` looks again.",
         )
-    return say_room(seen.stream, seen.room or Room(()), new.worse(kept))
+    said = say_room(seen.stream, seen.room or Room(()), new.worse(kept))
+    if new.stands_anew(kept):
+        beside = f" {' '.join(said)}" if new.room_must_be_told(kept) else ""
+        return (
+            f"{seen.stream}: stands still, though its lag should start it",
+            f"{seen.stands}. `wavestitch plan {seen.stream}` asks again.{beside}",
+        )
+    if new.goes_on(kept) and not new.room_must_be_told(kept):
+        return f"{seen.stream}: nothing keeps it from being started any more", "Nothing is to be done."
+    return said
 
 
 def _facts(seen: Watched, new: Told, kept: Told) -> dict[str, Fact]:
@@ -137,4 +178,12 @@ def _facts(seen: Watched, new: Told, kept: Told) -> dict[str, Fact]:
     room = room_to_json(seen.room) or {}
     blind = new.sight is Sight.BLIND
     worse = numbers(new.worse(kept))
-    return {"stream": seen.stream, **room, "alarm": new.alarm.value, "blind": blind, "partitions": worse}
+    stands = bool(new.stands)
+    return {
+        "stream": seen.stream,
+        **room,
+        "alarm": new.alarm.value,
+        "blind": blind,
+        "stands": stands,
+        "partitions": worse,
+    }

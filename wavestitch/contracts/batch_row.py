@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -99,6 +100,29 @@ def rows_behind(head: Head, rows: Iterable[BatchRow]) -> list[BatchRow]:
     return behind
 
 
+def _wrong(row: BatchRow) -> str | None:
+    """What whoever plans by a row would stumble over."""
+    per_partition = {name: getattr(row, name) for name in _PER_PARTITION}
+    for name, found in per_partition.items():
+        if odd := next((p for p in found if not _NUMBER.fullmatch(p)), None):
+            return f"names a partition of {name} that is no number: {ascii(odd)[:_SHOWN]}"
+    if any(len(figures) != 2 for figures in row.reading.values()):
+        return "has under reading something else than bytes and seconds"
+    if any("planned" not in row.partitions.get(p, {}) for p in row.reading):
+        return "has a partition under reading of which it does not say what was planned"
+    if any(len(b) not in (2, 4) or not 0 <= b[0] < b[1] for blocks in row.starts.values() for b in blocks):
+        return "has a block of starts that is none"
+    if any(len(r) != 3 or not 0 <= r[1] <= r[2] or r[0] < 0 for r in (*row.ranges, *row.slices)):
+        return "has a range of offsets that is none"
+    if any(len(counted) != 3 for counted in row.without_bytes.values()):
+        return "has under without_bytes something else than a count and two offsets"
+    return None
+
+
+_PER_PARTITION = ("partitions", "reading", "without_bytes", "starts", "epochs")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+_SHOWN = 40
+
 BATCH_ROWS = Versioned(
     BatchRow,
     "a row of the history",
@@ -108,6 +132,7 @@ BATCH_ROWS = Versioned(
         1: lambda fields: {**fields, "epochs": {}},
         2: lambda fields: {**fields, "definition": {}},
     },
+    wrong=_wrong,
 )
 
 

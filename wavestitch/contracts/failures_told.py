@@ -22,9 +22,14 @@ class FailuresTold:
 
     def telling(self, task: str, sentence: str, *, now: EpochMs) -> FailuresTold | None:
         """With this failure told; None where it was told within a day. Numbers and ids make no other sentence."""
-        what = hashlib.sha256(f"{task}\n{_OF_ONE_RUN.sub('#', sentence)}".encode()).hexdigest()[:32]
+        what = hashlib.sha256(f"{task}\n{without_numbers(sentence)}".encode()).hexdigest()[:32]
         recent = {said: at for said, at in self.last_ms.items() if at > before(now, AGAIN)}
         return None if what in recent else FailuresTold({**recent, what: now})
+
+
+def without_numbers(sentence: str) -> str:
+    """What two runs say of the same thing: numbers and ids make no other sentence."""
+    return _OF_ONE_RUN.sub("#", sentence)
 
 
 FAILURES = Versioned(FailuresTold, "what was told of failures", "delete the file: it is told again")

@@ -13,8 +13,10 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
+from wavestitch.contracts.failures_told import AGAIN, without_numbers
 from wavestitch.contracts.headroom import Alarm, PartitionRoom, Room, rank
-from wavestitch.contracts.quantities import Partition
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, Partition
+from wavestitch.contracts.quantities import before as before_it
 from wavestitch.contracts.rewind_preview import length
 from wavestitch.contracts.versioned import Versioned
 
@@ -51,10 +53,14 @@ _WELL = PartitionTold()
 @dataclass(frozen=True, slots=True)
 class Told:
     """What is told of a stream's headroom, by partition; one that is not named is green and has lost nothing. `sight`:
-    of the last looks; where that is not clear, the partitions are as they were seen last."""
+    of the last looks; where that is not clear, the partitions are as they were seen last. `stands`: what kept a stream
+    from being started by its lag at the last look, numbers aside, or nothing; `stands_ms`: when that was told, 0 where
+    it was not."""
 
     partitions: dict[Partition, PartitionTold] = field(default_factory=dict)
     sight: Sight = Sight.CLEAR
+    stands: str = ""
+    stands_ms: EpochMs = BEGINNING
 
     @property
     def alarm(self) -> Alarm:
@@ -63,10 +69,30 @@ class Told:
     def seeing(self, room: Room) -> Told:
         """What is to be kept after a look. A loss that grew too little to be told counts on from what was."""
         seen = {p.partition: PartitionTold(p.alarm, p.lost, p.position if p.lost else 0) for p in room.partitions}
-        new = Told({p: of for p, of in seen.items() if of != _WELL})
+        new = replace(self, partitions={p: of for p, of in seen.items() if of != _WELL}, sight=Sight.CLEAR)
         if new.must_be_told(self):
             return new
-        return Told({p: replace(of, lost=min(of.lost, self._of(p).lost)) for p, of in new.partitions.items()})
+        kept = {p: replace(of, lost=min(of.lost, self._of(p).lost)) for p, of in new.partitions.items()}
+        return replace(new, partitions=kept)
+
+    def standing(self, why: str, *, now: EpochMs) -> Told:
+        """With what keeps it from being started: nothing, or a sentence. It is told when two looks in a row have seen
+        such a thing, where it is another one, and again after a day."""
+        if not why:
+            return replace(self, stands="", stands_ms=BEGINNING)
+        what = without_numbers(why)
+        first, known = not self.stands, self.stands_ms > before_it(now, AGAIN) and what == self.stands
+        if first or known:
+            return replace(self, stands=what)
+        return replace(self, stands=what, stands_ms=now)
+
+    def stands_anew(self, before: Told) -> bool:
+        """Whether it is to be told that it stands."""
+        return self.stands_ms not in (BEGINNING, before.stands_ms)
+
+    def goes_on(self, before: Told) -> bool:
+        """Whether it was told that it stands, and it does not any more."""
+        return before.stands_ms != BEGINNING and not self.stands
 
     def failing(self) -> Told:
         return replace(self, sight=Sight.MISSED if self.sight is Sight.CLEAR else Sight.BLIND)
@@ -76,6 +102,10 @@ class Told:
         return tuple(p for p, of in sorted(self.partitions.items()) if of.is_worse(before._of(p)))
 
     def must_be_told(self, before: Told) -> bool:
+        """Whether there is anything new of its headroom, or of what keeps it from being started."""
+        return self.room_must_be_told(before) or self.stands_anew(before) or self.goes_on(before)
+
+    def room_must_be_told(self, before: Told) -> bool:
         """Whether a partition got worse, the stream got better, or whether it can be seen has changed."""
         blind = Sight.BLIND
         better = self._worst < before._worst
@@ -102,8 +132,8 @@ TOLD = Versioned(
     Told,
     "what was last told of the headroom",
     "delete the file: it is told again",
-    format=2,
-    upgrades={1: _without_places},
+    format=3,
+    upgrades={1: _without_places, 2: lambda fields: {**fields, "stands": "", "stands_ms": 0}},
 )
 
 
