@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,21 @@ from tests.hostile.landed_deployment import FakeDeployment, make_landed_deployme
 from wavestitch.batch import stream_facts
 from wavestitch.batch.stream_facts import table_facts
 
-T = 1_767_614_400_000
-
 
 def test_what_waits_is_counted_by_the_head_that_counts_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now_ms = time.time_ns() // 1_000_000
     whole = make_landed_deployment(tmp_path, stream_yaml="", partitions=1)
     deployment = whole.deployment
     assert isinstance(deployment, FakeDeployment)
-    send_chunk(deployment.memory, "whole", at_ms=T)
+    send_chunk(deployment.memory, "whole", at_ms=now_ms)
     run_landed_batch(deployment)
     looks = stream_facts.load_state
 
     def after_an_ingest(*given: Any, **how: Any) -> Any:
         for n in range(3):
-            send_chunk(deployment.memory, f"half{n}", at_ms=T, count=2)
+            send_chunk(deployment.memory, f"half{n}", at_ms=now_ms, count=2)
         run_landed_batch(deployment)
         return looks(*given, **how)
 
