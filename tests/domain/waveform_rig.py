@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def hold_one(rig: Rig, waveform_id: str, **said: Any) -> None:
     """The first of two chunks of a waveform is there, and waits."""
     base = rig.tables.head()
     one = letter(waveform_id, 0, b"\x01\x00" * 20, meta=metadata(T, **said), count=2)
-    landing = _land(rig.folder / f"{waveform_id}.arrow", [one])
+    landing = _land(rig.folder / f"{sha256(waveform_id.encode()).hexdigest()}.arrow", [one])
     chunk = facts_of(_record(0, one), 0, 0)._replace(carried=True, topic_id=TOPIC_ID)
     row = held_row(chunk, landing=landing, row=0, reason=Reason.OPEN, decision="dh", sequence=base.sequence + 1)
     mark = stage_held(rig.tables, base, [row])

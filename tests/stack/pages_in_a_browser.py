@@ -82,9 +82,11 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def shown(chromium: Any, site: Served, path: str, *, theme: str = "light", frame: bool = False) -> Iterator[Any]:
+def shown(
+    chromium: Any, site: Served, path: str, *, theme: str = "light", frame: bool = False, width: int = 1300
+) -> Iterator[Any]:
     """The page once all that it shows was looked at. Whatever the browser complains of fails the test."""
-    with chromium.new_context(viewport={"width": 1300, "height": 900}, locale="en-GB") as context:
+    with chromium.new_context(viewport={"width": width, "height": 900}, locale="en-GB") as context:
         context.add_cookies([{"name": "_token", "value": site.token, "url": site.url}])
         context.add_init_script(f"localStorage.setItem('theme', '{theme}')")
         page = context.new_page()
@@ -114,6 +116,15 @@ def test_axe_finds_nothing_on_any_page_in_either_colours(chromium: Any, site: Se
             violations = Axe().run(page).response["violations"]
             found[path] = [(v["id"], [n["html"][:120] for n in v["nodes"][:3]]) for v in violations]
     assert {path: bad for path, bad in found.items() if bad} == {}
+
+
+def test_no_page_is_wider_than_a_phone(chromium: Any, site: Served) -> None:
+    """What is wider in it, a table, is moved by itself."""
+    wide = {}
+    for path in PAGES:
+        with shown(chromium, site, path, width=360) as page:
+            wide[path] = page.evaluate("document.documentElement.scrollWidth")
+    assert {path: width for path, width in wide.items() if width > 360} == {}
 
 
 def test_the_colours_follow_airflow_s_own_and_change_with_them(chromium: Any, site: Served) -> None:

@@ -51,7 +51,8 @@ def page_of(pages: Served, path: str, *, refused: bool = False, **how: Any) -> I
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
         try:
-            context = browser.new_context(viewport={"width": 1200, "height": 900}, timezone_id="Asia/Tokyo", **how)
+            how = {"viewport": {"width": 1200, "height": 900}, **how}
+            context = browser.new_context(timezone_id="Asia/Tokyo", **how)
             context.add_cookies([{"name": "_token", "value": pages.token, "url": pages.url}])
             page = context.new_page()
             page.set_default_timeout(120_000)
@@ -136,6 +137,32 @@ def test_the_map_in_the_browser_is_what_an_oracle_finds_and_leads_to_the_wavefor
             assert x == pytest.approx(1000 * (begin - start) / length, abs=0.01)
             assert width == pytest.approx(max(1.5, 1000 * (end - begin) / length), abs=0.01)
     assert found == ["short-2", "short-3"]
+
+
+HOSTILE = ["<script>document.title='run'</script>", "\u202egnp.exe\u202c", "w" * 200, "a b&id=x#y\"'%00"]
+
+
+def test_hostile_names_are_shown_on_a_phone_and_lead_to_what_they_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_database()
+    raw = ecg(3600)
+    rig = waveform_rig(tmp_path, [waveform_row(name, raw, source=name, channel=name) for name in HOSTILE])
+    for name in HOSTILE:
+        hold_one(rig, f"{name}!", source=name, channel=name, sampling_rate_hz=RATE, sample_count=3600)
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+    with served() as pages, page_of(pages, f"/waveforms/{STREAM}", viewport={"width": 360, "height": 700}) as page:
+        for listed, shown_by in ((f"/waveforms/{STREAM}", "#plot-status[data-state=shown]"), (f"/held/{STREAM}", "h1")):
+            page.goto(f"{pages.url}{listed}")
+            links = page.locator("tbody tr td:first-child a").evaluate_all("links => links.map(link => link.href)")
+            assert len(links) == len(HOSTILE)
+            for path in (page.url, *links, f"{pages.url}/waveforms/{STREAM}/map"):
+                page.goto(path)
+                if path in links:
+                    page.wait_for_selector(shown_by)
+                assert page.title() != "run"
+                assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+                assert "\u202e" not in page.content()
 
 
 def test_samples_that_are_no_number_are_told_and_the_plot_follows_dark_colours(

@@ -2,8 +2,8 @@
 
 Decides how long a page waits and how old its facts may be. One look at a time per stream, however many ask, and beside
 it one question about what else its tables have, however many ask what; what the tables know is shown at once, what the
-log says when it answers. A page begins so many looks at most, of what was looked
-at longest ago: with hundreds of streams the rest is a few pages older, and says so. So many looks wait at most; one
+log says when it answers. So many looks are begun in a time, of what was looked at longest ago, however many pages
+ask: with hundreds of streams the rest is a minute older, and says so. So many looks wait at most; one
 that takes longer than `hung` seconds is given up with its threads, and others take their place. A broker that did not
 answer for two streams in a row is asked about one at a time, so that the others need not wait for it. Invariant: a page
 waits at most `wait` seconds, and no thread of the server waits with it.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
@@ -30,10 +31,10 @@ PROGRAM_S = 0.7
 """How long a program waits for how streams stand: it asks once, and with all else has its answer within a second."""
 FIRST_PAINT_S = 0.1
 """How long a page for people waits for its first facts: it asks again by itself."""
-ENOUGH_S = 60.0
+ENOUGH_S = 120.0
 """What is younger is shown to people at once: beside a dead broker some look is always under way."""
 AT_ONCE = 32
-"""Looks that one page begins."""
+"""Looks that one page begins, and that are renewed in `fresh` seconds, however many pages there are."""
 _MOST_LEFT = 32
 """Answers that came when nobody waited any more and are kept for who asks again."""
 _IN_A_ROW = 2
@@ -113,6 +114,7 @@ class Looks:
         self._broker = _Answers(again=fresh)
         self._lock = Lock()
         self._seen: dict[str, Seen] = {}
+        self._renewed: deque[float] = deque()
         self._under_way: dict[str, _Look] = {}
         self._asked: dict[str, tuple[str, _Look]] = {}
         self._left: dict[tuple[str, str], tuple[Future[Any], float]] = {}
@@ -144,13 +146,19 @@ class Looks:
             return all((seen := self._seen.get(name)) is not None and seen.at > oldest for name in names)
 
     def _oldest(self, names: Sequence[str]) -> list[str]:
-        """Those under way, and as many more as a page may begin, looked at longest ago first."""
+        """Those under way; as many that nobody has looked at yet as a page may begin; and those looked at longest ago,
+        as many as may be renewed in a time: however many pages ask, each look costs the server what it costs."""
         now = time.monotonic()
         with self._lock:
-            at = {n: seen.at if (seen := self._seen.get(n)) else 0.0 for n in names}
-            stale = [n for n in names if n not in self._under_way and (not at[n] or now - at[n] >= self._fresh)]
             under_way = [n for n in names if n in self._under_way]
-        return under_way + sorted(stale, key=at.__getitem__)[: max(0, AT_ONCE - len(under_way))]
+            new = [n for n in names if n not in self._seen and n not in self._under_way]
+            at = {n: self._seen[n].at for n in names if n in self._seen and n not in self._under_way}
+            stale = sorted((n for n, when in at.items() if now - when >= self._fresh), key=at.__getitem__)
+            while self._renewed and now - self._renewed[0] >= self._fresh:
+                self._renewed.popleft()
+            again = stale[: max(0, AT_ONCE - len(self._renewed))]
+            self._renewed.extend(now for _ in again)
+        return under_way + new[: max(0, AT_ONCE - len(under_way))] + again
 
     async def ask(self, about: tuple[str, str], question: Callable[[], T], *, wait: float | None = None) -> T | None:
         """The answer of the tables to something else; None where it takes too long. `about`: the stream, and what is

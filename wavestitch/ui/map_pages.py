@@ -51,6 +51,7 @@ def map_page(stream: str, search: Search, found: SourceMap) -> str:
         stream=stream,
         search=search,
         found=found,
+        empty=not lanes and found.lanes is not None and not (search.start or search.end),
         start=_shown(found.start),
         middle=_shown(found.start + (found.end - found.start) / 2),
         end=_shown(found.end),

@@ -97,6 +97,8 @@ def _headline(row: StreamRow) -> tuple[str, str]:
         said = subject.removeprefix(f"{facts.name}: ").removeprefix(f"headroom is {facts.room.alarm}: ")
         return f"{said}.", text
     if row.state is State.UNKNOWN:
+        if facts.head is None:
+            return facts.problem, "Nothing of it can be shown before that is put right."
         return facts.problem, "What the tables know is shown; figures of the log come when it answers."
     if row.state is State.FAILED:
         return "the last run failed.", "Its page says why, and what to do; retry its tasks once that is mended."
