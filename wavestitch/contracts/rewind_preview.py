@@ -46,9 +46,9 @@ class PartitionPreview:
             str(self.target),
             f"{self.log_start} to {self.log_end}",
             str(self.again),
-            _span(self.back_ms) if self.again else "",
+            _time(self.back_ms) if self.again else "",
             "not known" if self.bytes is None else f"{self.bytes / (1 << 20):.1f}",
-            _span(self.expires_ms) if self.again else "",
+            _until(self.expires_ms) if self.again else "",
             str(self.published),
         )
 
@@ -108,7 +108,9 @@ def length(seconds: float) -> str:
     return "less than 1 s"
 
 
-def _span(ms: int | None) -> str:
-    if ms is None:
-        return "not known"
-    return "any moment" if ms <= 0 else length(ms / 1000)
+def _time(ms: int | None) -> str:
+    return "not known" if ms is None else length(max(0, ms) / 1000)
+
+
+def _until(ms: int | None) -> str:
+    return "any moment" if ms is not None and ms <= 0 else _time(ms)

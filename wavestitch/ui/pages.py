@@ -16,6 +16,7 @@ from wavestitch.contracts.stream import backfill_dag_id, decide_dag_id, ingest_d
 from wavestitch.html_pages import number, render_page
 from wavestitch.ui.bars import WIDTH, bar_of
 from wavestitch.ui.run_story import RunFacts, Story
+from wavestitch.ui.shown import blocks
 from wavestitch.ui.stream_rows import STYLES, State, StreamRow, summary
 
 Cells = Sequence[Sequence[str | Markup]]
@@ -132,6 +133,7 @@ def run_page(kind: str, stream: str, run: RunFacts, story: Story, batch: BatchOf
         run_id=run.run_id,
         state=run.state,
         story=story,
+        shown=blocks(story.shown[:_LINES]),
         most=_LINES,
         documented=batch.documented,
         problem=batch.problem,
