@@ -26,7 +26,8 @@ from wavestitch.batch.held_approval import begin_approved
 from wavestitch.batch.held_decision import HeldPreview, carry_out, plan_held
 from wavestitch.batch.held_records import find_records, refuse_without_bytes
 from wavestitch.batch.held_request import held_action, held_selection
-from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
+from wavestitch.batch.held_told import chunk_said, waveform_said
+from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.preview_answer import refuse_dead_preview, reject_preview
 from wavestitch.batch.results import Finished, Published
 from wavestitch.contracts.errors import BadInput
@@ -112,7 +113,7 @@ def _list(deployment: Deployment, stream: str, wanted: Selection, most: int, as_
     page = list(islice(select_held(tables, deployment.stream(stream), wanted), most + 1))
     more = page[most - 1].waveform_id if len(page) > most else None
     if as_json:
-        rows = [_summary(one) for one in page[:most]]
+        rows = [waveform_said(one) for one in page[:most]]
         _print_json({"chunks": counts, "waveforms": rows, "after": more})
     else:
         console_held.show_list(stream, counts, page[:most], after=more)
@@ -126,7 +127,7 @@ def _show(deployment: Deployment, stream: str, wanted: Selection, as_json: bool)
     if not found:
         raise BadInput(f"nothing of {wanted.ids[0]!r} is held; `wavestitch held {stream}` lists what is")
     if as_json:
-        _print_json([{**_summary(one), "held": [_row(h) for h in one.held]} for one in found])
+        _print_json([waveform_said(one) | {"held": list(map(chunk_said, one.held, one.states))} for one in found])
         return
     for one in found:
         console_held.show_waveform(one, definition)
@@ -144,30 +145,14 @@ def _record(deployment: Deployment, stream: str, places: Sequence[str], into: Pa
             raise BadInput(f"{into} is there already; name a new file")
         tables.held_payloads(head.held, {r.held.key for r in found}, into)
     if as_json:
-        _print_json([{**_row(r.held), "without_bytes": r.without_bytes, "in_log": r.in_log} for r in found])
+        rows = [(chunk_said(r.held, r.held.reason), r) for r in found]
+        _print_json([said | {"without_bytes": r.without_bytes, "in_log": r.in_log} for said, r in rows])
     else:
         console_held.show_records(found)
 
 
 def _print_json(what: Any) -> None:
     print(json.dumps(what, indent=1, default=str))
-
-
-def _summary(one: HeldWaveform) -> dict[str, Any]:
-    return {
-        "waveform_id": one.waveform_id,
-        "states": sorted({s.value for s in one.states}),
-        "chunks": len(one.held),
-        "bytes": one.bytes,
-        "source": one.source,
-        "published": one.published,
-        "why": one.held[0].evidence,
-    }
-
-
-def _row(held: Any) -> dict[str, Any]:
-    chunk = held.chunk._asdict()
-    return {**chunk, "piece": held.chunk.piece.hex(), "held_for": held.reason.value, "why": held.evidence}
 
 
 def _carry(carry: Callable[..., Published | Finished], *, js: bool) -> Published | Finished:

@@ -49,7 +49,7 @@ class Shell:
         return json.loads(self.said)
 
     def states(self) -> dict[str, list[str]]:
-        return {w["waveform_id"]: w["states"] for w in self.shown()["waveforms"]}
+        return {w["waveform_id"]: w["held_for"] for w in self.shown()["waveforms"]}
 
     def published(self) -> dict[str, bytes]:
         return dict(published_bytes(self.tables))

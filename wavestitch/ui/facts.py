@@ -7,13 +7,11 @@ from typing import Any
 
 from wavestitch.batch.brief_facts import held_by
 from wavestitch.batch.held_page import HeldList, HeldOne
-from wavestitch.batch.held_waveforms import HeldWaveform
+from wavestitch.batch.held_told import chunk_said, waveform_said
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.batch.watch import room_to_json
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.headroom import PartitionRoom
-from wavestitch.contracts.held import HeldChunk
-from wavestitch.contracts.reasons import Reason
 from wavestitch.ui.pages import looked_at, remarks_of
 from wavestitch.ui.run_story import RunFacts, Story
 from wavestitch.ui.stream_rows import StreamRow
@@ -101,7 +99,7 @@ def held_list_facts(stream: str, found: HeldList) -> dict[str, Any]:
     return {
         "stream": stream,
         "counts": dict(found.counts),
-        "waveforms": [_held_waveform(one) for one in found.waveforms],
+        "waveforms": [waveform_said(one) for one in found.waveforms],
         "after": found.after,
     }
 
@@ -109,12 +107,15 @@ def held_list_facts(stream: str, found: HeldList) -> dict[str, Any]:
 def held_one_facts(stream: str, found: HeldOne) -> dict[str, Any]:
     """One waveform that is held, chunk by chunk."""
     one = found.waveform
-    return _held_waveform(one) | {
+    return waveform_said(one) | {
         "stream": stream,
         "verdict": found.verdict,
         "of": found.whole,
         "missing": list(found.missing),
-        "held": [_chunk(h, state, found) for h, state in zip(one.held, one.states, strict=True)],
+        "held": [
+            chunk_said(held, state) | {"unbelieved": found.unbelieved.get(held)}
+            for held, state in zip(one.held, one.states, strict=True)
+        ],
     }
 
 
@@ -133,28 +134,4 @@ def _partition(at: PartitionFacts, seen: PartitionRoom | None) -> dict[str, Any]
         "behind_s": seen.behind_s if seen is not None else None,
         "left_s": seen.left_s if seen is not None else None,
         "lost": seen.lost if seen is not None else None,
-    }
-
-
-def _held_waveform(one: HeldWaveform) -> dict[str, Any]:
-    return {
-        "waveform": one.waveform_id,
-        "held_for": sorted({state.value for state in one.states}),
-        "chunks": len(one.held),
-        "bytes": one.bytes,
-        "source": one.source,
-        "newest_ms": one.newest_ms,
-        "published": one.published,
-        "why": one.held[0].evidence,
-    }
-
-
-def _chunk(held: HeldChunk, state: Reason, found: HeldOne) -> dict[str, Any]:
-    chunk = held.chunk._asdict()
-    return {
-        **chunk,
-        "piece": held.chunk.piece.hex(),
-        "held_for": state.value,
-        "why": held.evidence,
-        "unbelieved": found.unbelieved.get(held),
     }
