@@ -81,7 +81,7 @@ def test_one_waveform_says_which_chunks_miss_and_what_would_become_of_it(rig: Ri
     assert found is not None
     assert (found.whole, found.missing) == (2, (1,))
     html = held_one_page(STREAM, found)
-    for said in ("Of 2 chunks 1 are missing: 1", "0:3", "open", "2026-01-05 12:00:00", "decide_ecg"):
+    for said in ("Of 2 chunks 1 is missing: 1", "0:3", "open", "2026-01-05 12:00:00", "decide_ecg"):
         assert said in html
     whole = held_one(rig.deployment, STREAM, "parked")
     assert whole is not None
