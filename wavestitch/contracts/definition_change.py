@@ -20,14 +20,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
+from wavestitch.contracts.definition_since import differences
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verification import Agreement, Compared
-
-_SHOWN = 120
 
 
 class Change(StrEnum):
@@ -98,30 +95,6 @@ def otherwise(before: Stream, after: Stream) -> tuple[str, ...]:
                 f"nothing can be compared; leave {key} as it is"
             )
     return differences(before.model_dump(mode="json"), after.model_dump(mode="json"))
-
-
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Of two definitions as JSON, by the keys of their files. What one does not say is nothing."""
-    was, now = _leaves(before), _leaves(after)
-    return tuple(f"{key}: {_shown(was.get(key))} -> {_shown(now.get(key))}" for key in _keys(was, now))
-
-
-def _keys(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    return [key for key in dict.fromkeys([*was, *now]) if was.get(key) != now.get(key)]
-
-
-def _leaves(found: Mapping[str, Any], under: str = "") -> dict[str, Any]:
-    leaves: dict[str, Any] = {}
-    for key, value in found.items():
-        if isinstance(value, dict) and value:
-            leaves |= _leaves(value, f"{under}{key}.")
-        else:
-            leaves[f"{under}{key}"] = value
-    return leaves
-
-
-def _shown(value: object) -> str:
-    return harmless("nothing" if value in (None, []) else str(value), most=_SHOWN)
 
 
 def counts_of_changes(found: Sequence[Changed]) -> dict[str, int]:

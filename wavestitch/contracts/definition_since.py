@@ -7,13 +7,15 @@ longer speaks of it is refused until it says so by name. Any other change is rem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.definition_change import differences
 from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stream import Stream, spoken_definition
+
+_SHOWN = 120
 
 GIVEN_UP_BY = {
     "proof": "proof: none",
@@ -61,3 +63,27 @@ def _asks_for_less(before: Any, now: Any) -> bool:
     if isinstance(before, list) and isinstance(now, list):
         return any(one not in now for one in before)
     return before is not None and now is None
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of two definitions as JSON, by the keys of their files. What one does not say is nothing."""
+    was, now = _leaves(before), _leaves(after)
+    return tuple(f"{key}: {_shown(was.get(key))} -> {_shown(now.get(key))}" for key in _keys(was, now))
+
+
+def _keys(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    return [key for key in dict.fromkeys([*was, *now]) if was.get(key) != now.get(key)]
+
+
+def _leaves(found: Mapping[str, Any], under: str = "") -> dict[str, Any]:
+    leaves: dict[str, Any] = {}
+    for key, value in found.items():
+        if isinstance(value, dict) and value:
+            leaves |= _leaves(value, f"{under}{key}.")
+        else:
+            leaves[f"{under}{key}"] = value
+    return leaves
+
+
+def _shown(value: object) -> str:
+    return harmless("nothing" if value in (None, []) else str(value), most=_SHOWN)
