@@ -5,26 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.builders.heads import make_row
+from tests.builders.plans import make_plan
 from tests.builders.webhook import listening_webhook
 from tests.domain.maintenance_rig import STREAM, Rig
 from tests.fakes.fake_log import Visibility
 from wavestitch.batch.backfill import step_plan_backfill
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.deployment_edges import DeploymentEdges
-from wavestitch.batch.lag_trigger import Start, start_by_lag
+from wavestitch.batch.lag_trigger import Start, start_by_lag, waits
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import stream_facts
 from wavestitch.batch.watch import watch_stream, watch_streams
 from wavestitch.contracts.batch_row import batch_row_from_json, describe_head
 from wavestitch.contracts.errors import BadInput, WavestitchError
-from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.plan import Plan, Scope
 from wavestitch.contracts.position import Head, Position
 from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition, epoch_ms
 from wavestitch.contracts.stream import parse_stream
@@ -224,3 +226,23 @@ def test_a_row_of_a_partition_that_the_topic_has_not_keeps_nobody_from_planning(
     now = time.time_ns()
     step_plan_backfill(edges, Scope(now - 3600 * 10**9, now), apply=False)
     assert looked(rig).now
+
+
+def test_one_that_fails_again_and_again_is_waited_for_longer_each_time() -> None:
+    """Each lands what it reads anew, on the disk that all streams share."""
+    minute, tries = 60_000, list[Plan]()
+    for look in range(0, 7 * 24 * 60, 5):
+        if not tries or waits(tries, now=EpochMs(look * minute)) <= 0:
+            tries.append(make_plan(clock_ms=look * minute))
+    planned = [plan.clock_ms // minute for plan in tries]
+    assert planned[:8] == [0, 10, 30, 70, 150, 310, 630, 1270]
+    assert {b - a for a, b in pairwise(planned[8:])} == {24 * 60}
+
+
+def test_it_is_not_started_again_right_after_a_batch_that_did_not_get_through(rig: Rig) -> None:
+    head = begun(rig, 0, records=3)
+    assert looked(rig).now
+    rig.plan(head, clock_ms=epoch_ms(time.time_ns()))
+    now, why, stands = looked(rig)
+    assert (now, stands) == (False, False)
+    assert "1 batches were planned where it stands and have not got through" in why

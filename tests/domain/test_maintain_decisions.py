@@ -7,6 +7,7 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.plans import make_plan
 from tests.builders.table_rows import facts, first_head
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform
 from wavestitch.contracts.maintenance import (
@@ -18,9 +19,10 @@ from wavestitch.contracts.maintenance import (
     StoredFile,
     TableState,
 )
-from wavestitch.contracts.quantities import EpochMs, Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.maintain.what_goes import (
+    SUPERSEDED,
     FolderLimits,
     SnapshotLimits,
     files_to_compact,
@@ -201,3 +203,25 @@ def test_only_small_files_of_one_day_are_put_together_and_only_if_they_are_many(
     small = [f for f in files if f.bytes < 75]
     for day in {f.partition for f in small} - found.keys():
         assert sum(f.partition == day for f in small) < at_least
+
+
+def test_of_tries_on_the_same_head_the_newest_keeps_what_it_landed_and_so_does_one_at_its_gate():
+    """Each landed the same offsets once more."""
+    now = EpochMs(NOW + SUPERSEDED)
+    tries = [make_plan(base_sequence=3, clock_ms=clock, nonce=f"{clock}") for clock in (1, 2, 3)]
+    elsewhere = make_plan(base_sequence=2, clock_ms=1)
+    folders = [
+        (BatchFolder(p.plan_id, p, "", False, EpochMs(NOW), 5, 100, 90), BatchState.UNDER_WAY)
+        for p in (*tries, elsewhere)
+    ]
+    young = [(dataclasses.replace(f, newest_ms=EpochMs(NOW + 1)), state) for f, state in folders]
+
+    def payload_of(found, *closed):
+        limits = FolderLimits(Milliseconds(0), Milliseconds(0))
+        payload, whole = folders_to_clear(found, limits=limits, now=now, in_history=(), projected=(), closed=closed)
+        assert whole == []
+        return [f.plan_id for f in payload]
+
+    assert payload_of(folders) == [p.plan_id for p in tries[:2]]
+    assert payload_of(folders, tries[0].plan_id) == [tries[1].plan_id]
+    assert payload_of(young) == []

@@ -14,6 +14,7 @@ from wavestitch.batch.work_folder import WorkFolder, work_folders
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, NewerFormat, WavestitchError
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.position import Head
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate
 
 GATE_CLOSED = "gate-closed"
@@ -41,6 +42,18 @@ def gates_of(folder: WorkFolder) -> list[ClosedGate] | None:
         raise
     except (Altered, BadInput):
         return None
+
+
+def tries_on(landing: Path, stream: str, head: Head) -> list[Plan]:
+    """The ingests that were planned on this head, those aside that were abandoned; while it is the newest, none of them
+    has got through."""
+    found = []
+    for folder in work_folders(landing, stream):
+        with _but_newer(Altered, BadInput, Fenced):
+            plan = folder.plan()
+            base = plan.base_sequence, plan.base_snapshot
+            found += [plan] * (plan.moves_positions and base == (head.sequence, head.snapshot_id or 0))
+    return found
 
 
 def reader_stops(landing: Path, stream: str) -> list[ReaderStop]:

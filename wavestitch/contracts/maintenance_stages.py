@@ -14,8 +14,8 @@ def _never(bound: str) -> Undo:
 class ClearLanding(Stage):
     name = "landing"
     does = (
-        "lets landed payload of committed batches go whose offsets stand, and whole folders of batches that were "
-        "committed, abandoned or fenced long ago"
+        "lets landed payload of committed batches go whose offsets stand, and of failed ones two days after they were "
+        "tried again, and whole folders of batches that were committed, abandoned or fenced long ago"
     )
     effects = frozenset({Effect.PAYLOAD_GONE, Effect.FOLDERS_GONE})
     undo = _never("the tables have every byte of a committed batch; nothing of a batch under way goes")

@@ -59,12 +59,14 @@ _IDS_AT_ONCE = 5000
 
 
 def clear_landing(run: MaintenanceRun) -> ActionReport:
-    """Landed payload of committed batches whose offsets stand; whole folders of long finished or given up ones."""
+    """Landed payload of committed batches whose offsets stand, and of failed ones that were tried again; whole folders
+    of long finished or given up ones."""
     batches = look_at_batches(run)
     projected, kept = _projected_plans(run, batches)
     limits = FolderLimits(milliseconds(run.limits.finished_batches), milliseconds(run.limits.given_up_batches))
+    closed = {p.plan_id for p in closed_gates(run.landing, run.stream)}
     payload, whole = folders_to_clear(
-        batches.found, limits=limits, now=run.now, in_history=batches.in_history, projected=projected
+        batches.found, limits=limits, now=run.now, in_history=batches.in_history, projected=projected, closed=closed
     )
     if run.apply:
         for folder in payload:

@@ -70,12 +70,17 @@ def snapshots_to_expire(
     return going, kept
 
 
+SUPERSEDED = Milliseconds(2 * 24 * 3_600_000)
+
+
 @dataclass(frozen=True, slots=True)
 class FolderLimits:
-    """Ages. `finished`: of committed batches; `given_up`: of those that can never commit."""
+    """Ages. `finished`: of committed batches; `given_up`: of those that can never commit; `superseded`: of those that
+    another one has tried again since, longer than any run takes."""
 
     finished: Milliseconds
     given_up: Milliseconds
+    superseded: Milliseconds = SUPERSEDED
 
 
 def folders_to_clear(
@@ -85,13 +90,18 @@ def folders_to_clear(
     now: EpochMs,
     in_history: Collection[str],
     projected: Collection[str],
+    closed: Collection[str] = (),
 ) -> tuple[list[BatchFolder], list[BatchFolder]]:
     """The batches whose landed payload goes, and those whose whole folder does.
 
     `in_history`: plans whose row stands in `batches`; until then only the folder has the full record. `projected`:
-    committed plans whose offsets stand in the group.
+    committed plans whose offsets stand in the group. `closed`: plans at a closed gate. An ingest that failed and was
+    planned anew on the same head has landed the same offsets once more: the newest keeps them, and who takes up an
+    older one reads them again.
     """
     payload, whole = [], []
+    folders = list(folders)
+    newest = _newest_tries(folders)
     for folder, state in folders:
         age = elapsed(since=folder.newest_ms, until=now)
         if state is BatchState.COMMITTED:
@@ -101,7 +111,26 @@ def folders_to_clear(
                 payload.append(folder)
         elif state in (BatchState.ABANDONED, BatchState.FENCED) and age >= limits.given_up:
             whole.append(folder)
+        elif state is BatchState.UNDER_WAY and _is_superseded(folder, newest) and folder.plan_id not in closed:
+            payload += [folder] * (age >= limits.superseded and folder.payload_bytes > 0)
     return payload, whole
+
+
+def _newest_tries(folders: Sequence[tuple[BatchFolder, BatchState]]) -> dict[tuple[int, int], EpochMs]:
+    """By head, when the newest ingest was planned that may still commit."""
+    newest: dict[tuple[int, int], EpochMs] = {}
+    for folder, state in folders:
+        if (plan := folder.plan) is not None and plan.moves_positions and state is BatchState.UNDER_WAY:
+            base = plan.base_sequence, plan.base_snapshot
+            newest[base] = max(newest.get(base, plan.clock_ms), plan.clock_ms)
+    return newest
+
+
+def _is_superseded(folder: BatchFolder, newest: Mapping[tuple[int, int], EpochMs]) -> bool:
+    plan = folder.plan
+    if plan is None or not plan.moves_positions:
+        return False
+    return plan.clock_ms < newest[plan.base_sequence, plan.base_snapshot]
 
 
 def held_to_delete(
