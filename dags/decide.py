@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, get_current_context, result, task
 
+from wavestitch.batch.request import Gate
 from wavestitch.contracts.batch_stages import HELD
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.held_choice import HeldAction
@@ -25,7 +26,6 @@ from wavestitch.flows.batch_tasks import (
     ANY_POOL,
     OWNER,
     RETRY_DELAY,
-    carried_out,
     edges_of,
     of_a_batch,
     publish_of,
@@ -33,6 +33,7 @@ from wavestitch.flows.batch_tasks import (
 )
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import needed_text, text_or_nothing
+from wavestitch.flows.gate_question import answered, ask_about, looked_at
 from wavestitch.flows.pending import TellPending
 from wavestitch.settings import load_settings
 
@@ -138,16 +139,11 @@ def keep_plan(stream: str, preview_id: str) -> str:
 
 @task(execution_timeout=timedelta(hours=1))
 def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str, Any]:
-    """**Asks the gate**, except where somebody accepts what it says. A closed gate stops the decision.
-
-    Then trigger the ingest with this plan's id as *earlier plan* and gate *accept* or *park*.
-    """
-    from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
-
+    """**Asks the gate**, except where somebody accepts what it says. Where it closes, `ask` puts that to somebody."""
     plan = edges_of(stream).plan(plan_id)
     why = plan.choice.why if plan.choice is not None else ""
-    gate = "accept" if plan.accepts else "stop"
-    return carried_out("validate", stream, plan_id, result_from_json(reassembled, Reassembled), gate=gate, why=why)
+    gate: Gate = "accept" if plan.accepts else "stop"
+    return looked_at(stream, plan_id, reassembled, gate=gate, why=why, asked=True)
 
 
 def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spark_pool: str = ANY_POOL) -> DAG:
@@ -160,7 +156,7 @@ def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         start_date=datetime(1970, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,
-        dagrun_timeout=WAITS + timedelta(hours=12),
+        dagrun_timeout=WAITS + timedelta(hours=12) + timedelta(seconds=stream.gate_timeout),
         on_failure_callback=tell_timed_out,
         tags=[OWNER, "decide"],
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
@@ -182,7 +178,9 @@ def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         plan_id = keep_plan(stream.name, previewed)
         previewed >> approve >> plan_id
         reassembled = reassemble.override(pool=spark_pool)(stream.name, plan_id, [])
-        validated = validate(stream.name, plan_id, reassembled)
+        looked = validate(stream.name, plan_id, reassembled)
+        validated = answered(stream.name, plan_id, reassembled, looked)
+        looked >> ask_about(stream, holds=True) >> validated
         result(publish_of(stream.name))(stream.name, plan_id, reassembled, validated)
     return dag
 
@@ -201,6 +199,8 @@ same by hand. Nothing is read from Kafka: retention does not matter.
 3. The tasks after it do exactly what was previewed. An ingest in between does not matter, unless it adds to one of
    these waveforms: that voids the preview; so does a decision after which other chunks of one are held, another
    definition of the stream, or a rewind.
+4. **Where the gate closes** on what it would publish, `ask` puts that to somebody: publish it nevertheless, hold it as
+   parked, or stop. Unanswered for {stream.gate_timeout} s it is what the stream says (`gate_default`).
 
 **Undo**: a *discard* by *restore*, and the other way round. What was published stays published.
 

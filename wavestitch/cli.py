@@ -29,6 +29,7 @@ from wavestitch.batch.steps import step_plan
 from wavestitch.cli_export import export
 from wavestitch.cli_held import held
 from wavestitch.cli_init import init
+from wavestitch.cli_promote import promote
 from wavestitch.cli_rewind import rewind
 from wavestitch.cli_status import status, watch
 from wavestitch.cli_undo import undo
@@ -280,6 +281,7 @@ app.command()(export)
 app.command()(verify_table)
 app.command()(verify)
 app.command()(compare)
+app.command()(promote)
 app.command()(undo)
 
 

@@ -175,6 +175,11 @@ def _show_decision(found: HeldPreview, done: Published | Finished | None, *, kep
 def _approve(edges: DeploymentEdges, preview_id: str, *, apply: bool, js: bool) -> None:
     """What was kept, here or in Airflow: shown again, or done as it was shown, or not at all."""
     plan, done = edges.decision(preview_id), None
+    if plan.held_choice is None:
+        raise BadInput(
+            f"preview {preview_id[:16]} of stream {edges.name} is of a promotion; look at it with `wavestitch promote "
+            f"{edges.name} --preview {preview_id}`"
+        )
     if not apply:
         refuse_dead_preview(edges, preview_id, made_ms=plan.clock_ms)
     if apply:

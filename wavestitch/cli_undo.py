@@ -15,6 +15,7 @@ from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import HeldPreview, carry_out
 from wavestitch.batch.rewind import apply_rewind
 from wavestitch.batch.rewind_preview import with_gates
+from wavestitch.batch.take_back import TakingBack, take_back
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.cli_rewind import rewind_to_json
 from wavestitch.contracts.errors import BadInput
@@ -34,7 +35,8 @@ def undo(
     why: Annotated[str, typer.Option(help="Recorded with it")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
 ) -> None:
-    """Undo: a batch or a rewind by a rewind to where it began, a discard by a restore. Published stays published."""
+    """Undo: a batch or a rewind by a rewind to where it began, a discard by a restore, a promotion by the rows of
+    before. What else was published stays published."""
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
     edges = DeploymentEdges(deployment, stream)
@@ -46,6 +48,9 @@ def undo(
     if isinstance(found, HeldPreview):
         _show_decision(edges, found, of=meant, apply=apply, as_json=as_json)
         return
+    if isinstance(found, TakingBack):
+        _show_taking_back(edges, found, of=meant, apply=apply, as_json=as_json)
+        return
     found = with_gates(edges, found, why=why, apply=apply)
     if apply:
         apply_rewind(edges.stream, found, accept_skip=accept_skip, log=edges.log, tables=edges.tables)
@@ -53,6 +58,17 @@ def undo(
         print(json.dumps({"of": meant, **rewind_to_json(found, applied=apply)}, indent=1, default=str))
     else:
         console_rewind.show_rewind(found, applied=apply)
+
+
+def _show_taking_back(edges: DeploymentEdges, found: TakingBack, *, of: int | None, apply: bool, as_json: bool) -> None:
+    head = take_back(edges, found) if apply else None
+    if as_json:
+        stages = [asdict(t) for t in explain(found.stages)]
+        done = None if head is None else head.sequence
+        print(json.dumps({"of": of, "plan": found.plan_id, "stages": stages, "head": done}, indent=1))
+        return
+    console.show_stages(explain(found.stages))
+    console.out.print("nothing was changed" if head is None else f"done: head {head.sequence}")
 
 
 def _head_meant(edges: DeploymentEdges, plan_id: str | None, of: int | None, *, apply: bool) -> int | None:

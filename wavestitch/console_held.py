@@ -61,7 +61,7 @@ def show_records(found: Sequence[HeldRecord]) -> None:
 
 
 def show_decision(found: HeldPreview, done: Published | Finished | None, *, kept: bool = False) -> None:
-    choice = found.plan.choice
+    choice = found.plan.held_choice
     assert choice is not None
     why = ", ".join(f"{n} {reason}" for reason, n in sorted(found.reasons.items()))
     out.print(f"{choice.action.value}: {found.waveforms} waveforms, {found.chunks} chunks ({why}), {found.bytes} bytes")

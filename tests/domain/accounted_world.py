@@ -18,6 +18,7 @@ from wavestitch.batch.results import Planned
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.batch.steps import step_plan
+from wavestitch.batch.take_back import TakingBack, take_back
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.quantities import Offset, Partition
@@ -88,6 +89,8 @@ class World:
         found = plan_undo(self.edges(), committed_stages(self.edges(), plan_id), who="ops", why="back")
         if isinstance(found, Rewind):
             self.done(found.stages, lambda: apply_rewind(STREAM, found, accept_skip=True, **self.where))
+        elif isinstance(found, TakingBack):
+            self.done(found.stages, lambda: take_back(self.edges(), found))
         else:
             self.done(found.stages, lambda: carry_out(self.edges(), found.plan))
 

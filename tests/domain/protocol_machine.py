@@ -305,7 +305,7 @@ class ProtocolMachine(AccidentMachine):
         plans = {h.plan_id: self.bench.plans[h.plan_id] for h in sight.heads if h.plan_id}
         ingested = read_by([plan for plan in plans.values() if plan.kind == "ingest"])
         read = read_by(list(plans.values()))
-        choices = [plan.choice for plan in plans.values() if plan.choice is not None]
+        choices = [plan.held_choice for plan in plans.values() if plan.held_choice is not None]
         decided = {i for choice in choices for i in choice.ids}
         vouched_for = {i for choice in choices if choice.action is HeldAction.ACCEPT for i in choice.ids}
         decided |= {r.id for r in sight.held if r.reason == "parked" and r.id is not None}

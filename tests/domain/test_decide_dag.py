@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.published_bytes import published_bytes
 from tests.domain.held_rig import ONE, TWO, held_rig
+from tests.domain.maintenance_rig import Rig
 from tests.hostile.landed_deployment import stitch_here
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
 from tests.stack.dag_lab import Run, asset_events, run_here
@@ -18,8 +19,8 @@ prepare_airflow()
 STAGES = ("keep_plan", "reassemble", "validate", "publish")
 
 
-def decide(**form: Any) -> Run:
-    """A run that somebody approves of at once: nobody would answer in this process."""
+def decide(says: str = "", **form: Any) -> Run:
+    """A run that somebody approves of at once: nobody would answer in this process. `says`: of a closed gate."""
     dag = load_dags().dags["decide_ecg"]
     for task in dag.tasks:
         task.retries = 0
@@ -28,23 +29,36 @@ def decide(**form: Any) -> Run:
         "params_input": {},
         "responded_by_user": {"id": "bob", "name": "bob"},
     }
+    ask = dag.get_task("ask")
+    if says:
+        ask.execute = lambda context: {
+            "chosen_options": [says],
+            "params_input": {"why": "two sites were down"},
+            "responded_by_user": {"id": "cal", "name": "cal"},
+        }
     return run_here(dag, {"why": "it is right", **form})
 
 
-def test_what_is_held_is_redriven_bit_for_bit_without_a_log_and_what_cannot_be_fails_before_anybody_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rig = held_rig(tmp_path)
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    found = held_rig(tmp_path)
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
-    monkeypatch.setattr(Deployment, "log", rig.log)
+    monkeypatch.setattr(Deployment, "log", found.log)
     # In place of a Spark: the application's own tasks.
     spark = "wavestitch.flows.spark_connection.submit_through_connection"
     monkeypatch.setattr(spark, lambda _settings, job, outcome: stitch_here(job, outcome))
     make_database()
+    return found
+
+
+def test_what_is_held_is_redriven_bit_for_bit_without_a_log_and_what_cannot_be_fails_before_anybody_is_asked(
+    rig: Rig,
+) -> None:
     told = len(asset_events("waveforms_ecg"))  # of other tests of this process
 
     done = decide(action="redrive", reasons=["parked"])
-    assert done.states() == dict.fromkeys(("preview", "approve", *STAGES), "success")
+    asked = {"ask": "skipped", "answered": "success"}
+    assert done.states() == dict.fromkeys(("preview", "approve", *STAGES), "success") | asked
     assert dict(published_bytes(rig.tables)) == {"parked": ONE + TWO}
     assert "- `parked`" in done.xcoms["preview.shown"]
     head = rig.tables.head()
@@ -69,3 +83,33 @@ def test_what_is_held_is_redriven_bit_for_bit_without_a_log_and_what_cannot_be_f
     assert refused.states()["preview"] == "failed", "a pick names the copy"
     assert refused.states()["keep_plan"] == "upstream_failed"
     assert rig.tables.head() == head
+
+
+FEW = "expectations: [{type: expect_table_row_count_to_be_between, kwargs: {max_value: 0}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("says", "ends", "published", "note"),
+    [
+        ("Accept", "success", {"parked": ONE + TWO}, "; gate: accept; two sites were down (cal)"),
+        ("Park", "success", {}, "; gate: park; two sites were down (cal)"),
+        ("Stop", "failed", {}, None),
+    ],
+)
+def test_where_its_gate_closes_somebody_is_asked_and_what_they_say_is_done_and_recorded(
+    rig: Rig, says: str, ends: str, published: dict[str, bytes], note: str | None
+) -> None:
+    path = rig.folder / "streams" / "ecg.yaml"
+    path.write_text(path.read_text() + FEW)
+    before = rig.tables.head()
+    done = decide(says, action="redrive", reasons=["parked"])
+    assert (done.states()["validate"], done.states()["answered"]) == ("success", ends)
+    assert "- **Park**" in done.xcoms["validate.question"]
+    assert dict(published_bytes(rig.tables)) == published
+    head = rig.tables.head()
+    assert head is not None
+    if note is None:
+        assert head == before
+        assert decide(action="redrive", reasons=["parked"]).states()["preview"] == "failed", "it bars the next one"
+    else:
+        assert head.note == "redrive by dag_test, approved by bob: it is right" + note

@@ -102,8 +102,8 @@ def test_a_rewind_since_voids_it_and_nothing_changes(world: World) -> None:
 def test_what_an_earlier_version_kept_without_saying_what_was_held_is_shown_again(world: World) -> None:
     wanted = Selection(reasons=frozenset({Reason.PARKED}))
     found = preview_held(edges(world), HeldAction.REDRIVE, wanted, who="ann", why="looked at it").plan
-    assert found.choice is not None
-    old = replace(found, choice=replace(found.choice, among=())).sealed()
+    assert found.held_choice is not None
+    old = replace(found, choice=replace(found.held_choice, among=())).sealed()
     edges(world).keep_decision(old)
     with pytest.raises(Refused, match=r"kept by another version of wavestitch.* have it shown again"):
         begin_approved(edges(world), old.plan_id, by="bob")

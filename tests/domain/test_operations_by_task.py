@@ -26,7 +26,7 @@ from tests.hostile.landed_deployment import (
     run_landed_batch,
     stitch_here,
 )
-from wavestitch import cli, cli_held, cli_rewind, cli_undo, cli_verify, cli_waveforms
+from wavestitch import cli, cli_held, cli_promote, cli_rewind, cli_undo, cli_verify, cli_waveforms
 from wavestitch.batch import comparing_edges, run
 from wavestitch.batch.comparing_edges import VerifyingEdges
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -63,9 +63,9 @@ class Desk:
                 super().__init__(fake, stream, definition=definition, read=reader_of(fake), submit=stitch_here)
 
         monkeypatch.setattr(comparing_edges, "VerifyingEdges", Verifying)
-        for module in (cli, cli_held, cli_rewind, cli_undo, cli_verify, cli_waveforms):
+        for module in (cli, cli_held, cli_promote, cli_rewind, cli_undo, cli_verify, cli_waveforms):
             monkeypatch.setattr(module, "Deployment", lambda *_: whole.deployment)
-        for module in (cli, cli_held, cli_rewind, cli_undo, run):
+        for module in (cli, cli_held, cli_promote, cli_rewind, cli_undo, run):
             monkeypatch.setattr(module, "DeploymentEdges", Batch)
 
     @property
@@ -218,6 +218,27 @@ def another_expectation(desk: Desk) -> None:
     assert "1 newly failing" in said
 
 
+def publish_again(desk: Desk) -> None:
+    task = "Publish Tuesday again by a new definition"
+    desk.send("old", ONE, TWO)
+    desk.ingest()
+    desk.send("new", ONE, count=1)
+    declare(desk.whole, "limits: {max_clock_skew: 36500 d, max_chunks: 1}\n")
+    desk.ingest()
+    look, do, undo = blocks_of(task)[0]
+    code, shown = desk.type_line(look)
+    assert (code, desk.published()) == (0, ["new", "old"])
+    assert "0 replaced, 0 newly published, 1 taken out" in shown
+    desk.names["PREVIEW"] = shown.partition("--preview ")[2].split()[0]
+    assert "done: head" in done([desk.type_line(do)])[0]
+    assert (desk.published(), desk.position()) == (["new"], 3)
+    (said,) = done([desk.type_line(undo)])
+    number = said.partition("--of ")[2].split()[0]
+    assert "puts 1 rows back as they were, and takes 0 out" in said
+    assert "done: head" in done([desk.type_line(f"wavestitch undo ecg --of {number} --apply")])[0]
+    assert desk.published() == ["new", "old"]
+
+
 DONE: dict[str, Callable[[Desk], None]] = {
     "Reprocess last Tuesday": reprocess,
     "Read everything again": read_again,
@@ -226,6 +247,7 @@ DONE: dict[str, Callable[[Desk], None]] = {
     "Two truths about one chunk": two_truths,
     "Is the table right?": right,
     "What would another expectation do?": another_expectation,
+    "Publish Tuesday again by a new definition": publish_again,
 }
 
 

@@ -110,7 +110,7 @@ def the_old_files_are_removed_as_soon_as_others_stand_for_them(patch: Patch) -> 
 
 def what_is_put_together_lacks_a_row_and_is_not_compared(patch: Patch) -> None:
     real = put_together._sorted_units
-    patch.setattr(put_together, "_sorted_units", lambda table, files: real(table, files[1:]))
+    patch.setattr(put_together, "_sorted_units", lambda batches: real(list(batches)[1:]))
     patch.setattr(small_files, "prove_same", lambda *_: None)
 
 

@@ -22,7 +22,9 @@ def preview(
     world: World, plan_id: str | None = None, *, of: int | None = None, why: str = "back"
 ) -> Rewind | HeldPreview:
     edges = edges_of(world)
-    return plan_undo(edges, committed_stages(edges, plan_id, of=of), who="ops", why=why, of=of)
+    found = plan_undo(edges, committed_stages(edges, plan_id, of=of), who="ops", why=why, of=of)
+    assert isinstance(found, Rewind | HeldPreview)
+    return found
 
 
 def edges_of(world: World) -> FakeEdges:
@@ -117,8 +119,8 @@ class TestADecision:
             world.decide(HeldAction.RESTORE, "w")
         found = preview(world)
         assert isinstance(found, HeldPreview)
-        assert found.plan.choice is not None
-        assert found.plan.choice.action is action
+        assert found.plan.held_choice is not None
+        assert found.plan.held_choice.action is action
         world.send("w", 1, TWO, count=3)
         world.ingest()
         was = states(world)

@@ -15,7 +15,7 @@ from tests.domain.operating_machine import OperatingMachine
 from tests.domain.producing_machine import pick
 from tests.domain.running_machine import mostly_far
 from tests.fakes.faults import under_way
-from wavestitch.batch.held_decision import carry_out
+from wavestitch.batch.held_decision import HeldPreview, carry_out
 from wavestitch.batch.rewind import Rewind, apply_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import BadInput, Refused
@@ -49,6 +49,7 @@ class UndoingMachine(OperatingMachine):
             self.rewinding[under_way()] = frozenset(found.moves)
             tables: dict[str, Any] = {"log": self.bench.log, "tables": self.bench.tables}
             return apply_rewind(self.stream, found, accept_skip=False, **tables)
+        assert isinstance(found, HeldPreview), "nothing is promoted here"
         return carry_out(edges, found.plan)
 
     def taken_back(self, head: Head, before: list[Head]) -> str:

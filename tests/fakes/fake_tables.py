@@ -44,6 +44,8 @@ class FakeTables(TableAccidents):
         self._snapshot_ids = itertools.count(1000)
         self._held_ids = itertools.count(5000)
         self.rows: list[tuple[int, PublishedRow]] = []
+        self.replaced: list[tuple[int, int, PublishedRow]] = []
+        """Rows that are there no more: the head that took them out, the one that published them."""
         self.held_snapshots: dict[int, tuple[StoredHeld, ...]] = {}
         self.held_of: dict[int, Staged] = {}
         self.branches: dict[tuple[str, int | None], tuple[int, int]] = {}
@@ -128,9 +130,10 @@ class FakeTables(TableAccidents):
             self._refuse_headless()
             return self.snapshots[self.expired :][::-1]
 
-    def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
+    def published(self, ids: Collection[str], *, of: int | None = None) -> dict[str, PublishedWaveform]:
         with self.act("tables.published", error=Transient):
             rows = [r for _, r in self.rows] if self.index is None else self._indexed(self.index, ids)
+            rows = rows if of is None else self.rows_at(of)
             return {r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for r in rows if r.waveform_id in ids}
 
     def _indexed(self, index: FakeIdIndex, ids: Collection[str]) -> list[PublishedRow]:
@@ -242,15 +245,36 @@ class FakeTables(TableAccidents):
         return rows
 
     @may_land_late
-    def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
+    def commit(
+        self, base: Head | None, new: Head, files: Sequence[StagedFile], *, instead_of: Collection[str] = ()
+    ) -> Head:
         lost = CommitConflict("a race that was lost")
         with self.act("tables.commit", error=StateUnknown, conflict=lambda: lost) as fault:
             newest = self.snapshots[-1] if self.snapshots else None
             self._refuse_headless()
             if (base and base.snapshot_id) != (newest and newest.snapshot_id):
                 raise CommitConflict("the newest head is another one")
-            made = self._snapshot(new, [row for file in files for row in self.files.staged[file.path]])
+            rows = [row for file in files for row in self.files.staged[file.path]]
+            made = self._snapshot(new, rows, instead_of=instead_of)
             return self._answered(made, fault)
+
+    @may_land_late
+    def put_back(
+        self, base: Head | None, new: Head, *, of: int, ids: Collection[str], instead_of: Collection[str]
+    ) -> Head:
+        lost = CommitConflict("a race that was lost")
+        with self.act("tables.commit", error=StateUnknown, conflict=lambda: lost) as fault:
+            if (base and base.snapshot_id) != self.snapshots[-1].snapshot_id:
+                raise CommitConflict("the newest head is another one")
+            back = [row for row in self.rows_at(of) if row.waveform_id in ids]
+            if {row.waveform_id for row in back} != set(ids):
+                raise Altered("the snapshot does not have all of these rows")
+            return self._answered(self._snapshot(new, back, instead_of=instead_of), fault)
+
+    def rows_at(self, snapshot_id: int) -> list[PublishedRow]:
+        (at,) = [h.sequence for h in self.snapshots[self.expired :] if h.snapshot_id == snapshot_id]
+        there = [row for sequence, row in self.rows if sequence <= at]
+        return there + [row for went, sequence, row in self.replaced if sequence <= at < went]
 
     def _answered(self, made: Head, fault: Fault | None) -> Head:
         """What a commit returns. Sent twice, it is told of a conflict with itself: it is there, and that is looked up
@@ -260,10 +284,12 @@ class FakeTables(TableAccidents):
     def _looked_up(self, made: Head) -> Head:
         return next(h for h in self.snapshots if h.snapshot_id == made.snapshot_id)
 
-    def _snapshot(self, new: Head, rows: list[PublishedRow]) -> Head:
+    def _snapshot(self, new: Head, rows: list[PublishedRow], *, instead_of: Collection[str] = ()) -> Head:
         made = head_from_properties(new.to_properties(), next(self._snapshot_ids))
         assert made is not None
         self.snapshots.append(made)
+        self.replaced += [(made.sequence, *one) for one in self.rows if one[1].waveform_id in instead_of]
+        self.rows = [one for one in self.rows if one[1].waveform_id not in instead_of]
         self.rows += [(made.sequence, row) for row in rows]
         self.tell("committed", head=made, rows=rows)
         return made
@@ -340,7 +366,7 @@ class FakeTables(TableAccidents):
         made.files, made.index = files, None
         for name in ("held_snapshots", "held_of", "branches", "taken_out", "properties"):
             setattr(made, name, dict(getattr(self, name)))
-        for name in ("snapshots", "rows", "history"):
+        for name in ("snapshots", "rows", "replaced", "history"):
             setattr(made, name, list(getattr(self, name)))
         made._snapshot_ids, made._held_ids = itertools.count(1_000_000), itertools.count(5_000_000)
         return made

@@ -114,7 +114,7 @@ _TABLE = """
     from tests.peak_memory import forget_peak, peak_rss
     from wavestitch.batch.deployment import Deployment
     from wavestitch.settings import load_settings
-    from wavestitch.tables.lookup.file_scans import files_to_read
+    from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
     from wavestitch.tables.maintenance import put_together
     from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
 
@@ -124,8 +124,8 @@ _TABLE = """
     if sys.argv[2] == "verify":
         verify_waveforms(table)
     else:
-        files = [task.file for task in files_to_read(table)]
-        put_together.put_waveforms_together(table, files, samples="int", encoding="fast", target_bytes=1 << 30)
+        rows = (batch for task in files_to_read(table) for batch in stream_file(table, task.file))
+        put_together.put_waveforms_together(table, rows, samples="int", encoding="fast", target_bytes=1 << 30)
     print(peak_rss() - before)
 """
 UNPACKED = 576 << 20

@@ -144,7 +144,9 @@ def test_what_is_held_is_decided_about_only_as_a_person_approved_and_by_the_stag
         dag = dags[name]
         assert not dag.timetable.can_be_scheduled, f"DAG {name}: it must not have a schedule"
         stages = ["keep_plan", *(stage.name.replace(" ", "_") for stage in HELD)]
-        assert [t.task_id for t in dag.topological_sort()] == ["preview", "approve", *stages]
+        gate = ["ask", "answered"]
+        assert [t.task_id for t in dag.topological_sort()] == ["preview", "approve", *stages[:-1], *gate, stages[-1]]
+        assert dag.get_task("publish").upstream_task_ids == {"keep_plan", "reassemble", "answered"}
         approve = dag.get_task("approve")
         assert dag.get_task("keep_plan").upstream_task_ids == {"approve", "preview"}
         assert approve.defaults == ["Reject"], f"DAG {name}: nobody's answer must be no"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import ROOT
 from wavestitch.batch import carry, walk
-from wavestitch.contracts.batch_stages import BATCH, HELD, PLANNING, REWIND
+from wavestitch.contracts.batch_stages import BATCH, HELD, PLANNING, REWIND, TAKE_BACK
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.operations import operations, stages_page
 from wavestitch.contracts.stages import Effect, Stage
@@ -24,7 +24,7 @@ def test_the_page_shows_the_stages_that_the_code_walks() -> None:
 
 def test_every_stage_is_carried_out_by_one_act_and_every_act_is_of_a_stage() -> None:
     assert carry.ACTS.keys() == {*BATCH, *HELD}
-    assert walk.ACTS.keys() == {*PLANNING, *REWIND}
+    assert walk.ACTS.keys() == {*PLANNING, *REWIND, *TAKE_BACK}
     assert tuple(maintain.ACTS) == STAGES
 
 

@@ -26,7 +26,7 @@ def asks_the_gate(plan: Plan) -> bool:
     """Whether a plan that moves no positions asks what was stopped before it publishes. Who accepts has an answer to
     that; who discards or restores publishes nothing."""
     if plan.kind is PlanKind.HELD:
-        return plan.choice is not None and plan.choice.action in (HeldAction.REDRIVE, HeldAction.PICK)
+        return plan.held_choice is not None and plan.held_choice.action in (HeldAction.REDRIVE, HeldAction.PICK)
     return not plan.moves_positions
 
 

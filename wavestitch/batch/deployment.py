@@ -19,7 +19,6 @@ from wavestitch.child_environment import child_environment
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.redaction import is_reference, spark_redaction
-from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -105,10 +104,13 @@ class Deployment:
     def tables(self, stream: str) -> StreamTables:
         name = plain_name(stream)
         index = IdIndex(self.settings.cache / "ids")
-        return StreamTables(self.catalog_settings(), name, samples=partial(self._declared, name), id_index=index)
-
-    def _declared(self, stream: str) -> SampleType:
-        return self.stream(stream).samples
+        return StreamTables(
+            self.catalog_settings(),
+            name,
+            samples=lambda: self.stream(name).samples,
+            encoding=lambda: self.stream(name).encoding,
+            id_index=index,
+        )
 
     def history(self, stream: str) -> History:
         return History(self.tables(stream), stream, partial(kept_row, self.settings.landing, stream))

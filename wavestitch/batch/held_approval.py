@@ -15,6 +15,7 @@ from wavestitch.batch.edges import Edges
 from wavestitch.batch.held_decision import HeldPreview, plan_held, refuse_others
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.preview_answer import refuse_dead_preview
+from wavestitch.batch.promote import refuse_changed
 from wavestitch.batch.steps import finished
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import KeepPlan
@@ -22,6 +23,7 @@ from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.plain_text import name_of_person
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.promotion import Promotion
 from wavestitch.contracts.quantities import NONE_YET
 
 
@@ -57,8 +59,10 @@ def _refuse_void(edges: Edges, kept: Plan) -> None:
             f"{now} now). Nothing was changed; preview it again"
         )
     _refuse_other_definition(edges, kept)
-    assert kept.choice is not None, "a kept decision decides something"
-    refuse_others(edges, kept.choice)
+    if kept.promotion is not None:
+        refuse_changed(edges, kept, kept.promotion)
+    if kept.held_choice is not None:
+        refuse_others(edges, kept.held_choice)
 
 
 def _refuse_other_definition(edges: Edges, kept: Plan) -> None:
@@ -71,7 +75,7 @@ def _refuse_other_definition(edges: Edges, kept: Plan) -> None:
         )
 
 
-def _approved(kept: Plan, by: str) -> HeldChoice:
+def _approved(kept: Plan, by: str) -> HeldChoice | Promotion:
     choice = kept.choice
     assert choice is not None, "a kept decision decides something"
     approver = name_of_person(by)

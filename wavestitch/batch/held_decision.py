@@ -105,7 +105,7 @@ def plan_held(
 
 def carry_out(edges: Edges, plan: Plan, *, watcher: Watcher | None = None) -> Published | Finished:
     """Carry the decision through, by the stages of every batch. Raises `Fenced` where somebody rewound since."""
-    choice = plan.choice
+    choice = plan.held_choice
     assert choice is not None, "a plan of another kind reads, and is carried through by run_batch"
     walk = Walk(edges.stream, edges.log, edges.tables, begin=edges.begin)
     walk(KeepPlan(plan))

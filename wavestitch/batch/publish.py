@@ -20,6 +20,7 @@ from wavestitch.contracts.held import HeldChunk, HeldKey
 from wavestitch.contracts.held_quota import check_quota, places_of
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
+from wavestitch.contracts.promotion import check_promotion
 from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.quantities import EpochMs, Partition
 from wavestitch.contracts.row_check import StagedRows, check_rows
@@ -81,6 +82,8 @@ def publish_batch(
             return done, False
         check_fence(plan, now.head, base_in_ancestry=_stands_on(plan, tables))
         decision = decide(plan, evidence, head=now.head, held=now.held, published=now.published)
+        if plan.promotion is not None:
+            check_promotion(plan.promotion, decision, replaced=now.replaced, stream=plan.stream.name)
         bare = check_quota(plan, decision, now.head.held)
         row = describe_batch(
             plan,
@@ -91,7 +94,8 @@ def publish_batch(
             sizes=audit.sizes,
             reading=audit.reading,
             without_bytes=places_of(bare),
-            starts=index_starts(plan.ranges, decision.fates.plain),
+            # Of a promotion only what it was shown is decided: it knows of no offset what lies there.
+            starts=index_starts(plan.ranges, decision.fates.plain) if plan.promotion is None else {},
         )
         files = staging.files_for(decision.publish)
         check_rows(decision, staging.rows_in(files), topic_id=plan.topic_id, planned_on=plan.base_sequence)
@@ -109,7 +113,7 @@ def publish_batch(
         keep(decision)
         ask()
         try:
-            head = tables.commit(now.head, replace(decision.head, held=mark), files)
+            head = tables.commit(now.head, replace(decision.head, held=mark), files, instead_of=now.replaced)
         except CommitConflict:
             say("somebody else committed first: deciding again from the fresh head")
             continue

@@ -79,7 +79,7 @@ class PinnedTables:
     def heads(self) -> list[Head]:
         return [self.pinned]
 
-    def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
+    def published(self, ids: Collection[str], *, of: int | None = None) -> dict[str, PublishedWaveform]:
         return {}
 
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
@@ -88,8 +88,15 @@ class PinnedTables:
     def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> dict[str, int]:
         return {}
 
-    def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
+    def commit(
+        self, base: Head | None, new: Head, files: Sequence[StagedFile], *, instead_of: Collection[str] = ()
+    ) -> Head:
         _refuse("commit")
+
+    def put_back(
+        self, base: Head | None, new: Head, *, of: int, ids: Collection[str], instead_of: Collection[str]
+    ) -> Head:
+        _refuse("put rows back")
 
     def commit_rebuilt(self, remains: Remains, new: Head) -> Head:
         _refuse("commit a rebuilt head")

@@ -7,12 +7,14 @@ fail, so that a decision never rests on a mixture. A look costs what is asked fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform, effective_held
+from wavestitch.contracts.held_mark import held_bytes
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.position import Head
@@ -23,11 +25,14 @@ from wavestitch.contracts.stream import Stream
 @dataclass(frozen=True, slots=True)
 class StreamState:
     """`held`: the effective held chunks that were asked for; those of the given topic have an empty `topic_id`.
-    `published`: of the waveforms that were asked for, and of those that a held chunk names."""
+    `published`: of the waveforms that were asked for, and of those that a held chunk names. `replaced`: the rows that a
+    promotion takes out. They are not among the published ones, what they released counts as held, and the head counts
+    it, too."""
 
     head: Head
     held: list[HeldChunk]
     published: Mapping[str, PublishedWaveform]
+    replaced: Mapping[str, PublishedWaveform] = field(default_factory=dict)
 
 
 def load_ground(tables: Tables, plan: Plan, chunks: Sequence[ChunkFacts]) -> StreamState:
@@ -43,7 +48,8 @@ def load_ground(tables: Tables, plan: Plan, chunks: Sequence[ChunkFacts]) -> Str
         ids=ids,
         coordinates=ReadPlaces(plan.topic_id, table),
     )
-    return _load(tables, head, look, topic_id=plan.topic_id, ids=ids)
+    goes = plan.promotion.ids if plan.promotion is not None else ()
+    return _load(tables, head, look, topic_id=plan.topic_id, ids=ids, goes=goes)
 
 
 def load_state(tables: Tables, *, topic_id: str, look: HeldLook | None = None) -> StreamState:
@@ -64,8 +70,26 @@ def _head(tables: Tables) -> Head:
     return head
 
 
-def _load(tables: Tables, head: Head, look: HeldLook, *, topic_id: str, ids: Iterable[str]) -> StreamState:
+def _load(
+    tables: Tables, head: Head, look: HeldLook, *, topic_id: str, ids: Iterable[str], goes: Collection[str] = ()
+) -> StreamState:
     rows = tables.held(head.held, look)
     own = [replace(h, chunk=h.chunk._replace(topic_id="")) if h.chunk.topic_id == topic_id else h for h in rows]
-    published = tables.published({*ids, *(h.chunk.waveform_id for h in own if h.chunk.waveform_id is not None)})
-    return StreamState(head, effective_held(own, published=published), published)
+    there = tables.published({*ids, *(h.chunk.waveform_id for h in own if h.chunk.waveform_id is not None)})
+    replaced = {i: there[i] for i in goes if i in there}
+    if not replaced:
+        return StreamState(head, effective_held(own, published=there), there)
+    published = {i: row for i, row in there.items() if i not in replaced}
+    held, counted = effective_held(own, published=published), effective_held(own, published=there)
+    return StreamState(_counting(head, held, counted), held, published, replaced)
+
+
+def _counting(head: Head, held: Sequence[HeldChunk], counted: Sequence[HeldChunk]) -> Head:
+    """The head as if it counted all of these, of which it counts some."""
+    if head.held is None:
+        return head
+    known = {h.key for h in counted}
+    freed = [h for h in held if h.key not in known]
+    counts = Counter(head.held.counts) + Counter(h.counted_as for h in freed)
+    size = head.held.chunk_bytes + sum(held_bytes(h.chunk, h.counted_as) for h in freed)
+    return replace(head, held=replace(head.held, counts=dict(counts), chunk_bytes=size))

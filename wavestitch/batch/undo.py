@@ -2,7 +2,7 @@
 
 The opposite is planned as any rewind and any decision is: shown first, previewed stage by stage, refused where it would
 skip, or where it would touch more or less than the operation did. What was published stays published (I3): undoing a
-batch means that its offsets are read again, and recognised.
+batch means that its offsets are read again, and recognised. A promotion alone is taken back, row by row.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.history import find_committed, history_of
 from wavestitch.batch.rewind import Rewind, Target, plan_rewind
 from wavestitch.batch.steps import finished
+from wavestitch.batch.take_back import TakingBack, plan_taking_back
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead, stages_of
 from wavestitch.contracts.errors import BadInput, Refused
@@ -23,7 +24,7 @@ from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldLook, effective_held
 from wavestitch.contracts.held_choice import digest_of
 from wavestitch.contracts.position import HeadKind
-from wavestitch.contracts.stages import DecideOn, RewindTo, Stage, opposites
+from wavestitch.contracts.stages import DecideOn, RewindTo, Stage, TakeBack, opposites
 from wavestitch.contracts.undone_decision import not_undone_by, touched_by
 
 
@@ -83,7 +84,7 @@ def _stages_of_plan(edges: Edges, plan_id: str) -> tuple[Stage, ...]:
 
 def plan_undo(
     edges: Edges, stages: Sequence[Stage], *, who: str, why: str, of: int | None = None
-) -> Rewind | HeldPreview:
+) -> Rewind | HeldPreview | TakingBack:
     """The opposite of these stages; touches nothing. Raises `Refused` where they have none, where it would touch more
     or less than they did, and where head `of` is not the newest any more."""
     for found in opposites(stages):
@@ -91,6 +92,10 @@ def plan_undo(
             back = _plan_back(edges, found, who=who, why=why)
             _refuse_other_head(edges, back.base.sequence if back.base is not None else None, of)
             return back
+        if isinstance(found, TakeBack):
+            taking = plan_taking_back(edges, found.plan_id, who=who, why=why)
+            _refuse_other_head(edges, taking.put_back.base.sequence, of)
+            return taking
         decided = _plan_opposite(edges, found, who=who, why=why)
         _refuse_other_head(edges, decided.plan.base_sequence, of)
         return decided
@@ -143,7 +148,7 @@ def _plan_opposite(edges: Edges, found: DecideOn, *, who: str, why: str) -> Held
     # A decision needs a reason, and an undo has one by itself.
     reason = why or f"undo of batch {found.plan_id[:16]}"
     shown = plan_held(edges, found.action, Selection(ids=found.ids), who=who, why=reason, everything=True)
-    choice = shown.plan.choice
+    choice = shown.plan.held_choice
     assert choice is not None, "plan_held plans a choice"
     by_id: dict[str | None, list[ChunkFacts]] = {}
     for h in touched_by(found.action, held):

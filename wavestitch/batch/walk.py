@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wavestitch.batch.commit_offsets import show_head
-from wavestitch.contracts.batch_stages import CommitHead, KeepPlan, RecordHistory, ShowHead
+from wavestitch.contracts.batch_stages import CommitHead, KeepPlan, PutBack, RecordHistory, ShowHead
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log, Tables
 from wavestitch.contracts.position import Head
@@ -65,9 +65,17 @@ def _keep_plan(walk: Walk, stage: KeepPlan) -> None:
     walk.begin(stage.plan)
 
 
+def _put_back(walk: Walk, stage: PutBack) -> None:
+    there = stage.promotion
+    walk.head = walk.tables.put_back(
+        stage.base, stage.head, of=stage.snapshot_id, ids=there.taken_out, instead_of=there.put_in
+    )
+
+
 ACTS: dict[type[Stage], Callable[[Walk, Any], None]] = {
     RecordHistory: _record_history,
     CommitHead: _commit_head,
     ShowHead: _show_head,
     KeepPlan: _keep_plan,
+    PutBack: _put_back,
 }

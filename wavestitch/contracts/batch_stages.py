@@ -13,8 +13,9 @@ from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import GroupOffset, Head
+from wavestitch.contracts.promotion import Promotion
 from wavestitch.contracts.quantities import Partition
-from wavestitch.contracts.stages import DecideOn, Effect, Opposite, RewindTo, Stage, Undo, Undoing, some_of
+from wavestitch.contracts.stages import DecideOn, Effect, Opposite, RewindTo, Stage, TakeBack, Undo, Undoing, some_of
 
 _FOLLOWS = Undo(Undoing.NOT_NEEDED, "it follows the newest head, and is made again by whoever comes next")
 _COUNTS_FOR_NOTHING = Undo(Undoing.NOT_NEEDED, "counts for nothing until a head names it, and goes with maintenance")
@@ -118,7 +119,7 @@ class Reassemble(OfPlan):
     undo = _COUNTS_FOR_NOTHING
 
     def shows(self) -> str:
-        choice = self.plan.choice
+        choice = self.plan.held_choice
         return self.does if choice is None else f"takes up {len(choice.ids)} held waveforms and {self.does}"
 
 
@@ -141,20 +142,24 @@ class Publish(OfPlan):
     undo = Undo(
         Undoing.OPPOSITE,
         "`rewind` to where the batch began; `held restore` of what was discarded, `held discard` of what was restored, "
-        "where that touches exactly what this decision changed. "
-        "What was published stays published, and is recognised when it is read again",
+        "where that touches exactly what this decision changed; of a promotion the rows of before, put back. "
+        "What else was published stays published, and is recognised when it is read again",
     )
 
     def shows(self) -> str:
-        if self.plan.choice is not None:
-            return f"{self.does}: {self.plan.choice.action} of {len(self.plan.choice.ids)} waveforms; positions stay"
+        if (promotion := self.plan.promotion) is not None:
+            return f"{self.does}: in the place of what is there, {promotion.says}; positions stay"
+        if (choice := self.plan.held_choice) is not None:
+            return f"{self.does}: {choice.action} of {len(choice.ids)} waveforms; positions stay"
         if not self.plan.moves_positions:
             return f"{self.does}; positions and what is held stay as they are"
         ends = [f"{r.partition}:{r.end}" for r in self.plan.ranges]
         return f"{self.does}; positions move to {some_of(ends)}" if ends else f"{self.does}; no position moves"
 
     def opposite(self) -> Opposite | None:
-        choice = self.plan.choice
+        if self.plan.promotion is not None:
+            return TakeBack(self.plan.plan_id)
+        choice = self.plan.held_choice
         if choice is not None:
             found = _OPPOSITE.get(choice.action)
             return None if found is None else DecideOn(found, choice.ids, self.plan.plan_id)
@@ -173,6 +178,24 @@ class CommitOffsets(OfPlan):
     undo = _FOLLOWS
 
 
+@dataclass(frozen=True, slots=True)
+class PutBack(Stage):
+    """`snapshot_id`: of the published table, right before the promotion."""
+
+    name = "put back"
+    does = "puts the rows back that a promotion took out, in the place of those that it put in; positions stay"
+    effects = frozenset({Effect.HEAD})
+    undo = Undo(Undoing.NEVER, "the same range is compared and promoted again")
+    base: Head
+    head: Head
+    snapshot_id: int
+    promotion: Promotion
+
+    def shows(self) -> str:
+        back, gone = len(self.promotion.taken_out), len(self.promotion.put_in)
+        return f"puts {back} rows back as they were, and takes {gone} out; positions stay"
+
+
 _OPPOSITE = {HeldAction.DISCARD: HeldAction.RESTORE, HeldAction.RESTORE: HeldAction.DISCARD}
 
 PLANNING: tuple[type[Stage], ...] = (RecordHistory, CommitHead, ShowHead, KeepPlan)
@@ -180,6 +203,7 @@ PLANNING: tuple[type[Stage], ...] = (RecordHistory, CommitHead, ShowHead, KeepPl
 REWIND: tuple[type[Stage], ...] = (CommitHead, ShowHead)
 BATCH: tuple[type[OfPlan], ...] = (ReadUnits, Reassemble, Validate, Publish, CommitOffsets)
 HELD: tuple[type[OfPlan], ...] = (Reassemble, Validate, Publish)
+TAKE_BACK: tuple[type[Stage], ...] = (PutBack,)
 FINISHING: tuple[type[OfPlan], ...] = (CommitOffsets,)
 """What is left to do for a plan that was committed before."""
 

@@ -7,7 +7,7 @@ identity `read + carried in = published + duplicates + replays + quarantined + c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.belief import Belief
@@ -61,6 +61,7 @@ def decide_beside(
     """The same, where it is known which waveforms are plain; of `no_plain`, every chunk is decided as an object."""
     held, beside = _believed(plan, held)
     pending = PendingDecision(plan, evidence, head, held, plain, beside)
+    owns = _owner(plan)
     chunks = plain.others()
     for c in chunks:
         if c.reason is not None:
@@ -69,7 +70,7 @@ def decide_beside(
     for waveform_id in sorted(set(read_by_id) | pending.waiting()):
         read, mine = read_by_id.get(waveform_id, []), held_by_id.get(waveform_id, [])
         known = published.get(waveform_id)
-        if plan.scope is not None and not any(plan.scope.owns(start_time_ns(c)) for c in read):
+        if not owns(waveform_id, read):
             pending.leave_to_its_owner(read)
         elif known is not None:
             pending.compare_with_published(known, read, mine)
@@ -79,17 +80,27 @@ def decide_beside(
             pending.leave_to_all(read, mine)
         else:
             pending.assemble(waveform_id, read, mine)
-    if plan.choice is not None:
-        for waveform_id in plan.choice.ids:
-            pending.choose(plan.choice, waveform_id, held_by_id.get(waveform_id, []), published.get(waveform_id))
+    if (choice := plan.held_choice) is not None:
+        for waveform_id in choice.ids:
+            pending.choose(choice, waveform_id, held_by_id.get(waveform_id, []), published.get(waveform_id))
     decided = pending.closed(_taken_up(plan, head, read_by_id, held_by_id, published), sealed=sealed)
     check_balance(plan, chunks, decided)
     return decided
 
 
+def _owner(plan: Plan) -> Callable[[str, Sequence[ChunkFacts]], bool]:
+    """Whether a waveform, of which these chunks were read, is the plan's to decide on: of a backfill what starts in its
+    interval, of a promotion what was shown."""
+    if plan.promotion is not None:
+        shown = frozenset(plan.promotion.ids)
+        return lambda waveform_id, _: waveform_id in shown
+    scope = plan.scope
+    return lambda _, read: scope is None or any(scope.owns(start_time_ns(c)) for c in read)
+
+
 def _believed(plan: Plan, held: Sequence[HeldChunk]) -> tuple[Sequence[HeldChunk], Sequence[HeldChunk]]:
     """What counts by the present definition, and the rest. Whoever lets chunks go or takes that back means all."""
-    if plan.choice is not None and plan.choice.action in (HeldAction.DISCARD, HeldAction.RESTORE):
+    if plan.held_choice is not None and plan.held_choice.action in (HeldAction.DISCARD, HeldAction.RESTORE):
         return held, ()
     belief = Belief(plan.stream)
     counts = [belief.believes(h) for h in held]
@@ -141,17 +152,16 @@ def _taken_up(
     published: Mapping[str, PublishedWaveform],
 ) -> set[HeldKey]:
     """The held chunks that this plan has to decide on: counted from what is held, not from what became of it."""
-    if plan.choice is not None:
-        chosen = [h for i in set(plan.choice.ids) & held.keys() for h in held[i]]
-        restores = plan.choice.action is HeldAction.RESTORE
+    if (choice := plan.held_choice) is not None:
+        chosen = [h for i in set(choice.ids) & held.keys() for h in held[i]]
+        restores = choice.action is HeldAction.RESTORE
         return {h.key for h in chosen if (h.reason is Reason.DISCARDED) is restores}
     since = before(head.watermark_ms, milliseconds(plan.stream.allowed_lateness))
+    owns = _owner(plan)
     found: set[HeldKey] = set()
     for waveform_id, mine in held.items():
         waits = plan.expires and any(h.reason is Reason.OPEN and h.chunk.timestamp_ms >= since for h in mine)
-        touched = waveform_id in read and (
-            plan.scope is None or any(plan.scope.owns(start_time_ns(c)) for c in read[waveform_id])
-        )
+        touched = waveform_id in read and owns(waveform_id, read[waveform_id])
         if not (waits or touched):
             continue
         settled = waveform_id in published or blocked_by(mine) is not None

@@ -17,7 +17,10 @@ def next_head(plan: Plan, evidence: Evidence, head: Head, table: ChunkTable) -> 
     """`head`: the one that it comes after; `table`: all that the batch has read."""
     kind = HeadKind(plan.kind.value)
     if plan.choice is not None:
-        return head.next(kind=kind, plan_id=plan.plan_id, note=plan.choice.note)
+        # Where somebody vouches for it, what the gate was told is the very same.
+        answered = "" if plan.vouched else evidence.note
+        note = "; ".join(filter(None, (plan.choice.note, answered)))
+        return head.next(kind=kind, plan_id=plan.plan_id, note=note)
     if not plan.moves_positions:
         return head.next(kind=kind, plan_id=plan.plan_id, note=evidence.note)
     positions = {

@@ -15,6 +15,8 @@ def operations() -> dict[str, tuple[type[Stage], ...]]:
         "**batch** (`run`, Airflow's `ingest_…`)": (*stages.PLANNING, *stages.BATCH),
         "**rewind** (`rewind`)": stages.REWIND,
         "**decision about what is held** (`held`)": (stages.KeepPlan, *stages.HELD),
+        "**promotion** (`promote`)": (stages.KeepPlan, *stages.BATCH),
+        "**undo of a promotion** (`undo`)": stages.TAKE_BACK,
         "**maintenance** (`maintain`)": maintenance_stages.STAGES,
     }
 

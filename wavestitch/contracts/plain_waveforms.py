@@ -99,6 +99,8 @@ def find_plain(
     if not plan.accepts:
         known.update(i for i, why in evidence.failed.items() if why)
     odd = are_among(table.ids, known)
+    if plan.promotion is not None:
+        odd |= ~are_among(table.ids, plan.promotion.ids)
     if not isinstance(evidence.stitched, AllStitched):
         good = [i for i, s in evidence.stitched.items() if s.reason is None]
         odd |= ~are_among(table.ids, good)

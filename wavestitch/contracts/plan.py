@@ -17,6 +17,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange, Unit
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.promotion import Promotion
 from wavestitch.contracts.quantities import EpochMs, Generation, Partition
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.versioned import Versioned
@@ -26,17 +27,19 @@ PLAN_FORMAT = 1
 
 class PlanKind(StrEnum):
     """`ingest` starts at the head's positions and moves them; backfills leave positions and held alone. `held` reads
-    nothing: it carries an operator's choice out on what is held."""
+    nothing: it carries an operator's choice out on what is held. `promote` reads again what was compared, and puts that
+    in the place of what is published."""
 
     INGEST = "ingest"
     BACKFILL = "backfill"
     MANUAL = "manual"
     HELD = "held"
+    PROMOTE = "promote"
 
     @property
     def holds(self) -> bool:
         """Backfills leave what is held as it is: what they do not publish they leave to the log, and none is parked."""
-        return self in (PlanKind.INGEST, PlanKind.HELD)
+        return self in (PlanKind.INGEST, PlanKind.HELD, PlanKind.PROMOTE)
 
 
 class Scope(NamedTuple):
@@ -57,9 +60,9 @@ class Plan:
     ranges, cut and packed. `positions`: all partitions of the topic, where the head stands; `ends`: where an ingest
     leaves them (next offset and epoch; the record time is known after reading). `base_sequence`, `base_snapshot`: the
     pinned head. `why`: per partition, why it starts there. `clock_ms`: the plan's only clock, ms since the epoch.
-    `left`: offsets that an ingest's limits make it leave for the batches after it. `choice`: of a `held` one, what the
-    operator decided. `remarks`: sentences for people, which stop nothing. `after`: the batches of its backfill that
-    come before it, in order: what they read and left it has to know.
+    `left`: offsets that an ingest's limits make it leave for the batches after it. `choice`: of a `held` one and of a
+    promotion, what the operator decided. `remarks`: sentences for people, which stop nothing. `after`: the batches of
+    its backfill that come before it, in order: what they read and left it has to know.
     """
 
     plan_id: str
@@ -83,7 +86,7 @@ class Plan:
     code_version: str
     nonce: str
     left: int = 0
-    choice: HeldChoice | None = None
+    choice: HeldChoice | Promotion | None = None
     remarks: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
 
@@ -106,9 +109,22 @@ class Plan:
         return self.kind is PlanKind.INGEST
 
     @property
+    def promotion(self) -> Promotion | None:
+        return self.choice if isinstance(self.choice, Promotion) else None
+
+    @property
+    def held_choice(self) -> HeldChoice | None:
+        return self.choice if isinstance(self.choice, HeldChoice) else None
+
+    @property
     def accepts(self) -> bool:
         """Whether an operator vouches for what the stream's definition would not let pass."""
-        return self.choice is not None and self.choice.action is HeldAction.ACCEPT
+        return self.held_choice is not None and self.held_choice.action is HeldAction.ACCEPT
+
+    @property
+    def vouched(self) -> bool:
+        """Whether somebody answered beforehand for what the gate says of the whole."""
+        return self.accepts or self.promotion is not None
 
     @property
     def records(self) -> int:

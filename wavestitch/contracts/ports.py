@@ -190,8 +190,9 @@ class Tables(Protocol):
     def heads(self) -> Sequence[Head]:
         """All heads in main's ancestry, newest first."""
 
-    def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
-        """What is published of these waveforms, looked up in the whole table as it is now."""
+    def published(self, ids: Collection[str], *, of: int | None = None) -> dict[str, PublishedWaveform]:
+        """What is published of these waveforms, looked up in the whole table as it is now, or in its snapshot
+        `of`, which must be there."""
 
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
         """The rows that are asked for, payload aside, of the snapshot that the head names, proven against its mark.
@@ -219,12 +220,22 @@ class Tables(Protocol):
         A projection, like the group's offsets: made after a commit, and again by whoever comes next.
         """
 
-    def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
+    def commit(
+        self, base: Head | None, new: Head, files: Sequence[StagedFile], *, instead_of: Collection[str] = ()
+    ) -> Head:
         """The compare-and-set: one snapshot with `files` and the head's keys, on top of the newest snapshot of all.
 
-        `base`: the head that the decision was made on (None: the table is made). Raises `CommitConflict` where the
-        newest head is another one or somebody commits meanwhile, `StateUnknown` where the outcome is not known.
+        `base`: the head that the decision was made on (None: the table is made). `instead_of`: the waveforms whose rows
+        are taken out in the same snapshot; all other rows of their files stay, proven to be the same. Raises
+        `CommitConflict` where the newest head is another one or somebody commits meanwhile, `StateUnknown` where the
+        outcome is not known.
         """
+
+    def put_back(
+        self, base: Head | None, new: Head, *, of: int, ids: Collection[str], instead_of: Collection[str]
+    ) -> Head:
+        """As `commit`, with the rows that snapshot `of` has of these waveforms, as they were. Raises `Altered` where it
+        does not have each of them."""
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         """The history, newest first: of heads from number `since` on, and of one plan where it is named."""

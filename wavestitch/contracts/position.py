@@ -52,6 +52,7 @@ class HeadKind(StrEnum):
     ADOPTED = "adopted"
     REBUILT = "rebuilt"
     HELD = "held"
+    PROMOTE = "promote"
     MAINTENANCE = "maintenance"
 
 

@@ -75,7 +75,14 @@ class DecideOn:
     plan_id: str
 
 
-Opposite = RewindTo | DecideOn
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """The opposite of the promotion that this plan made."""
+
+    plan_id: str
+
+
+Opposite = RewindTo | DecideOn | TakeBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,8 @@ class Stage:
                 return Undo(Undoing.OPPOSITE, f"a rewind to {to} (`wavestitch undo STREAM`)")
             case DecideOn(action=action, ids=ids):
                 return Undo(Undoing.OPPOSITE, f"`held {action}` of {len(ids)} waveforms (`wavestitch undo STREAM`)")
+            case TakeBack():
+                return Undo(Undoing.OPPOSITE, "the rows of before, put back as they were (`wavestitch undo STREAM`)")
         return self.irrevocable
 
     @property

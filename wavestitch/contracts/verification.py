@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.offset_range import OffsetRange, joined
+from wavestitch.contracts.promotion import digest_of_pieces
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.record_accounts import RecordIs
@@ -139,7 +140,9 @@ class Compared:
     """One waveform. `columns`: in which its row differs. `plan_id`: the batch that published it. `lost`: where its
     chunks lay that the log has no more. `passes`: whether the range gives it whole, and nothing refuses it today;
     `refused`: what does. `seen`: whether all that is held of it was looked at together with that: what was not may be a
-    part of it, or contradict it."""
+    part of it, or contradict it. `was`, `made`: digests of the pieces of its one row, and of the one that the range
+    gives where it passes; empty where there is none. `inside`: whether all that its row was made of was read, or makes
+    the same again."""
 
     waveform_id: str
     found: Agreement
@@ -150,6 +153,9 @@ class Compared:
     passes: bool = False
     refused: str = ""
     seen: bool = True
+    was: str = ""
+    made: str = ""
+    inside: bool = True
 
 
 def compare(
@@ -169,7 +175,18 @@ def compare(
         # Published, and what is held beside it contradicts it; that has a place, too.
         beside = _as_held(waveform_id, held)
         found = replace(beside, plan_id=found.plan_id) if beside.found in DIFFERENCES else found
-    return replace(found, passes=passes, refused=refused, seen=_was_seen(held, log, ground))
+    was = digest_of_pieces(p.piece for p in rows[0].pieces) if len(rows) == 1 else ""
+    made = digest_of_pieces(p.piece for p in log.made.pieces) if log is not None and log.made and passes else ""
+    inside = was == made or all(_was_read(p, ground) for row in rows for p in row.pieces)
+    return replace(
+        found,
+        passes=passes,
+        refused=refused,
+        seen=_was_seen(held, log, ground),
+        was=was,
+        made=made,
+        inside=inside,
+    )
 
 
 def _was_seen(held: HeldNow | None, log: InLog | None, ground: Ground) -> bool:
@@ -213,7 +230,7 @@ def _wrong_place(row: RowFace, ground: Ground) -> str:
     """Of pieces that lie in what was read: whether the log has them where the row says. Others may be of copies that
     lie elsewhere; their digests were compared."""
     for n, p in enumerate(row.pieces):
-        if p.topic_id == ground.topic_id and ground.was_read(p.partition, p.offset) and not _is_there(p, ground):
+        if _was_read(p, ground) and not _is_there(p, ground):
             return f"chunk {n} is said to lie in {_place(p)}, where the log has it not"
     return ""
 
@@ -321,6 +338,10 @@ def in_words(counts: Mapping[str, int], code: int) -> str:
     }
     shown = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "no waveform"
     return f"{verdicts[code]}: {shown}"
+
+
+def _was_read(p: RowPiece, ground: Ground) -> bool:
+    return p.topic_id == ground.topic_id and ground.was_read(p.partition, p.offset)
 
 
 def _is_there(p: RowPiece, ground: Ground) -> bool:

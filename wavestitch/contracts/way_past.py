@@ -22,6 +22,8 @@ _NAMED = 100
 def past_bad_place(kind: PlanKind, stream: str, slice_: OffsetRange, bad: Sequence[Interval]) -> str:
     """Past offsets within the slice that no reading will ever deliver."""
     p, (first, end) = slice_.partition, bad[0]
+    if kind is PlanKind.PROMOTE:
+        return _preview_again(stream)
     if kind is not PlanKind.INGEST:
         return _around(stream, slice_, bad)
     return (
@@ -35,6 +37,8 @@ def past_bad_place(kind: PlanKind, stream: str, slice_: OffsetRange, bad: Sequen
 def past_retention(kind: PlanKind, stream: str, slice_: OffsetRange, log_start: Offset) -> str:
     """Past the beginning of a slice that retention has taken."""
     p = slice_.partition
+    if kind is PlanKind.PROMOTE:
+        return _preview_again(stream)
     if kind is not PlanKind.INGEST:
         return _around(stream, slice_, [(slice_.start, min(log_start, slice_.end))])
     return (
@@ -46,6 +50,8 @@ def past_retention(kind: PlanKind, stream: str, slice_: OffsetRange, log_start: 
 def past_cut_end(kind: PlanKind, stream: str, slice_: OffsetRange, end: Offset) -> str:
     """The log ends before the slice does. What is written there from now on takes the same offsets, and is read."""
     p = slice_.partition
+    if kind is PlanKind.PROMOTE:
+        return _preview_again(stream)
     if kind is PlanKind.MANUAL:
         return _around(stream, slice_, [(max(end, slice_.start), slice_.end)])
     if kind is PlanKind.BACKFILL:
@@ -85,6 +91,13 @@ def past_unknown_place(kind: PlanKind, stream: str) -> str:
             "names the loss"
         )
     return f"read what is around the record with `wavestitch run {stream} --offsets PARTITION:START-END`"
+
+
+def _preview_again(stream: str) -> str:
+    return (
+        "What was shown cannot be done any more, and nothing was changed: have shown what is left of it, with "
+        f"`wavestitch promote {stream}` and the same range"
+    )
 
 
 def _around(stream: str, slice_: OffsetRange, bad: Sequence[Interval]) -> str:

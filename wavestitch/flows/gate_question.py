@@ -14,6 +14,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import TriggerRule, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
+from wavestitch.batch.request import Gate
 from wavestitch.contracts.errors import GateClosed
 from wavestitch.contracts.harmless import for_markdown
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
@@ -45,16 +46,25 @@ def validate_or_ask(stream: str, plan_id: str, reassembled: dict[str, Any]) -> d
 
     Where it closes, `ask` puts that to somebody, unless the run's form says what becomes of it.
     """
-    from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
-
     context = get_current_context()
     gate, why = gate_of_run(context)
+    return looked_at(stream, plan_id, reassembled, gate=gate, why=why, asked=asks(context))
+
+
+def looked_at(
+    stream: str, plan_id: str, reassembled: dict[str, Any], *, gate: Gate, why: str, asked: bool
+) -> dict[str, Any]:
+    """What the task that looks at the gate returns: nothing where it is closed and somebody is `asked`, to whom it
+    leaves the question. `gate`, `why`: what was said beforehand."""
+    from wavestitch.batch.results import Reassembled, result_from_json  # noqa: PLC0415
+
     made = result_from_json(reassembled, Reassembled)
     try:
         return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
     except GateClosed as closed:
-        if not asks(context):
+        if not asked:
             raise
+        context = get_current_context()
         edges = edges_of(stream)
         plan = edges.plan(plan_id)
         holds = plan.holds

@@ -25,7 +25,7 @@ _STAYS = "What it publishes stays published."
 
 def describe_decision(found: HeldPreview) -> str:
     """First what would happen and why, then whether it can be undone, then which waveforms."""
-    choice = found.plan.choice
+    choice = found.plan.held_choice
     assert choice is not None, "a preview of a decision has one"
     held_for = ", ".join(f"{n} {for_markdown(reason)}" for reason, n in sorted(found.reasons.items()))
     picked = f" (copy {for_markdown(choice.pick)})" if choice.pick else ""

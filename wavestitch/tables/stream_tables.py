@@ -24,7 +24,7 @@ from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, ShownBatches, StagedFile
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.sample_kinds import SampleType
+from wavestitch.contracts.sample_kinds import Encoding, SampleType
 from wavestitch.modes import make_folder
 from wavestitch.tables.access.own_code import said_by_server
 from wavestitch.tables.access.reading import reading
@@ -47,6 +47,7 @@ from wavestitch.tables.lookup.published_lookup import count_by_plan, find_publis
 from wavestitch.tables.lookup.row_faces import PinnedRows
 from wavestitch.tables.maintenance.other_tables import named_by_others
 from wavestitch.tables.maintenance.replacement_proof import prove_same, sum_of_files, sum_of_rows
+from wavestitch.tables.maintenance.rows_taken_out import TakenOut, rows_again, take_out
 
 _SENT_AT_ONCE = 4
 
@@ -60,12 +61,15 @@ class StreamTables:
         stream: str,
         *,
         samples: Callable[[], SampleType] = lambda: "int",
+        encoding: Callable[[], Encoding] = lambda: "fast",
         id_index: IdIndex | None = None,
     ) -> None:
-        """`samples`: what the stream declares, asked where the table is made. `id_index`: says which files have which
+        """`samples`: what the stream declares, asked where the table is made; `encoding`: where rows are written again.
+        `id_index`: says which files have which
         ids; without it, each lookup reads the id column of every file that can have them."""
         self._catalog = open_catalog(settings)
         self._id_index = id_index
+        self._encoding = encoding
         stored = partial(StoredTable, self._catalog, stream, warehouse=settings.warehouse)
         self._waveforms = stored(waveforms_layout("int"), made=lambda: waveforms_layout(samples()))
         self._held = stored(HELD_TABLE)
@@ -157,11 +161,11 @@ class StreamTables:
         table = self._waveforms.load()
         return [] if table is None else list(walk_heads(table))
 
-    def published(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
+    def published(self, ids: Collection[str], *, of: int | None = None) -> dict[str, PublishedWaveform]:
         table = self._waveforms.load()
         if table is None:
             return {}
-        return find_published(table, ids, index=self._id_index)
+        return find_published(table, ids, index=self._id_index, snapshot_id=of)
 
     def files_with(self, table: Table, ids: Collection[str]) -> list[FileScanTask] | None:
         """The files of published waveforms that may have these, by the index that batches keep on this host; None
@@ -177,7 +181,28 @@ class StreamTables:
         table = self._waveforms.load()
         return [] if table is None else days_added(table, snapshot_id)
 
-    def commit(self, base: Head | None, new: Head, files: Sequence[StagedFile]) -> Head:
+    def commit(
+        self, base: Head | None, new: Head, files: Sequence[StagedFile], *, instead_of: Collection[str] = ()
+    ) -> Head:
+        table = self._table_at(base)
+        paths = [_location(f.path) for f in self._placed(files)]
+        if instead_of:
+            goes = self._taken_out(table, instead_of)
+            self._waveforms.commit_instead(table, paths, goes.old, goes.new, new.to_properties())
+        else:
+            self._waveforms.commit_files(table, paths, new.to_properties())
+        return self._as_committed(table, new)
+
+    def put_back(
+        self, base: Head | None, new: Head, *, of: int, ids: Collection[str], instead_of: Collection[str]
+    ) -> Head:
+        table = self._table_at(base)
+        goes = self._taken_out(table, instead_of)
+        back = rows_again(self._waveforms, table, files_to_read(table, snapshot_id=of), ids, encoding=self._encoding())
+        self._waveforms.commit_instead(table, [], goes.old, [*goes.new, *back], new.to_properties())
+        return self._as_committed(table, new)
+
+    def _table_at(self, base: Head | None) -> Table:
         table = self._waveforms.ensure()
         newest = newest_head(table)
         if _identity(newest) != _identity(base):
@@ -186,8 +211,16 @@ class StreamTables:
                 f"{_describe(base)}; nothing was written",
                 sequence=None if newest is None else newest.sequence,
             )
-        placed = self._placed(files)
-        self._waveforms.commit_files(table, [_location(f.path) for f in placed], new.to_properties())
+        return table
+
+    def _taken_out(self, table: Table, ids: Collection[str]) -> TakenOut:
+        some = self.files_with(table, ids) if ids else []
+        # The index knows files by name alone, and a snapshot takes them out by all that the table says of them.
+        named = None if some is None else {task.file.file_path for task in some}
+        tasks = [t for t in files_to_read(table) if named is None or t.file.file_path in named] if ids else []
+        return take_out(self._waveforms, table, tasks, ids, encoding=self._encoding())
+
+    def _as_committed(self, table: Table, new: Head) -> Head:
         for head in walk_heads(table):
             if head == new:
                 return head

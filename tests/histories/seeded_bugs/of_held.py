@@ -65,8 +65,8 @@ def held_rows_are_written_after_the_commit(patch: Patch) -> None:
             self._waiting = [(rows, staging)] if rows else []
             return base
 
-        def commit(self, base: Any, new: Any, files: Any) -> Any:
-            head = self._tables.commit(base, new, files)
+        def commit(self, base: Any, new: Any, files: Any, **more: Any) -> Any:
+            head = self._tables.commit(base, new, files, **more)
             for rows, staging in self._waiting:
                 mark = self._tables.stage_held(head.held, rows, staging=staging)
                 head = self._tables.commit(head, head.next(kind=HeadKind.MAINTENANCE, held=mark), [])

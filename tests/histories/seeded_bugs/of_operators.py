@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import closed_gate, held_approval, steps, undo
 from wavestitch.contracts.errors import Fenced, Refused
+from wavestitch.contracts.held_choice import HeldChoice
 from wavestitch.contracts.plan import PlanKind
 
 
@@ -107,7 +108,7 @@ def undo_of_a_decision_does_not_look_again_whether_it_still_is_its_opposite(patc
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
         shown = real(*args, **kwargs)
-        return replace(shown, plan=replace(shown.plan, choice=replace(shown.plan.choice, among=())).sealed())
+        return replace(shown, plan=replace(shown.plan, choice=replace(shown.plan.held_choice, among=())).sealed())
 
     patch.setattr(undo, "_plan_opposite", wrong)
 
@@ -126,7 +127,7 @@ def what_came_is_asked_when_it_is_approved_of_and_not_when_it_is_committed(patch
 
 def _approved_names_no_chunks(patch: Patch) -> None:
     real = held_approval._approved
-    patch.setattr(held_approval, "_approved", lambda *about: replace(real(*about), among=()))
+    patch.setattr(held_approval, "_approved", lambda *about: replace(cast(HeldChoice, real(*about)), among=()))
 
 
 @shows(Kind.STALE_WRITER, act="approved_after_more_came")

@@ -161,6 +161,31 @@ class StoredTable:
             raise Altered(f"a staged file cannot be added to table {self.name}: {error}") from error
         change.commit_transaction()
 
+    def commit_instead(
+        self,
+        table: Table,
+        paths: Sequence[str],
+        old: Iterable[DataFile],
+        new: Iterable[DataFile],
+        summary: Mapping[str, str],
+    ) -> None:
+        """As `commit_files`, and in the same snapshot the new files stand for the old ones. It says that it overwrites:
+        whoever follows the table's changes sees rows go."""
+        change = OneCommit(table)
+        try:
+            with reading(self.name), _without_statistics():
+                if paths:
+                    widen_samples(change, table, paths[0])
+                added = [parquet_file_to_data_file(table.io, change.table_metadata, path) for path in paths]
+                with _OverwriteFiles(Operation.OVERWRITE, change, table.io, snapshot_properties=dict(summary)) as files:
+                    for file in old:
+                        files.delete_data_file(file)
+                    for file in (*new, *added):
+                        files.append_data_file(file)
+        except ValueError as error:
+            raise Altered(f"a staged file cannot be added to table {self.name}: {error}") from error
+        change.commit_transaction()
+
     def replace(self, table: Table, old: Iterable[DataFile], new: Iterable[DataFile]) -> None:
         """One snapshot in which the new files stand for the old, on top of `table`, as it was loaded. It says of itself
         that it replaces: whoever asks must have proven that their rows are the same.

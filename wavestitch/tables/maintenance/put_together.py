@@ -8,7 +8,7 @@ and nothing names it yet. Decides nothing about which files. Keeps I3 and I5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from uuid import uuid4
 
@@ -27,7 +27,6 @@ from wavestitch.parquet.published_file import PublishedFile
 from wavestitch.parquet.sample_pages import SamplePages, TypedSamples
 from wavestitch.tables.access.durable_file_io import all_or_none
 from wavestitch.tables.access.reading import reading
-from wavestitch.tables.lookup.file_scans import stream_file
 
 _SORTED_BYTES = 256 << 20
 _FILE_BYTES = 256 << 20
@@ -53,14 +52,15 @@ def written_type(table: Table, file: DataFile) -> SampleType:
 
 
 def put_waveforms_together(
-    table: Table, files: Sequence[DataFile], *, samples: SampleType, encoding: Encoding, target_bytes: int
+    table: Table, batches: Iterable[pa.RecordBatch], *, samples: SampleType, encoding: Encoding, target_bytes: int
 ) -> list[str]:
-    """Where the files with the rows of these lie, all of samples of this type; each is of about `target_bytes`."""
+    """Where the files with these rows lie, all of samples of this type; each is of about `target_bytes`. `batches`: as
+    `stream_file` gives them."""
     pages = SamplePages(samples, encoding)
     paths: list[str] = []
     with reading(".".join(table.name())), all_or_none(table.io, paths), ExitStack() as open_now:
         file: PublishedFile | None = None
-        for rows, found, size in _groups(_sorted_units(table, files)):
+        for rows, found, size in _groups(_sorted_units(batches)):
             if file is None:
                 unpacked = 0
                 paths.append(table.location_provider().new_data_location(f"{uuid4()}.parquet"))
@@ -118,15 +118,14 @@ class _Unit:
         return rows.take(pa.array(members, pa.int64())), TypedSamples(np.concatenate(parts), bounds)
 
 
-def _sorted_units(table: Table, files: Iterable[DataFile]) -> Iterator[_Unit]:
+def _sorted_units(batches: Iterable[pa.RecordBatch]) -> Iterator[_Unit]:
     unit = _Unit()
-    for file in files:
-        for batch in stream_file(table, file):
-            if batch.num_rows:
-                unit.take(batch)
-            if unit.bytes >= _SORTED_BYTES:
-                yield unit
-                unit = _Unit()
+    for batch in batches:
+        if batch.num_rows:
+            unit.take(batch)
+        if unit.bytes >= _SORTED_BYTES:
+            yield unit
+            unit = _Unit()
     if unit.bytes:
         yield unit
 

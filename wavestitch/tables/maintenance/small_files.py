@@ -124,11 +124,11 @@ def _write(small: SmallFiles, group: Sequence[DataFile], encoding: Encoding, tar
     by_type: dict[SampleType, list[DataFile]] = {}
     for file in group:
         by_type.setdefault(written_type(table, file), []).append(file)
-    return [
-        path
-        for samples, files in by_type.items()
-        for path in put_waveforms_together(table, files, samples=samples, encoding=encoding, target_bytes=target_bytes)
-    ]
+    paths: list[str] = []
+    for samples, files in by_type.items():
+        rows = (batch for file in files for batch in stream_file(table, file))
+        paths += put_waveforms_together(table, rows, samples=samples, encoding=encoding, target_bytes=target_bytes)
+    return paths
 
 
 def _commit(small: SmallFiles, new: Sequence[DataFile]) -> int:

@@ -1,0 +1,109 @@
+"""A promotion: what the definition makes of a range is published in the place of what is there, by waveform.
+
+    the table has    the range gives by the definition     what the commit does
+    a row            another row                           takes the one out, puts the other in
+    a row            something that it refuses             takes it out, and holds its chunks with the reason
+    nothing          a whole waveform                      puts it in
+
+A waveform's own pieces name its row, wherever they lay: rows of the same pieces have the same samples. What was shown
+is what is done, or nothing is. Pure. Keeps I1 (what is taken out is published again, or held) and I2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.harmless import in_shell
+from wavestitch.contracts.reasons import Fate
+
+if TYPE_CHECKING:
+    # Only for annotations: whoever plans needs no columns, which are slow to load.
+    from wavestitch.contracts.decided import Decision
+    from wavestitch.contracts.held import PublishedWaveform
+
+NO_ROW = ""
+"""In the place of a row's digest, where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """`ids`: the waveforms, in order. Beside them, as digests of their pieces (`digest_of_pieces`) or `NO_ROW`: `was`,
+    the row that the table has, and `made`, the one that is to be there. `who` and `why`: kept in the head's note."""
+
+    ids: tuple[str, ...]
+    was: tuple[str, ...]
+    made: tuple[str, ...]
+    who: str
+    why: str
+
+    @property
+    def taken_out(self) -> tuple[str, ...]:
+        """The waveforms whose row goes, whether another one comes in its place or not."""
+        return tuple(i for i, was in zip(self.ids, self.was, strict=True) if was != NO_ROW)
+
+    @property
+    def put_in(self) -> tuple[str, ...]:
+        return tuple(i for i, made in zip(self.ids, self.made, strict=True) if made != NO_ROW)
+
+    @property
+    def says(self) -> str:
+        """In figures."""
+        out, put = set(self.taken_out), set(self.put_in)
+        return f"{len(out & put)} replaced, {len(put - out)} newly published, {len(out - put)} taken out"
+
+    @property
+    def note(self) -> str:
+        return f"promote by {self.who}: {self.why} ({self.says})"
+
+
+def digest_of_pieces(pieces: Iterable[bytes]) -> str:
+    """Names a row by its pieces, in order of sequence: each is the SHA-256 of metadata and bytes."""
+    return hashlib.sha256(b"".join(pieces)).hexdigest()
+
+
+def rows_as_shown(promotion: Promotion, published: Mapping[str, PublishedWaveform]) -> list[str]:
+    """The waveforms whose row is another one than was shown, or has come or gone since."""
+    return [i for i, was in zip(promotion.ids, promotion.was, strict=True) if _row(published.get(i)) != was]
+
+
+def _row(known: PublishedWaveform | None) -> str:
+    return NO_ROW if known is None else digest_of_pieces(c.piece for c in known.chunks)
+
+
+def check_promotion(
+    promotion: Promotion, decision: Decision, *, replaced: Mapping[str, PublishedWaveform], stream: str
+) -> None:
+    """Before the commit. `replaced`: the rows that are taken out, as they are now. Raises `Refused` unless the decision
+    publishes exactly the rows that were shown, and every chunk of a row that goes was read, and so has its fate."""
+    pieces: dict[str, list[tuple[int, bytes]]] = {i: [] for i in promotion.ids}
+    read: set[tuple[int, int]] = set()
+    for f in decision.fates:
+        c = f.chunk
+        read.add((c.partition, c.offset))
+        if f.fate is Fate.PUBLISHED:
+            pieces.setdefault(c.waveform_id or "", []).append((-1 if c.seq is None else c.seq, c.piece))
+    found = {i: digest_of_pieces(piece for _, piece in sorted(some)) if some else NO_ROW for i, some in pieces.items()}
+    shown = dict(zip(promotion.ids, promotion.made, strict=True))
+    others = sorted(i for i, digest in found.items() if digest != shown.get(i, NO_ROW))
+    if others:
+        raise changed_since(stream, others, of=len(promotion.ids))
+    lost = [i for i, row in sorted(replaced.items()) if found[i] != _row(row) and not _was_read(row, read)]
+    if lost:
+        raise changed_since(stream, lost, of=len(promotion.ids))
+
+
+def _was_read(row: PublishedWaveform, read: Collection[tuple[int, int]]) -> bool:
+    return all((c.partition, c.offset) in read for c in row.chunks)
+
+
+def changed_since(stream: str, others: Sequence[str], *, of: int) -> Refused:
+    return Refused(
+        f"stream {stream}: {len(others)} of these {of} waveforms are not what was shown any more, first "
+        f"{in_shell(others[0])} (`wavestitch waveforms {stream}`, `wavestitch held {stream} show ID`): somebody has "
+        f"published, decided or sent something since. Nothing was changed; preview it again with `wavestitch promote "
+        f"{stream}` and the same range"
+    )
