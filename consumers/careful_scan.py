@@ -48,6 +48,7 @@ def scan_carefully(
     start_epoch: LeaderEpoch | None = None,
     on_batch: OnBatch | None = None,
     on_work: Callable[[int], None] = lambda _: None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[Interval]:
     """Deliver the range as `scan_range` does; returns its holes. Raises `ScanFailed` and what a raw fetch raises.
 
@@ -56,7 +57,7 @@ def scan_carefully(
     holes = HoleFinder(slice_.start)
     where = f"topic {source.topic} partition {slice_.partition}"
     offset = slice_.start
-    silent_until = time.monotonic() + source.idle_seconds
+    silence = _Silence(source, slice_, clock)
     with RawLog(settings, source.topic, deadline=source.idle_seconds) as raw:
         epoch = start_epoch
         while offset < slice_.end:
@@ -69,10 +70,9 @@ def scan_carefully(
                 raise ScanFailed(Why.LOG_ERROR, offset, KafkaError(KafkaError._LOG_TRUNCATION)) from cut
             epoch = None
             if not got.batches:
-                if time.monotonic() > silent_until:
+                if silence.is_over:
                     raise Transient(f"{where}: nothing committed comes from offset {offset} on; try again")
                 continue  # the broker itself waits before it sends nothing
-            silent_until = time.monotonic() + source.idle_seconds
             heads = [head_of(batch, where=where) for batch in got.batches]
             for batch, (head, aborted) in zip(got.batches, told_apart(heads, got.aborted), strict=True):
                 if batch.base_offset >= slice_.end:
@@ -91,8 +91,45 @@ def scan_carefully(
                         on_batch(records, size)
                     # What is fetched need not inflate to anything: codecs pass over padding.
                     on_work(max(reader.work, len(batch.body)))
+                    silence.begin(batch.end)
+                else:
+                    silence.pass_over(batch)
                 offset = max(offset, batch.end)
     return holes.close(slice_.end)
+
+
+class _Silence:
+    """Since when nothing committed came: the silence that ends the client's reading, whatever is fetched meanwhile."""
+
+    def __init__(self, source: Source, slice_: OffsetRange, clock: Callable[[], float]) -> None:
+        self._source, self._slice, self._clock = source, slice_, clock
+        self.begin(slice_.start)
+
+    def begin(self, offset: Offset) -> None:
+        self._since, self._passed = max(offset, self._slice.start), 0
+        self._until = self._clock() + self._source.idle_seconds
+
+    @property
+    def is_over(self) -> bool:
+        return self._clock() > self._until
+
+    def pass_over(self, batch: RawBatch) -> None:
+        """One that transactions aborted, or of markers. Raises `Terminal` where these came for all of that time."""
+        self._passed += 1
+        if not self.is_over:
+            return
+        source, p = self._source, self._slice.partition
+        end = min(batch.end, self._slice.end)
+        raise Terminal(
+            f"topic {source.topic} partition {p}: from offset {self._since} to {end} nothing was committed, and "
+            f"{self._passed} record batches of aborted transactions and markers took longer than the "
+            f"{source.idle_seconds:g} s of reading.idle_deadline. Find out who aborts them (only whoever has Write "
+            "can), and raise that of the stream to read on; or leave them out. "
+            f"{past_bad_place(source.kind, source.stream, self._slice, [(self._since, end)])}",
+            topic=source.topic,
+            partition=p,
+            offsets=[[self._since, end]],
+        )
 
 
 def _too_large(source: Source, slice_: OffsetRange, batch: RawBatch, offset: Offset) -> Terminal:

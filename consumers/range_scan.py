@@ -9,6 +9,7 @@ faster than assigning anew, where the first fetch queues up behind the old assig
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _FIRST_RECORDS = 16
 _BATCH_BYTES = 8 << 20
 """About so much is taken from the client at once: 500 records may be 4 MiB or 4 GiB."""
 _PATIENCE = 0.1
+_STATISTICS_MS = 200
 _error_of, _offset_of = methodcaller("error"), methodcaller("offset")
 
 Take = Callable[[Any, Offset], int]
@@ -74,11 +76,13 @@ def scan_range(
     isolation: Isolation = "read_committed",
     start_epoch: LeaderEpoch | None = None,
     on_batch: OnBatch | None = None,
+    on_fetched: Callable[[int], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Interval]:
     """Deliver the range; returns its holes. Raises `ScanFailed`.
 
     `take_run`: takes what comes without a gap and without an event; else `take` is given record by record.
+    `on_fetched`: hears now and then how many bytes came from the brokers in all, handed out or not, and may raise.
     `start_epoch`: with it the client asks the broker first whether its log still is the one that was read up to here.
     """
     events = _ClientEvents(slice_.partition)
@@ -87,7 +91,8 @@ def scan_range(
     at = [TopicPartition(source.topic, slice_.partition, slice_.start)]
     if start_epoch is not None:
         at = [TopicPartition(source.topic, slice_.partition, slice_.start, leader_epoch=start_epoch)]
-    consumer = open_consumer(settings, group=source.group, isolation=isolation, on_error=events.remember)
+    more = {} if on_fetched is None else {"statistics.interval.ms": _STATISTICS_MS, "stats_cb": events.measure}
+    consumer = open_consumer(settings, group=source.group, isolation=isolation, on_error=events.remember, more=more)
     ruling = rule.judge(position=None, now=clock())
     records = size = 0
     wanted = _FIRST_RECORDS
@@ -103,6 +108,8 @@ def scan_range(
                 wanted = max(1, min(_MOST_RECORDS, _BATCH_BYTES * records // max(size, 1)))
                 if on_batch is not None:
                     on_batch(batch_records, batch_size)
+            if on_fetched is not None:
+                on_fetched(events.fetched)
             if events.complaint is not None and is_refused_login(events.complaint):
                 rule.fail(Why.LOG_ERROR)
             ruling = rule.judge(position=max(events.end_seen, consumer.position(at)[0].offset), now=clock())
@@ -154,11 +161,13 @@ def _start_of_run(messages: list[Any]) -> Offset | None:
 
 
 class _ClientEvents:
-    """What the client says beside records. `end_seen`: the offset up to which it has handed out everything, or -1."""
+    """What the client says beside records. `end_seen`: the offset up to which it has handed out everything, or -1.
+    `fetched`: bytes that came from the brokers, as it said last."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.end_seen = -1
+        self.fetched = 0
         self.complaint: KafkaError | None = None
 
     def hear(self, error: KafkaError, message: Any, rule: StopRule) -> None:
@@ -174,6 +183,9 @@ class _ClientEvents:
         self.complaint = error
         if not is_passing(error):
             rule.fail(Why.LOG_ERROR)
+
+    def measure(self, statistics: str) -> None:
+        self.fetched = json.loads(statistics)["rx_bytes"]
 
     def remember(self, error: KafkaError) -> None:
         self.complaint = error

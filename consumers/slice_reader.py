@@ -43,6 +43,7 @@ def read_slice(
     on_stored: Callable[[int], None] = lambda _: None,
     on_stored_run: StoredRun | None = None,
     on_work: Callable[[int], None] = lambda _: None,
+    on_fetched: Callable[[int], None] = lambda _: None,
     careful: bool = False,
 ) -> LandedSlice:
     """Read and land one slice.
@@ -52,7 +53,8 @@ def read_slice(
     place of what was planned. `proof`: what every chunk must carry. `ids`: where it may come from. `careful`: from raw
     batches, in little memory.
     `on_stored` hears the bytes that each record brings, and may raise; `on_stored_run` those of several, where it has
-    room for them. `on_work` hears what reading a raw batch took, and may raise.
+    room for them. `on_work` hears what reading a raw batch took, and may raise; `on_fetched` what the client fetched
+    in all.
     Raises `DataLost`, `Refused`, `Transient` or `Terminal`, and `NeedsCare` where it has to be read carefully; then
     nothing is kept.
     """
@@ -61,7 +63,7 @@ def read_slice(
             writer, proof, on_stored, careful=careful, ids=ids, partition=slice_.partition, on_stored_run=on_stored_run
         )
         try:
-            holes = _scan_of(careful, on_work, sink)(
+            holes = _scan_of(careful, on_work, on_fetched, sink)(
                 slice_,
                 settings=settings,
                 source=source,
@@ -79,9 +81,11 @@ def read_slice(
         return writer.finish(proven)
 
 
-def _scan_of(careful: bool, on_work: Callable[[int], None], sink: RecordSink) -> Callable[..., list[Interval]]:
+def _scan_of(
+    careful: bool, on_work: Callable[[int], None], on_fetched: Callable[[int], None], sink: RecordSink
+) -> Callable[..., list[Interval]]:
     if not careful:
-        return partial(scan_range, take_run=sink.land_run)
+        return partial(scan_range, take_run=sink.land_run, on_fetched=on_fetched)
     from consumers.careful_scan import scan_carefully  # noqa: PLC0415 - kafka-python takes half a second to import
 
     return partial(scan_carefully, on_work=on_work)

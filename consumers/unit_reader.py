@@ -35,6 +35,8 @@ from wavestitch.write_once import disk_errors, write_digested
 Progress = Callable[[int, int], None]
 """Called with the records and the payload bytes that were read so far."""
 _PROGRESS_SECONDS = 0.1
+_AHEAD_BYTES = 64 << 20
+"""More than the client fetches of what it has still to hand out: its queue, and a fetch that is on its way."""
 
 
 class ProgressMeter:
@@ -115,6 +117,7 @@ def read_unit(
             on_stored=budget.add,
             on_stored_run=budget.add_run,
             on_work=budget.pass_over,
+            on_fetched=partial(_check_fetched, budget, budget.stored),
         )
         before = budget.records, budget.stored
         try:
@@ -125,6 +128,14 @@ def read_unit(
         slices.append(replace(landed, seconds=round(clock() - slice_began, 3)))
     meter.close()
     return Receipt(plan_id=plan.plan_id, unit=unit, slices=slices, seconds=round(clock() - began, 3))
+
+
+def _check_fetched(budget: ByteBudget, before: int, fetched: int) -> None:
+    """Raises `NeedsCare` where the client fetches much that it hands out to nobody (padding that codecs pass over, what
+    transactions aborted): who reads raw batches counts that, or looks at its heads alone."""
+    stored = budget.stored - before
+    if fetched > _AHEAD_BYTES + 2 * stored:
+        raise NeedsCare(f"the client fetched {fetched} bytes for records of {stored}")
 
 
 def read_here(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
 import zlib
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from consumers.careful_scan import scan_carefully
+from consumers.range_scan import Source
 from consumers.unit_reader import read_unit, read_units, write_receipt
 from tests.broker.markers import write_markers
 from tests.broker.reading_rig import (
@@ -23,11 +27,12 @@ from tests.broker.reading_rig import (
     plan_over,
     send_with_raw_header_name,
 )
+from tests.builders.ranges import span
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
-from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.errors import BadInput, Terminal, Transient
 from wavestitch.contracts.holes import Proof
-from wavestitch.contracts.quantities import Partition
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.raw_headers import decode_raw_headers, kept_bytes
 from wavestitch.contracts.receipt import receipt_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -187,6 +192,33 @@ def test_a_long_aborted_run_is_proven(rig: Rig, topic_factory: Any, followed: bo
     rows = rig.read(rig.plan(topic, [[(0, 0, 307)]]))
     assert payloads(rows) == sent[:5]
     assert rig.holes == [(5, 6, Proof.COMMIT_MARKER), (6, 306, Proof.ABORTED), (306, 307, Proof.ABORT_MARKER)]
+
+
+def test_aborted_transactions_without_an_end_end_a_careful_reading_by_name(rig: Rig, topic_factory: Any) -> None:
+    """What they aborted is nothing that came: the deadline is that of silence, whatever is fetched meanwhile."""
+    topic = topic_factory()
+    sender = rig.sender(topic, transactional=True)
+    sent = sender.commit(2)  # 0 and 1, marker at 2
+    for _ in range(4):
+        sender.abort(1)  # 3 and its marker at 4, and so on
+    sent += sender.commit(1)
+    end = rig.settled_end(topic)
+    taken: list[bytes] = []
+
+    def take(message: Any, _: Offset) -> int:
+        taken.append(bytes(message.value()))
+        return len(taken[-1])
+
+    source = Source("ecg", topic, "", f"g-{topic}", 5.0)
+    read = partial(scan_carefully, span(0, 0, end), settings=rig.kafka, source=source, take=take)
+    read(clock=itertools.count(step=0.1).__next__)
+    assert taken == sent
+    taken.clear()
+    no_more = r"from offset 2 to \d+ nothing was committed, and 6 record batches of aborted transactions"
+    with pytest.raises(Terminal, match=no_more) as said:
+        read(clock=itertools.count(step=1.0).__next__)
+    assert taken == sent[:2]
+    assert "raise that of the stream to read on; or leave them out" in said.value.message
 
 
 def test_an_open_transaction_ends_the_plan_and_not_the_reading(rig: Rig, topic_factory: Any) -> None:
