@@ -2,19 +2,24 @@
 
 All streams share one session of the server's: it starts Python anew for each, and keeps that as long as it runs. So
 the session is not closed; the tasks are ended with the step, and the session has no settings or data of a batch.
+
+A Spark may stand still and keep its connections (stopped, swapping, behind a network that is gone). So no call is
+waited for without a limit, each is in a thread that no process waits for at its end, and whoever gives up closes the
+channel first, which ends them (I5).
 """
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spark_apps.loaded_code import LOADED_CODE
 from spark_apps.outcome import read_outcomes
@@ -35,6 +40,9 @@ _SESSIONS = uuid.UUID("6f7f2a3e-5a0e-4b43-9a86-0c0c3a0f7c11")
 _MOST_CLOSED = 100
 _CLOSED = "INVALID_HANDLE.SESSION_CLOSED"
 _INTERRUPT_SECONDS = 10.0
+_ANSWER_SECONDS = 60.0
+
+R = TypeVar("R")
 
 Ended = Callable[[], None]
 
@@ -84,23 +92,41 @@ def _collect(
     tag = f"wavestitch-{uuid.uuid4().hex}"
 
     def ended() -> None:
-        with ThreadPoolExecutor(1) as asks:
-            asks.submit(session.interruptTag, tag).exception(_INTERRUPT_SECONDS)
+        with suppress(TimeoutError):
+            _aside(partial(session.interruptTag, tag)).exception(_INTERRUPT_SECONDS)
 
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(_ask, session, tag, len(job.assignments), text)
-        on_start(ended)
-        try:
-            _wait(asked, partial(assignments_written, job), say, deadline_s)
-        except BaseException:
-            # The step is over, and nobody waits for what its tasks would write.
-            ended()
-            session.client.close()
-            raise
+    asked = _aside(partial(_ask, session, tag, len(job.assignments), text))
+    on_start(ended)
+    try:
+        _wait(asked, partial(assignments_written, job), say, deadline_s)
+    except BaseException:
+        # The step is over, and nobody waits for what its tasks would write.
+        ended()
+        raise
     error = asked.exception()
     if error is not None:
         raise _translated(spark, error)
     return asked.result()
+
+
+def _aside(work: Callable[[], R]) -> Future[R]:
+    """In a thread of its own, which ends with the process at the latest."""
+    done: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # whoever waits for it gets it
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="spark-call", daemon=True).start()
+    return done
+
+
+def _close(session: Any) -> None:
+    """The channel first: the client's own way waits for calls that a Spark which stands still never answers."""
+    session.client._channel.close()
+    session.client.close()
 
 
 def _ask(session: Any, tag: str, tasks: int, job: str) -> list[str]:
@@ -128,7 +154,7 @@ def _wait(asked: Future[list[str]], progress: Callable[[], str], say: Callable[[
             return
         say(f"Spark: {progress()} after {time.monotonic() - began:.0f} s")
     raise Transient(
-        f"Spark was still stitching after {deadline_s:.0f} s, and its tasks were ended; give it more time or more "
+        f"Spark was still stitching after {deadline_s:.0f} s, and was told to end its tasks; give it more time or more "
         "cores, or make batches smaller"
     )
 
@@ -142,7 +168,13 @@ def _session(spark: RemoteSpark) -> Iterator[Any]:
         session = _open(spark, str(uuid.uuid5(_SESSIONS, f"{LOADED_CODE} {number}")))
         try:
             try:
-                version = session.version
+                version = _aside(partial(getattr, session, "version")).result(_ANSWER_SECONDS)
+            except TimeoutError:
+                raise Transient(
+                    f"the Spark at {spark.address} took the connection and has not answered for {_ANSWER_SECONDS:.0f} "
+                    "s: it stands still; look at its log, start it again (`make down` and `make up` here) and run the "
+                    "step again"
+                ) from None
             except Exception as error:
                 if _CLOSED in str(error):
                     continue  # idle for too long, and closed by the server for good
@@ -155,7 +187,7 @@ def _session(spark: RemoteSpark) -> Iterator[Any]:
             yield session
             return
         finally:
-            session.client.close()
+            _close(session)
     raise BadInput(
         f"the Spark at {spark.address} has closed {_MOST_CLOSED} sessions of ours as idle; start it again with "
         "spark.connect.session.manager.defaultSessionTimeout = -1 (docs/operations.md)"

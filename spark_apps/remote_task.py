@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from spark_apps.loaded_code import LOADED_CODE
 from spark_apps.outcome import run_task
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stitch_job import stitch_job_from_json
 from wavestitch.modes import masked
+
+from spark_apps.loaded_code import LOADED_CODE  # isort: skip - after what it speaks of: newer code is not loaded then
 
 OUTCOME = "outcome"
 NUMBER = "id"

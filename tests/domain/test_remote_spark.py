@@ -140,7 +140,7 @@ def test_two_steps_at_once_get_their_own_outcomes(tmp_path: Path, spark_server: 
 
 
 def test_a_step_that_is_out_of_time_leaves_no_task_behind(tmp_path: Path, spark_server: SparkServer) -> None:
-    with pytest.raises(Transient, match=r"still stitching after 2 s, and its tasks were ended"):
+    with pytest.raises(Transient, match=r"still stitching after 2 s, and was told to end its tasks"):
         run_stuck(spark_server, tmp_path, deadline_s=2)
     wait_until(lambda: not at_work(spark_server), "the task outlived its step")
 
@@ -230,3 +230,17 @@ def test_one_that_was_started_with_other_code_is_started_again(
     again = start_spark_server(folder=tmp_path / "spark", program=program, say=print)
     assert again.pid != own_server.pid
     assert Path(again.token.removeprefix("file:")).read_text() != token
+
+
+def test_the_digest_of_the_code_is_read_with_the_code() -> None:
+    """An update may come while a step reads: it must not be said of what was loaded before. In a worker it is read
+    last, so that what it speaks of is loaded."""
+    step = "import wavestitch.batch.deployment_edges, sys; print(*sys.modules)"
+    worker = "import spark_apps.remote_task, sys; print(*sys.modules)"
+    steps, workers = (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        for code in (step, worker)
+    )
+    assert "spark_apps.loaded_code" in steps
+    ours = [name for name in workers if name.split(".")[0] in ("spark_apps", "wavestitch")]
+    assert ours[-1] == "spark_apps.loaded_code"

@@ -18,6 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from consumers.unit_reader import read_units, write_receipt
+from spark_apps import loaded_code  # noqa: F401 - with the rest, not when the stitching begins: an update may lie between
 from spark_apps.submit import submit_reassembly
 from wavestitch.batch.deployment import Deployment, code_version, plain_name
 from wavestitch.batch.edges import Progress, Say, Stitching
