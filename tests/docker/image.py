@@ -66,6 +66,7 @@ class Images:
             ROOT / "docker" / "Dockerfile",
             ROOT,
         ]
+        self.buildah("rm", "--all")  # of an image that was built here before
         self.buildah("bud", *isolated, *ignore, *what, log=log)
 
     def make_base(self, *, mirror: str | None, log: Path) -> str:
