@@ -19,10 +19,11 @@ from typing import Annotated, Any
 import typer
 
 from wavestitch import console, console_backfill, terminal
+from wavestitch.batch.abandon import abandon_batch
 from wavestitch.batch.backfill import run_backfill, step_plan_backfill
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
-from wavestitch.batch.history import find_committed, whole_history
+from wavestitch.batch.history import whole_history
 from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request
 from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, planned_to_json, run_batch
 from wavestitch.batch.steps import step_plan
@@ -339,18 +340,7 @@ def abandon(
     """Give a batch under way up for good: it ends fenced from now on, and maintenance may remove what it has."""
     import getpass  # noqa: PLC0415
 
-    deployment = Deployment()
-    deployment.stream(stream)
-    history = deployment.history(stream)
-    refusal = Refused(
-        f"batch {plan_id[:16]} of stream {stream} is committed: there is nothing left to abandon; `wavestitch undo "
-        f"{stream} --plan {plan_id}` shows how to go back behind it"
-    )
-    if find_committed(history, plan_id) is not None:
-        raise refusal
-    deployment.folder(stream, plan_id).abandon(who=getpass.getuser(), why=why, at_ms=epoch_ms(time.time_ns()))
-    if find_committed(history, plan_id) is not None:  # it had asked whether it was abandoned just before
-        raise refusal
+    abandon_batch(Deployment(), stream, plan_id, who=getpass.getuser(), why=why, at_ms=epoch_ms(time.time_ns()))
     terminal.out.print(f"batch {plan_id[:16]} is abandoned; the next one reads its offsets anew")
 
 

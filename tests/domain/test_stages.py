@@ -312,6 +312,9 @@ def test_every_effect_that_a_stage_names_it_has(world: World) -> None:
     world.bench.tables.history.clear()
     world.send("u", ONE, TWO).ingest()
     add()
+    with pytest.raises(GateClosed):
+        world.send("x", ONE, TWO).ingest(spoiled={"x"})
+    add()
     named = {stage: set(stage.effects) for stage in (*stages.PLANNING, *stages.BATCH)}
     assert seen == named
 

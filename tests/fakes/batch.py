@@ -27,6 +27,7 @@ from tests.fakes.fake_staging import FakeStaging, landing_name
 from tests.fakes.fake_tables import FakeTables
 from tests.fakes.faults import may_land_late
 from wavestitch.batch.backfill import Backfilled, run_backfill
+from wavestitch.batch.closed_gate import stands_at_its_gate
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.reassemble import Landed, gather_landed
@@ -34,6 +35,7 @@ from wavestitch.batch.request import Gate
 from wavestitch.batch.results import BatchDone
 from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as run_edges
+from wavestitch.batch.standing_gate import stand_at_gate
 from wavestitch.contracts.assembly import Assembly, ChunkFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
@@ -195,6 +197,8 @@ class FakeEdges(FakePreviews):
             self.bench.gates[plan.plan_id] = plan
             self.bench.at_gates.setdefault(plan.plan_id, []).append((report, verdict))
             self.bench.tell("gate closed", plan_id=plan.plan_id, ids=sorted(self.stopped(plan) or ()))
+        if stands_at_its_gate(plan):
+            stand_at_gate(plan, log=self.log, tables=self.tables)
 
     def closed_gates(self) -> list[Plan]:
         with self.bench.act("folder.closed_gates", error=Transient):

@@ -19,6 +19,7 @@ from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
+from wavestitch.batch.standing_gate import leave_gate
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.stream import Reading, Stream
@@ -151,7 +152,7 @@ class Deciding(Accidents):
     def decide_at_the_gate(self, way: Decide) -> Steps | None:
         plan = self.bench.plans.get(way.plan_id)
         if plan is None:
-            return None
+            return self.give_up_by_the_head(way.plan_id) if way.how == "abandon" else None
         if (self.healing and way in self.tried) or self.random.random() < 0.1:
             way = Decide(way.plan_id, "abandon")  # it is of an older definition, of which no limit can be raised
         self.tried.append(way)
@@ -162,6 +163,13 @@ class Deciding(Accidents):
             return None
         decided = self.carrying(park=way.how == "park", gate="accept" if way.how == "accept" else "stop")
         return self.launch(f"{plan.kind} again", partial(self.carry, plan, decided), far=self.healing)
+
+    def give_up_by_the_head(self, plan_id: str) -> Steps:
+        """Its folder is gone with the landing."""
+        self.ops["given up by the head"] += 1
+        self.bench.tell("abandoned", plan_id=plan_id)
+        edges: dict[str, Any] = {"log": lambda: self.bench.log, "tables": self.bench.tables}
+        return self.launch("abandon", partial(leave_gate, self.stream, plan_id, note="given up", **edges), far=True)
 
     # rewinds
 

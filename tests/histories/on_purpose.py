@@ -44,6 +44,23 @@ class OnPurpose(Healing):
         mine = bool(tables.snapshots) and tables.snapshots[-1].topic_id == self.bench.log.topic_id
         return mine and not (tables.headless or self.forked)
 
+    # gates
+
+    def the_landing_is_lost_at_a_closed_gate(self) -> None:
+        """With all that batches left in it; more comes, among which what was stopped would pass."""
+        if not self.is_quiet() or self.stream.on_closed_gate != "stop":
+            return
+        p, _ = self.a_partition()
+        bad, good = self.stops_by_itself(8, p)
+        if not bad or len(good) < 2:
+            return
+        self.launch("ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
+        self.ops["landing lost at a closed gate"] += 1
+        for left in (self.bench.gates, self.bench.at_gates, self.bench.plans, self.bench.receipts):
+            left.clear()
+        for one in good:
+            self.send(one, p)
+
     # elections
 
     def stands(self, p: int) -> int:

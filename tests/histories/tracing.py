@@ -173,9 +173,9 @@ class Trace:
             self._did("conflict: decided again")
 
     def _moved(self, new: Committed, before: Head, made: Head) -> None:
-        if new.kind == "maintenance":
-            self._must(made == before._replace(sequence=new.sequence), "maintenance changes where the stream stands")
-            self._did("not in the model: a head of maintenance")
+        if new.kind in ("maintenance", "gate"):
+            self._must(made == before._replace(sequence=new.sequence), f"{new.kind} changes where the stream stands")
+            self._did(f"not in the model: a head of {new.kind}")
             return
         self._must(made.generation > before.generation, f"a head ({new.kind}) on purpose in no newer generation")
         seen = [m for m in self._since(new.run, "group") if m.head is not None]

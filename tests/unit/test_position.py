@@ -67,7 +67,7 @@ def test_held_rows_of_a_newer_wavestitch_are_refused_with_a_sentence() -> None:
 def test_a_newer_head_is_refused_with_a_sentence() -> None:
     with pytest.raises(
         NewerFormat,
-        match=r"the head in snapshot 42 was written by a newer Wavestitch \(format 9; this version reads up to 1\)",
+        match=r"the head in snapshot 42 was written by a newer Wavestitch \(format 9; this version reads up to 2\)",
     ):
         head_from_properties({**HEAD.to_properties(), "wavestitch.format": "9", "wavestitch.new": "x"}, 42)
 

@@ -4,18 +4,19 @@ Nor does any other batch (a backfill, one of named offsets, an operator's decisi
 it has it from; what else it has goes on. An operator's decision whose rows closed the gate stops ingests, too. A batch
 stands there until it is committed (accepted, or parked), abandoned, or fenced because the stream stands elsewhere now
 (a rewind, which says why where it gives one up). That its base has left the table's history settles nothing: then it
-cannot be published any more, and goes on standing there until it is abandoned. Decides that, and nothing about the gate
-itself.
+cannot be published any more, and goes on standing there until it is abandoned; nor that its folder is gone: the head
+names it (`standing_gate.py`). Decides that, and nothing about the gate itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.history import History, find_committed, history_of
 from wavestitch.batch.request import HOLDS_NOTHING
-from wavestitch.contracts.errors import Fenced, Refused
+from wavestitch.contracts.errors import Altered, BadInput, Fenced, NewerFormat, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head
@@ -69,16 +70,19 @@ def refuse_past_closed_gate(
     too, and it was `answered` (somebody accepted or parked this very plan), it goes on. That its gate closed once is no
     answer: what could not be judged in time may be judged, by nobody's word. `publishes`: waveform ids, asked for a
     batch that moves no positions; only one that stopped some of them bars it."""
-    closed = edges.closed_gates()
-    if not closed or (answered and own in {p.plan_id for p in closed}):
+    head = edges.tables.head()  # before the folders: who closes its gate writes there first
+    closed = _at_gate(edges, head)
+    if not closed or (answered and own in {b.plan_id for b in closed}):
         return
     heads = edges.tables.heads()
-    standing = _standing([p for p in closed if p.plan_id != own], heads, history_of(edges))
+    standing = _standing([b for b in closed if b.plan_id != own], heads, history_of(edges))
     if publishes is not None:
-        standing = [p for p in standing if _stopped_some(edges, p, publishes)]
+        standing = [b for b in standing if _stopped_some(edges, b.plan, publishes)]
     if not standing:
         return
-    plan = standing[0]
+    plan = standing[0].plan
+    if plan is None:
+        raise _folder_gone(edges, standing[0].plan_id, publishes)
     if not is_in_history(plan, heads):
         raise _base_gone(edges, plan)
     run = f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate"
@@ -94,11 +98,11 @@ def refuse_past_closed_gate(
 def given_up_by_a_rewind(edges: Edges, base: Head | None) -> tuple[str, ...]:
     """The batches at a closed gate that any rewind fences, as sentences: what they stopped is read again, beside what
     has come since, or is not read at all. `base`: the head that it moves from."""
-    standing = _standing(edges.closed_gates(), [base], history_of(edges)) if base is not None else []
+    standing = _standing(_at_gate(edges, base), [base], history_of(edges)) if base is not None else []
     return tuple(
-        f"batch {plan.plan_id[:16]}, which stands at a closed gate (look at {edges.findings(plan.plan_id)}), is given "
-        f"up by this, {_afterwards(plan)}"
-        for plan in standing
+        f"batch {b.plan_id[:16]}, which stands at a closed gate (look at {edges.findings(b.plan_id)}), is given up by "
+        f"this, {_afterwards(b.plan)}"
+        for b in standing
     )
 
 
@@ -109,8 +113,33 @@ def refuse_giving_up_unsaid(edges: Edges, base: Head | None, why: str) -> None:
         raise Refused(f"stream {edges.name}: {'; '.join(given_up)}. Say that with --why: it is recorded")
 
 
-def _stopped_some(edges: Edges, plan: Plan, publishes: Collection[str]) -> bool:
-    stopped = edges.stopped(plan)
+@dataclass(frozen=True, slots=True)
+class _AtGate:
+    """`plan`: None where the head names a batch whose folder nobody can read."""
+
+    plan_id: str
+    plan: Plan | None
+
+
+def _at_gate(edges: Edges, head: Head | None) -> list[_AtGate]:
+    """By the landing, and by the head: what one has lost the other one knows."""
+    found = {plan.plan_id: _AtGate(plan.plan_id, plan) for plan in edges.closed_gates()}
+    for batch in head.at_gate if head is not None else ():
+        if batch.plan_id in found:
+            continue
+        try:
+            found[batch.plan_id] = _AtGate(batch.plan_id, edges.plan(batch.plan_id))
+        except NewerFormat:
+            raise
+        except Fenced:
+            continue  # abandoned
+        except (Altered, BadInput):
+            found[batch.plan_id] = _AtGate(batch.plan_id, None)
+    return [found[plan_id] for plan_id in sorted(found)]
+
+
+def _stopped_some(edges: Edges, plan: Plan | None, publishes: Collection[str]) -> bool:
+    stopped = None if plan is None else edges.stopped(plan)
     # Where nobody can say any more what it stopped, it may have been any of these.
     return stopped is None or not stopped.isdisjoint(publishes)
 
@@ -119,7 +148,9 @@ def _barred(publishes: Collection[str] | None) -> str:
     return "no ingest" if publishes is None else "no batch that would publish what it stopped"
 
 
-def _afterwards(plan: Plan) -> str:
+def _afterwards(plan: Plan | None) -> str:
+    if plan is None:
+        return "after which what it is about is read, or decided on, together with what has come since"
     if plan.choice is not None:
         return "after which what it is about stays held as it was"
     return "after which its offsets are read together with what has come since"
@@ -135,16 +166,31 @@ def _base_gone(edges: Edges, plan: Plan) -> Refused:
     )
 
 
-def _standing(closed: Sequence[Plan], heads: Sequence[Head], history: History) -> list[Plan]:
-    """Those that bar others and that the stream has not gone on without, by the very rule that would fence them."""
-    found = []
-    for plan in closed:
-        if not stands_at_its_gate(plan) or not heads:
-            continue
-        try:
-            check_fence(plan, heads[0], base_in_ancestry=True)
-        except Fenced:
-            continue
-        if find_committed(history, plan.plan_id) is None:
-            found.append(plan)
-    return found
+def _folder_gone(edges: Edges, plan_id: str, publishes: Collection[str] | None) -> Refused:
+    return Refused(
+        f"stream {edges.name}: batch {plan_id[:16]} stands at a closed gate, as the head says; its plan is not in the "
+        f"landing, or cannot be read, and {_barred(publishes)} goes past it: put the landing back as it was (or the "
+        f"setting `landing`), then accept or park it, or give it up with `wavestitch abandon {edges.name} --plan "
+        f"{plan_id} --why …`, {_afterwards(None)}",
+        plan_id=plan_id,
+    )
+
+
+def _standing(closed: Sequence[_AtGate], heads: Sequence[Head], history: History) -> list[_AtGate]:
+    """Those that bar others and that the stream has not gone on without."""
+    if not heads:
+        return []
+    return [b for b in closed if _bars(b.plan, heads[0]) and find_committed(history, b.plan_id) is None]
+
+
+def _bars(plan: Plan | None, head: Head) -> bool:
+    """By the very rule that would fence it; one that the head alone knows is not fenced, or it would not name it."""
+    if plan is None:
+        return True
+    if not stands_at_its_gate(plan):
+        return False
+    try:
+        check_fence(plan, head, base_in_ancestry=True)
+    except Fenced:
+        return False
+    return True

@@ -20,6 +20,7 @@ import pyarrow as pa
 from consumers.unit_reader import read_units, write_receipt
 from spark_apps import loaded_code  # noqa: F401 - with the rest, not when the stitching begins: an update may lie between
 from spark_apps.submit import submit_reassembly
+from wavestitch.batch.closed_gate import stands_at_its_gate
 from wavestitch.batch.deployment import Deployment, code_version, plain_name
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.kept_previews import (
@@ -34,6 +35,7 @@ from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, gates_of, 
 from wavestitch.batch.metrics import tell_metrics
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
+from wavestitch.batch.standing_gate import stand_at_gate
 from wavestitch.batch.work_folder import WorkFolder, kept_row
 from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.batch_row import BatchRow
@@ -200,6 +202,8 @@ class DeploymentEdges:
     def close_gate(self, plan: Plan, *, report: str | None, verdict: str) -> None:
         gate = ClosedGate(plan.plan_id, report, verdict)
         self._folder(plan.plan_id).write_digested(GATE_CLOSED, CLOSED_GATES.text(gate))
+        if stands_at_its_gate(plan):
+            stand_at_gate(plan, log=self.log, tables=self.tables)
 
     def closed_gates(self) -> list[Plan]:
         return closed_gates(self.deployment.settings.landing, self.name)

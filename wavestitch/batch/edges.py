@@ -95,8 +95,8 @@ class Edges(Protocol):
     def verdict(self, plan: Plan, name: str) -> Verdict: ...
 
     def close_gate(self, plan: Plan, *, report: str | None, verdict: str) -> None:
-        """Keep that the gate closed on what these names hold: no ingest goes past this batch until somebody has decided
-        about it."""
+        """Keep that the gate closed on what these names hold, and let the head name a batch that bars others: no ingest
+        goes past it until somebody has decided about it."""
 
     def closed_gates(self) -> Sequence[Plan]:
         """The plans of this stream whose gate closed, those aside that were abandoned; some may be finished since."""

@@ -50,6 +50,11 @@ def committed_stages(edges: Edges, plan_id: str | None = None, *, of: int | None
             f"the newest head of stream {edges.name} is maintenance's ({head.note}), which cannot be undone; name the "
             f"batch that is meant with --plan{_or_previous(edges)}"
         )
+    if head.kind is HeadKind.GATE:
+        raise Refused(
+            f"the newest head of stream {edges.name} says of a gate ({head.note}), and moved nothing; accept, park or "
+            f"abandon a batch that stands at one, and name the batch that is meant with --plan{_or_previous(edges)}"
+        )
     return CommitHead(heads[1] if len(heads) > 1 else None, head), ShowHead(head, {})
 
 

@@ -53,8 +53,6 @@ class WorkFolder:
     def abandon(self, *, who: str, why: str, at_ms: EpochMs) -> None:
         """Give the batch up on purpose: nobody carries it through any more, and maintenance may remove what it has."""
         reason = said_by_person(why, "the reason (why)")
-        if not reason:
-            raise BadInput("say why this batch is abandoned (why): it is kept with it")
         self.plan()
         self.write(ABANDONED, _ABANDONED.text(Abandoned(name_of_person(who), reason, at_ms)))
 

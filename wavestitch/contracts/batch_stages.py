@@ -126,8 +126,12 @@ class Reassemble(OfPlan):
 class Validate(OfPlan):
     name = "validate"
     does = "asks the gate about every waveform that is whole; where it closes nothing is published"
-    effects = frozenset({Effect.FOLDER, Effect.DOCS})
-    undo = _COUNTS_FOR_NOTHING
+    effects = frozenset({Effect.FOLDER, Effect.DOCS, Effect.HEAD})
+    undo = Undo(
+        Undoing.NOT_NEEDED,
+        "where it closes, a head names the batch, past which no ingest goes: accept, park or `abandon` it. The rest "
+        "counts for nothing, and goes with maintenance",
+    )
 
     def shows(self) -> str:
         return f"{self.does} ({len(self.plan.stream.expectations)} expectations)"

@@ -28,13 +28,14 @@ from wavestitch.contracts.quantities import (
 )
 from wavestitch.contracts.versioned import Versioned, check_format
 
-HEAD_FORMAT = 1
+HEAD_FORMAT = 2
 _PREFIX = "wavestitch."
 _TAG_WORD = "wavestitch/"
 _TAG_FORMAT = 2
 # No other digits than these: a number that only looks like one must not become a generation.
 _TAG = re.compile(rf"{_TAG_WORD}{_TAG_FORMAT} ([0-9a-f-]{{1,64}}) g([0-9]{{1,18}}) s([0-9]{{1,18}})")
 
+_PLAN_ID = re.compile("[0-9a-f]{32}")
 
 _MOST = 10**18
 """Less than that a tag can say, a 64-bit column hold, and a head be."""
@@ -54,6 +55,7 @@ class HeadKind(StrEnum):
     HELD = "held"
     PROMOTE = "promote"
     MAINTENANCE = "maintenance"
+    GATE = "gate"
 
 
 class Position(NamedTuple):
@@ -68,6 +70,14 @@ class Position(NamedTuple):
     leader_epoch: LeaderEpoch | None = None
 
 
+class AtGate(NamedTuple):
+    """A batch that stands at a closed gate. `moves`: whether it moves positions; otherwise it is a decision about what
+    is held."""
+
+    plan_id: str
+    moves: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """What the newest snapshot with our keys says. `sequence` counts our heads; `snapshot_id` is Iceberg's, and so is
@@ -76,7 +86,8 @@ class Head:
     `watermark_ms`: how far the stream's data have come (record time, ms); never lowered within a generation chain.
     `skipped`: ranges an operator gave up by name. `decision`: digest of the decision that this head committed.
     `mean_record_bytes`: of the last batch that read something, for sizing the next; None before the first.
-    `held`: what is held, as the held table's snapshot that counts; None while nothing ever was.
+    `held`: what is held, as the held table's snapshot that counts; None while nothing ever was. `at_gate`: the batches
+    that nobody goes past until somebody has decided.
     """
 
     sequence: int
@@ -91,12 +102,15 @@ class Head:
     mean_record_bytes: float | None = None
     note: str = ""
     held: HeldMark | None = None
+    at_gate: tuple[AtGate, ...] = ()
     snapshot_id: int | None = field(default=None, compare=False)
     committed_ms: EpochMs | None = field(default=None, compare=False)
 
     def next(self, **changes: Any) -> Head:
-        """The head that follows this one; generation, positions and the rest stay unless given."""
+        """The head that follows this one; generation, positions and the rest stay unless given. Who stands at a gate
+        goes on standing there, unless this is its own commit, or fences it."""
         fresh: dict[str, Any] = {
+            "at_gate": self._still_at_gate(**changes),
             "sequence": self.sequence + 1,
             "plan_id": "",
             "decision": "",
@@ -105,6 +119,20 @@ class Head:
             "committed_ms": None,
         }
         return replace(self, **{**fresh, **changes})
+
+    def _still_at_gate(
+        self,
+        *,
+        plan_id: str = "",
+        generation: Generation | None = None,
+        positions: Mapping[Partition, Position] | None = None,
+        **_: Any,
+    ) -> tuple[AtGate, ...]:
+        """By the very rule that fences plans (`check_fence`)."""
+        if generation not in (None, self.generation):
+            return ()
+        stays = positions is None or _offsets(positions) == _offsets(self.positions)
+        return tuple(b for b in self.at_gate if b.plan_id != plan_id and (stays or not b.moves))
 
     @property
     def version(self) -> tuple[Generation, int]:
@@ -123,9 +151,15 @@ class Head:
         return {_PREFIX + k.replace("_", "-"): v if k in _TEXTS else json.dumps(v) for k, v in content.items()}
 
 
+def _offsets(positions: Mapping[Partition, Position]) -> dict[Partition, Offset]:
+    return {p: at.next_offset for p, at in positions.items()}
+
+
 def _impossible(head: Head) -> str | None:
     if not (0 <= head.sequence < _MOST and 0 <= head.generation < _MOST):
         return f"it is number {head.sequence} of generation {head.generation}, below {_MOST} are allowed"
+    if not all(_PLAN_ID.fullmatch(batch.plan_id) for batch in head.at_gate):
+        return "a batch at a closed gate has no plan's id"
     before = next((p for p, at in head.positions.items() if at.next_offset < 0), None)
     return None if before is None else f"partition {before} stands before its beginning"
 
@@ -135,6 +169,7 @@ HEADS = Versioned(
     "the head",
     "have the table's metadata put back as they were before that snapshot",
     format=HEAD_FORMAT,
+    upgrades={1: lambda fields: {**fields, "at_gate": []}},
     wrong=_impossible,
 )
 _TEXTS = frozenset({"kind", "topic_id", "plan_id", "decision", "note"})

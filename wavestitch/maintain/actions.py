@@ -13,7 +13,6 @@ from pathlib import Path
 
 from wavestitch.batch.held_waveforms import some_at_once
 from wavestitch.batch.history import repair_history
-from wavestitch.batch.landing_facts import closed_gates
 from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.held import PublishedWaveform
 from wavestitch.contracts.maintenance import ActionReport, BatchState, StoredFile
@@ -169,7 +168,6 @@ def expire(run: MaintenanceRun) -> ActionReport:
         pinned=milliseconds(run.limits.pinned_heads),
     )
     plans = [f.plan for f in batches.in_state(BatchState.UNDER_WAY) if f.plan is not None]
-    closed = {p.plan_id for p in closed_gates(run.landing, run.stream)}
     count, kept, facts = 0, list[str](), dict[str, int]()
     tables = run.tables.stored()
     held = tables[1]
@@ -185,7 +183,7 @@ def expire(run: MaintenanceRun) -> ActionReport:
             state = replace(state, protected=state.protected | named)
             overtaken = overtaken_snapshots(table, named, made_before=before(run.now, limits.age))
         going, why = snapshots_to_expire(
-            state, limits=limits, now=run.now, recorded=batches.recorded, under_way=plans, closed=closed
+            state, limits=limits, now=run.now, recorded=batches.recorded, under_way=plans, closed=batches.closed
         )
         going += overtaken
         facts[state.name] = expire_snapshots(stored, going) if run.apply else len(going)

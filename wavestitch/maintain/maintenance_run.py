@@ -47,12 +47,14 @@ class MaintenanceRun:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The batches in the landing, each with its state, and what the tables say of committed ones."""
+    """The batches in the landing, each with its state, and what the tables say of committed ones. `closed`: plans at a
+    closed gate, by the landing or the head."""
 
     found: tuple[tuple[BatchFolder, BatchState], ...]
     in_history: frozenset[str]
     recorded: frozenset[tuple[int, str]]
     heads: tuple[Head, ...]
+    closed: frozenset[str]
 
     def in_state(self, *states: BatchState) -> list[BatchFolder]:
         return [folder for folder, state in self.found if state in states]
@@ -66,6 +68,7 @@ def look_at_batches(run: MaintenanceRun) -> Batches:
     rows = tables.batches()
     waveforms = tables.waveforms()
     heads = tuple(walk_heads(waveforms)) if waveforms is not None else ()
+    closed |= {batch.plan_id for head in heads[:1] for batch in head.at_gate}
     in_history = frozenset(b.plan_id for b in rows if b.plan_id)
     committed = in_history | {h.plan_id for h in heads if h.plan_id}
     return Batches(
@@ -73,6 +76,7 @@ def look_at_batches(run: MaintenanceRun) -> Batches:
         in_history=in_history,
         recorded=frozenset((b.sequence, b.decision) for b in rows),
         heads=heads,
+        closed=frozenset(closed),
     )
 
 

@@ -25,12 +25,18 @@ def a_gate_that_closed_once_opens_every_other(patch: Patch) -> None:
     patch.setattr(steps, "refuse_past_closed_gate", lambda edges, **more: real(edges, **{**more, "answered": True}))
 
 
+@shows(Kind.INVENTED, act="the_landing_is_lost_at_a_closed_gate")
+def a_closed_gate_stands_in_the_landing_alone(patch: Patch) -> None:
+    real = closed_gate._at_gate
+    patch.setattr(closed_gate, "_at_gate", lambda edges, _: real(edges, None))
+
+
 @shows(Kind.INVENTED)
 def a_closed_gate_lapses_when_the_head_under_it_is_expired(patch: Patch) -> None:
     real = closed_gate._standing
 
     def wrong(closed: Any, heads: Any, tables: Any) -> Any:
-        return [plan for plan in real(closed, heads, tables) if closed_gate.is_in_history(plan, heads)]
+        return [b for b in real(closed, heads, tables) if b.plan and closed_gate.is_in_history(b.plan, heads)]
 
     patch.setattr(closed_gate, "_standing", wrong)
 

@@ -1,0 +1,82 @@
+"""A batch at a closed gate whose landing is lost: the head names it, and no ingest goes past it all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.domain.test_closed_gate import SPOILED, START_MS, STREAM, ingest, plan_of, published, rewind, send
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.way_out import Decide, ways_out
+from wavestitch.batch.closed_gate import given_up_by_a_rewind
+from wavestitch.batch.rewind import Target
+from wavestitch.batch.standing_gate import leave_gate
+from wavestitch.contracts.errors import GateClosed, Refused
+from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.position import AtGate, HeadKind
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """A batch of one spoiled waveform stands at the gate; since then ten good ones have come."""
+    made = Bench(FakeLog("waves", 2))
+    send(made, "bad")
+    with pytest.raises(GateClosed):
+        ingest(made)
+    for n in range(10):
+        send(made, f"good-{n}", partition=n % 2)
+    return made
+
+
+@pytest.fixture
+def lost(bench: Bench) -> Plan:
+    plan = plan_of(bench)
+    for left in (bench.gates, bench.at_gates, bench.plans, bench.receipts):
+        left.clear()
+    return plan
+
+
+def test_the_next_ingest_is_refused_and_names_the_way_out(bench: Bench, lost: Plan) -> None:
+    with pytest.raises(Refused, match=r"as the head says; its plan is not in the landing.*no ingest goes past") as it:
+        ingest(bench)
+    assert ways_out(str(it.value)) == [Decide(lost.plan_id, "abandon")]
+    assert published(bench) == set()
+
+
+def test_given_up_by_name_the_stream_goes_on(bench: Bench, lost: Plan) -> None:
+    where: dict[str, Any] = {"log": lambda: bench.log, "tables": bench.tables, "note": "given up"}
+    assert leave_gate(STREAM, lost.plan_id, **where)
+    assert not leave_gate(STREAM, lost.plan_id, **where), "no head names it any more"
+    ingest(bench)
+    assert len(published(bench)) == 11
+
+
+def test_a_rewind_gives_it_up_and_says_so(bench: Bench, lost: Plan) -> None:
+    edges = FakeEdges(bench, STREAM, START_MS, SPOILED)
+    (said,) = given_up_by_a_rewind(edges, bench.tables.head())
+    assert lost.plan_id[:16] in said
+    rewind(bench, Target("latest"))
+    head = bench.tables.head()
+    assert head is not None
+    assert head.at_gate == ()
+
+
+def test_maintenance_and_backfills_leave_it_standing(bench: Bench, lost: Plan) -> None:
+    head = bench.tables.head()
+    assert head is not None
+    for kind in (HeadKind.MAINTENANCE, HeadKind.BACKFILL):
+        head = bench.tables.commit(head, head.next(kind=kind), [])
+    with pytest.raises(Refused, match="stands at a closed gate"):
+        ingest(bench)
+
+
+def test_the_head_names_who_stands_at_a_gate_once_and_until_its_commit(bench: Bench) -> None:
+    plan = plan_of(bench)
+    with pytest.raises(GateClosed):
+        carry_through(bench, plan, SPOILED)
+    assert [h.kind for h in bench.tables.heads()] == [HeadKind.GATE, HeadKind.FIRST]
+    assert bench.tables.heads()[0].at_gate == (AtGate(plan.plan_id, moves=True),)
+    carry_through(bench, plan, Carrying(spoiled={"bad"}, gate="accept"))
+    assert bench.tables.heads()[0].at_gate == ()
