@@ -152,7 +152,7 @@ class Deciding(Accidents):
     def decide_at_the_gate(self, way: Decide) -> Steps | None:
         plan = self.bench.plans.get(way.plan_id)
         if plan is None:
-            return self.give_up_by_the_head(way.plan_id) if way.how == "abandon" else None
+            return self.give_up_by_the_head(way.plan_id) if way.plan_id and way.how == "abandon" else None
         if (self.healing and way in self.tried) or self.random.random() < 0.1:
             way = Decide(way.plan_id, "abandon")  # it is of an older definition, of which no limit can be raised
         self.tried.append(way)
