@@ -49,6 +49,7 @@ from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.parts_index import PartsIndex, merged
 from wavestitch.contracts.plan import Plan, Scope
+from wavestitch.contracts.position import AtGate
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
@@ -204,6 +205,11 @@ class FakeEdges(FakePreviews):
         with self.bench.act("folder.closed_gates", error=Transient):
             self.bench.tell("looked", what="gates")
             return [p for i, p in sorted(self.bench.gates.items()) if i not in self.bench.abandoned]
+
+    def named_at_gate(self) -> tuple[AtGate, ...]:
+        """In one with what comes next: the folders."""
+        tables = self.bench.tables
+        return tables.snapshots[-1].at_gate if tables.snapshots and not tables.headless else ()
 
     def stopped(self, plan: Plan) -> set[str] | None:
         found = self.bench.at_gates.get(plan.plan_id)

@@ -19,7 +19,7 @@ from wavestitch.batch.request import HOLDS_NOTHING
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, NewerFormat, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind
-from wavestitch.contracts.position import Head
+from wavestitch.contracts.position import AtGate, Head
 from wavestitch.contracts.protocol import check_fence, is_in_history
 
 
@@ -70,8 +70,8 @@ def refuse_past_closed_gate(
     too, and it was `answered` (somebody accepted or parked this very plan), it goes on. That its gate closed once is no
     answer: what could not be judged in time may be judged, by nobody's word. `publishes`: waveform ids, asked for a
     batch that moves no positions; only one that stopped some of them bars it."""
-    head = edges.tables.head()  # before the folders: who closes its gate writes there first
-    closed = _at_gate(edges, head)
+    named = edges.named_at_gate()  # before the folders: who closes its gate writes there first
+    closed = _at_gate(edges, named)
     if not closed or (answered and own in {b.plan_id for b in closed}):
         return
     heads = edges.tables.heads()
@@ -98,7 +98,7 @@ def refuse_past_closed_gate(
 def given_up_by_a_rewind(edges: Edges, base: Head | None) -> tuple[str, ...]:
     """The batches at a closed gate that any rewind fences, as sentences: what they stopped is read again, beside what
     has come since, or is not read at all. `base`: the head that it moves from."""
-    standing = _standing(_at_gate(edges, base), [base], history_of(edges)) if base is not None else []
+    standing = _standing(_at_gate(edges, base.at_gate), [base], history_of(edges)) if base is not None else []
     return tuple(
         f"batch {b.plan_id[:16]}, which stands at a closed gate (look at {edges.findings(b.plan_id)}), is given up by "
         f"this, {_afterwards(b.plan)}"
@@ -121,10 +121,10 @@ class _AtGate:
     plan: Plan | None
 
 
-def _at_gate(edges: Edges, head: Head | None) -> list[_AtGate]:
+def _at_gate(edges: Edges, named: Sequence[AtGate]) -> list[_AtGate]:
     """By the landing, and by the head: what one has lost the other one knows."""
     found = {plan.plan_id: _AtGate(plan.plan_id, plan) for plan in edges.closed_gates()}
-    for batch in head.at_gate if head is not None else ():
+    for batch in named:
         if batch.plan_id in found:
             continue
         try:

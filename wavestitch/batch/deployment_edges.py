@@ -47,6 +47,7 @@ from wavestitch.contracts.parts_index import PARTS_INDEX, PartsIndex, merged
 from wavestitch.contracts.plain_text import harmless
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log
+from wavestitch.contracts.position import AtGate
 from wavestitch.contracts.preview_answer import Rejected
 from wavestitch.contracts.quantities import EpochMs, Seconds, epoch_ms
 from wavestitch.contracts.reasons import Reason
@@ -207,6 +208,10 @@ class DeploymentEdges:
 
     def closed_gates(self) -> list[Plan]:
         return closed_gates(self.deployment.settings.landing, self.name)
+
+    def named_at_gate(self) -> tuple[AtGate, ...]:
+        head = self.tables.head()
+        return () if head is None else head.at_gate
 
     def stopped(self, plan: Plan) -> Set[str] | None:
         gates = gates_of(self._folder(plan.plan_id))

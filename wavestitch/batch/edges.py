@@ -18,6 +18,7 @@ from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.parts_index import PartsIndex
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log, Tables
+from wavestitch.contracts.position import AtGate
 from wavestitch.contracts.preview_answer import Rejected
 from wavestitch.contracts.quantities import EpochMs, Seconds
 from wavestitch.contracts.receipt import Receipt
@@ -100,6 +101,9 @@ class Edges(Protocol):
 
     def closed_gates(self) -> Sequence[Plan]:
         """The plans of this stream whose gate closed, those aside that were abandoned; some may be finished since."""
+
+    def named_at_gate(self) -> Sequence[AtGate]:
+        """The batches that the newest head names at their closed gate, wherever their folders are."""
 
     def stopped(self, plan: Plan) -> Set[str] | None:
         """The waveforms that this plan's closed gate kept from being published; None where nobody can say any more."""

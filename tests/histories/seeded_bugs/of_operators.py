@@ -28,7 +28,7 @@ def a_gate_that_closed_once_opens_every_other(patch: Patch) -> None:
 @shows(Kind.INVENTED, act="the_landing_is_lost_at_a_closed_gate")
 def a_closed_gate_stands_in_the_landing_alone(patch: Patch) -> None:
     real = closed_gate._at_gate
-    patch.setattr(closed_gate, "_at_gate", lambda edges, _: real(edges, None))
+    patch.setattr(closed_gate, "_at_gate", lambda edges, _: real(edges, ()))
 
 
 @shows(Kind.INVENTED)
