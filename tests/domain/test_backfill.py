@@ -182,6 +182,20 @@ def test_what_an_ingest_has_read_and_retention_took_is_published_or_held() -> No
     assert (done.lost, done.read_before) == ((), (span(0, 0, 1),))
 
 
+def test_what_retention_took_behind_an_older_record_is_named_unless_the_broker_says_when() -> None:
+    """An archive, or a station that was offline: one record that says an old time hides nothing that lay before it."""
+    for append_time, lost in ((False, (span(0, 0, 2),)), (True, ())):
+        bench = Bench(FakeLog("waves", 1))
+        bench.log.append_time = append_time
+        for name, day in (("mine1", 9), ("mine2", 9), ("kept", -3000), ("mine3", 9)):
+            at_ms = START_MS - 1000 * DAY + day * DAY
+            send_chunk(bench.log, name, at_ms=at_ms, start_ms=at_ms, count=1, partition=0)
+        bench.log.retain_from(Partition(0), Offset(2))
+        stream = make_stream(reading={"min_slice": 1}, start="latest")
+        done = backfill(bench, stream, days(9, 10))
+        assert (published(bench), done.lost) == (["mine3"], lost)
+
+
 def test_an_interval_without_waveforms_says_so_and_succeeds() -> None:
     bench = Bench(FakeLog("waves", 1))
     done = backfill(bench, ARCHIVE, days(1, 2))

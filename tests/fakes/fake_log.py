@@ -117,6 +117,7 @@ class FakeLog(Edge):
         self.compression = "producer"
         self.retention_ms: int | None = None
         self.retention_bytes: int | None = None
+        self.append_time = False
         self.group: dict[Partition, GroupOffset] = {}
         self.incarnation = 0
         self.producer_id = 1
@@ -144,6 +145,7 @@ class FakeLog(Edge):
                 compression=self.compression,
                 retention_ms=self.retention_ms,
                 retention_bytes=self.retention_bytes,
+                append_time=self.append_time,
             )
 
     def ends(self, topic: str, partitions: Sequence[Partition]) -> dict[Partition, PartitionEnds]:

@@ -62,11 +62,17 @@ def locate(
         ranges += joined([*index.unread(window), *index.found(window)], gap=stream.reading.min_slice)
         gone = OffsetRange(window.partition, Offset(0), log_start)
         before_it += index.held_of(index.found(gone))
-        if window.start == log_start:
+        if window.start == log_start or not _tells_of_before(stream, topic):
             # What lay before it is as old as the interval, or nobody knows how old.
             lost += index.lost(gone)
         lost += index.cut_off
     return Located(ranges, tuple(lost), tuple(before_it), why)
+
+
+def _tells_of_before(stream: Stream, topic: TopicView) -> bool:
+    """Whether the time of a record says that all before it is older: where the broker says when. A producer says what
+    it likes, in whatever order; a search by record time goes by that, and says so."""
+    return topic.append_time or stream.backfill_by == "record_time"
 
 
 def noted_starts(here: Survey, scope: Scope) -> dict[Partition, Known]:

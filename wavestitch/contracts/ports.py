@@ -26,7 +26,8 @@ class TopicView:
     """What the broker says about a topic. `max_message_bytes`: the broker's limit for one record batch. `compression`:
     of its batches; only with `uncompressed` does the broker look at how large their records are. `retention_ms`: how
     long records stay, by their record time; None for ever, or where only their size counts. `retention_bytes`: what
-    stays of each partition at least; None where their size does not count."""
+    stays of each partition at least; None where their size does not count. `append_time`: whether record times are the
+    broker's, which never go back."""
 
     name: str
     topic_id: str
@@ -36,6 +37,7 @@ class TopicView:
     compression: str
     retention_ms: int | None = None
     retention_bytes: int | None = None
+    append_time: bool = False
 
 
 class PartitionEnds(NamedTuple):

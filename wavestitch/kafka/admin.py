@@ -66,6 +66,7 @@ class Admin:
             compression=options["compression.type"].value,
             retention_ms=_retention(options, "retention.ms"),
             retention_bytes=_retention(options, "retention.bytes"),
+            append_time=options["message.timestamp.type"].value == "LogAppendTime",
         )
 
     def partitions(self, name: str) -> int:
