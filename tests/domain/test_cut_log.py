@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -337,3 +338,23 @@ def test_the_log_is_asked_only_where_its_leader_changed_and_then_once() -> None:
         produce(bench, name)
         ingest(bench)
     assert asked == [{0: 0, 1: 0}]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="leader epochs are counted anew by brokers put back from a backup, and nothing else is kept of the log",
+)
+def test_a_broker_that_is_put_back_and_uses_an_epoch_again_is_found_out() -> None:
+    bench = Bench(FakeLog())
+    produce(bench, "ab")
+    ingest(bench)
+    at = bench.log.partitions[Partition(0)]
+    backup, group = deepcopy(at), dict(bench.log.group)
+    at.epoch += 1  # a restart
+    produce(bench, "cde")
+    ingest(bench)
+    bench.log.partitions[Partition(0)], bench.log.group = backup, group
+    backup.epoch += 1  # the disk is put back, and the broker started: the same number again
+    produce(bench, "vwxyz")
+    with pytest.raises(DataLost):
+        ingest(bench)
