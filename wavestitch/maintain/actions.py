@@ -63,9 +63,13 @@ def clear_landing(run: MaintenanceRun) -> ActionReport:
     batches = look_at_batches(run)
     projected, kept = _projected_plans(run, batches)
     limits = FolderLimits(milliseconds(run.limits.finished_batches), milliseconds(run.limits.given_up_batches))
-    closed = {p.plan_id for p in closed_gates(run.landing, run.stream)}
     payload, whole = folders_to_clear(
-        batches.found, limits=limits, now=run.now, in_history=batches.in_history, projected=projected, closed=closed
+        batches.found,
+        limits=limits,
+        now=run.now,
+        in_history=batches.in_history,
+        projected=projected,
+        closed=batches.closed,
     )
     if run.apply:
         for folder in payload:
