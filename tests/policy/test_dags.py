@@ -23,9 +23,9 @@ prepare_airflow()
 
 HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "pyiceberg", "pandas", "pyarrow")
 GOOD = "topic: t\ngroup: g\n"
-ASKING = ("rewind_", "decide_")
+ASKING = ("rewind_", "decide_", "promote_")
 """DAGs whose runs wait for a person, which has an end of its own."""
-FLOWS = ("ingest", "backfill", "rewind", "decide", "verify")
+FLOWS = ("ingest", "backfill", "rewind", "decide", "verify", "promote")
 
 
 @pytest.fixture
@@ -153,6 +153,20 @@ def test_what_is_held_is_decided_about_only_as_a_person_approved_and_by_the_stag
         assert approve.response_timeout < dag.dagrun_timeout, f"DAG {name}: the run must outlive the question"
 
 
+def test_what_is_published_is_replaced_only_as_a_person_approved_and_by_the_stages_of_the_command(
+    dags: dict[str, Any],
+) -> None:
+    for name in sorted(n for n in dags if n.startswith("promote_")):
+        dag = dags[name]
+        assert not dag.timetable.can_be_scheduled, f"DAG {name}: it must not have a schedule"
+        stages = ["keep_plan", *(stage.name.replace(" ", "_") for stage in BATCH)]
+        assert [t.task_id for t in dag.topological_sort()] == ["preview", "approve", *stages]
+        approve = dag.get_task("approve")
+        assert dag.get_task("keep_plan").upstream_task_ids == {"approve", "preview"}
+        assert approve.defaults == ["Reject"], f"DAG {name}: nobody's answer must be no"
+        assert approve.response_timeout < dag.dagrun_timeout, f"DAG {name}: the run must outlive the question"
+
+
 def test_maintenance_has_a_task_a_stream_one_at_a_time_and_is_a_dry_run_by_hand(dags: dict[str, Any]) -> None:
     maintain = dags["maintain"]
     assert sorted(t.task_id for t in maintain.tasks) == sorted(p.stem for p in (ROOT / "streams").glob("*.yaml"))
@@ -204,6 +218,8 @@ def test_whatever_starts_a_spark_waits_for_the_pool_of_the_settings(
         "backfill_a.across_cuts.reassemble",
         "maintain.a",
         "verify_a.verify",
+        "promote_a.preview",
+        "promote_a.reassemble",
     }
 
 
@@ -338,7 +354,7 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 ) -> None:
     found = dags_of({"good.yaml": GOOD, "bad.yaml": text})
     # One whose schedule alone is wrong can be rewound all the same.
-    assert found.keys() - {"backfill_bad", "rewind_bad", "decide_bad", "verify_bad"} == {
+    assert found.keys() - {"backfill_bad", "rewind_bad", "decide_bad", "verify_bad", "promote_bad"} == {
         "maintain",
         "watch",
         "ingest_bad",
@@ -356,7 +372,7 @@ def test_a_broken_file_takes_away_its_own_dag_only_and_shows_why(
 
 def test_a_file_whose_name_is_no_stream_or_no_dag_is_broken_too(dags_of: Callable[..., dict[str, Any]]) -> None:
     found = dags_of({"My Stream.yaml": GOOD, "My_Stream.yaml": GOOD, "ok.yaml": GOOD})
-    assert len(found) == 9
+    assert len(found) == 10
     assert sum("broken" in d.tags for d in found.values()) == 2
 
 
@@ -440,7 +456,7 @@ def test_parsing_loads_nothing_heavy(tmp_path: Path) -> None:
     config = write_settings(tmp_path, streams=ROOT / "streams")
     code = f"""
 import runpy, sys
-for name in ("backfill", "decide", "ingest", "maintain", "rewind", "verify", "watch"):
+for name in ("backfill", "decide", "ingest", "maintain", "promote", "rewind", "verify", "watch"):
     runpy.run_path(f"{ROOT}/dags/{{name}}.py")
 print(sorted(set(sys.modules) & set({HEAVY!r})))
 """

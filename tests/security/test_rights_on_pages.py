@@ -152,7 +152,7 @@ def test_fifty_people_see_all_of_their_own_streams_and_no_word_of_others_on_any_
 
     for stream, team in MANY.items():
         (tmp_path / "streams" / f"{stream}.yaml").write_text(f"topic: topic-of-{stream}\ngroup: {stream}\n")
-        for dag in ("ingest", "backfill", "rewind", "decide", "verify"):
+        for dag in ("ingest", "backfill", "rewind", "decide", "verify", "promote"):
             monkeypatch.setitem(two_teams.TEAM_OF, f"{dag}_{stream}", team)
         tables = Deployment().tables(stream)
         tables.commit(None, make_head(note="x", plan_id="d" * 32), [])

@@ -298,6 +298,11 @@ def decide_dag_id(name: str) -> str:
     return f"decide_{name}"
 
 
+def promote_dag_id(name: str) -> str:
+    """The DAG that replaces what a declared stream has published of a range."""
+    return f"promote_{name}"
+
+
 def verify_dag_id(name: str) -> str:
     """The DAG that compares a declared stream's table with its log."""
     return f"verify_{name}"

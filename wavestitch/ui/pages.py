@@ -12,7 +12,14 @@ from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.headroom import Alarm
 from wavestitch.contracts.headroom_told import say_room
 from wavestitch.contracts.rewind_preview import length
-from wavestitch.contracts.stream import backfill_dag_id, decide_dag_id, ingest_dag_id, rewind_dag_id, verify_dag_id
+from wavestitch.contracts.stream import (
+    backfill_dag_id,
+    decide_dag_id,
+    ingest_dag_id,
+    promote_dag_id,
+    rewind_dag_id,
+    verify_dag_id,
+)
 from wavestitch.html_pages import number, render_page
 from wavestitch.ui.bars import WIDTH, bar_of
 from wavestitch.ui.run_story import RunFacts, Story
@@ -62,6 +69,7 @@ def stream_page(row: StreamRow, asked: StreamFacts | None) -> str:
             ("rewind", rewind_dag_id(facts.name)),
             ("decide about what is held", decide_dag_id(facts.name)),
             ("verify", verify_dag_id(facts.name)),
+            ("promote", promote_dag_id(facts.name)),
         ],
         partitions=[(p, rooms.get(p.partition)) for p in facts.partitions],
         rows=facts.batches[:_BATCHES],

@@ -14,9 +14,19 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.models.dag import DagModel
 from fastapi import HTTPException
 
-from wavestitch.contracts.stream import backfill_dag_id, decide_dag_id, ingest_dag_id, rewind_dag_id, verify_dag_id
+from wavestitch.contracts.stream import (
+    backfill_dag_id,
+    decide_dag_id,
+    ingest_dag_id,
+    promote_dag_id,
+    rewind_dag_id,
+    verify_dag_id,
+)
 
-DAGS: Sequence[Callable[[str], str]] = (ingest_dag_id, backfill_dag_id, rewind_dag_id, decide_dag_id, verify_dag_id)
+DAGS: Sequence[Callable[[str], str]] = (
+    *(ingest_dag_id, backfill_dag_id, rewind_dag_id),
+    *(decide_dag_id, verify_dag_id, promote_dag_id),
+)
 """Of one stream."""
 
 

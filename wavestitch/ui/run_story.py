@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from wavestitch.contracts.stream import (
@@ -14,6 +15,7 @@ from wavestitch.contracts.stream import (
     decide_dag_id,
     ingest_dag_id,
     name_in_airflow,
+    promote_dag_id,
     rewind_dag_id,
     verify_dag_id,
 )
@@ -59,7 +61,7 @@ class Story:
 def stream_of_dag(dag_id: str, names: Collection[str]) -> tuple[str, str]:
     """Which kind of DAG it is, and the stream it is of; empty for one of ours that is of none, and for others'."""
     of = {"ingest": ingest_dag_id, "backfill": backfill_dag_id, "rewind": rewind_dag_id, "decide": decide_dag_id}
-    for kind, id_of in {**of, "verify": verify_dag_id}.items():
+    for kind, id_of in {**of, "verify": verify_dag_id, "promote": promote_dag_id}.items():
         if dag_id.startswith(f"{kind}_"):
             for name in names:
                 if id_of(name) == dag_id:
@@ -73,7 +75,8 @@ def story_of(kind: str, run: RunFacts, *, may: Collection[str] = ()) -> Story:
         "ingest": _ingest,
         "backfill": _backfill,
         "rewind": _rewind,
-        "decide": _decide,
+        "decide": partial(_decide, what="decision"),
+        "promote": partial(_decide, what="promotion"),
         "verify": _verify,
         "maintain": lambda of: _maintain(of, may),
         "watch": lambda of: _watch(of, may),
@@ -85,8 +88,7 @@ def _ingest(run: RunFacts) -> Story:
     plan_id = str(run.said.get(("plan", "plan_id")) or "")
     nothing = str(run.said.get(("plan", "nothing")) or "")
     if run.tasks_in(_WAITING):
-        closed = str(run.said.get(("validate", "closed")) or "The gate is closed.")
-        return Story("reported", f"A batch waits for an answer. {closed}", _ASK_AGAIN, answer="ask", plan_id=plan_id)
+        return _at_the_gate(run, plan_id)
     if nothing:
         return Story("passed", f"Nothing was to be done: {nothing}.".replace("..", "."))
     done = run.returned("publish")
@@ -137,13 +139,21 @@ def _rewind(run: RunFacts) -> Story:
     return _unanswered(run, "The rewind was rejected, or nobody answered in time. Nothing moved.", shown)
 
 
-def _decide(run: RunFacts) -> Story:
-    shown = _lines(str(run.said.get(("preview", "shown")) or "").splitlines())
-    plan_id = str(run.returned("keep_plan") or "")
+def _at_the_gate(run: RunFacts, plan_id: str) -> Story:
+    closed = str(run.said.get(("validate", "closed")) or "The gate is closed.")
+    return Story("reported", f"A batch waits for an answer. {closed}", _ASK_AGAIN, answer="ask", plan_id=plan_id)
+
+
+def _decide(run: RunFacts, *, what: str) -> Story:
+    text = run.said.get(("preview", "shown")) or ""
+    shown = _lines(str(text).splitlines())
+    plan_id = str(run.said.get(("keep_plan", "plan_id")) or run.returned("keep_plan") or "")
+    if "ask" in run.tasks_in(_WAITING):
+        return _at_the_gate(run, plan_id)
     if run.tasks_in(_WAITING):
         return Story(
             "reported",
-            "A decision was previewed and waits for an answer. Nothing changed.",
+            f"A {what} was previewed and waits for an answer. Nothing changed.",
             _ASK_AGAIN,
             shown,
             (),
@@ -151,9 +161,9 @@ def _decide(run: RunFacts) -> Story:
         )
     done = run.returned("publish")
     if isinstance(done, dict):
-        return Story("passed", f"The decision was committed: {_published(done)}.", "", shown, plan_id=plan_id)
+        return Story("passed", f"The {what} was committed: {_published(done)}.", "", shown, plan_id=plan_id)
     return _unanswered(
-        run, "The decision was rejected, or nobody answered in time. Nothing changed.", shown, plan_id=plan_id
+        run, f"The {what} was rejected, or nobody answered in time. Nothing changed.", shown, plan_id=plan_id
     )
 
 
