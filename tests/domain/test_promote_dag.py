@@ -22,7 +22,6 @@ from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
 from tests.stack.dag_lab import Run, run_here
 from wavestitch.batch.comparing_edges import VerifyingEdges
 from wavestitch.batch.deployment_edges import DeploymentEdges
-from wavestitch.flows import batch_tasks
 
 prepare_airflow()
 T = 1_767_614_400_000
@@ -40,6 +39,8 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeploymentRig:
             send_chunk(fake.memory, name, seq, b"\1\0", at_ms=T, start_ms=T, count=count)
     run_landed_batch(fake)
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(made.folder / "wavestitch.toml"))
+    from wavestitch.flows import batch_tasks  # noqa: PLC0415 - loads Airflow, whose home is prepared first
+
     reads: dict[str, Any] = {"read": reader_of(fake), "submit": stitch_here}
     monkeypatch.setattr(batch_tasks, "edges_of", lambda stream: DeploymentEdges(fake, stream, **reads))
     monkeypatch.setattr(batch_tasks, "comparing_edges_of", lambda stream: VerifyingEdges(fake, stream, **reads))

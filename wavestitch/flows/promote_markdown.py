@@ -18,7 +18,7 @@ def describe_promotion(found: PromotionPreview) -> str:
     said = [
         f"**{for_markdown(told.who)}** asks to **promote** {found.plan.records} offsets: {for_markdown(told.why)}",
         f"It replaces what is published: **{told.says}**, in one commit. Compared: {counts}. No position moves. "
-        "`wavestitch undo` puts the rows of before back, while maintenance keeps them.",
+        f"`wavestitch undo {found.plan.stream.name}` puts the rows of before back, while maintenance keeps them.",
         _list([_line(*one) for one in found.changes]),
     ]
     if found.passed_over:
