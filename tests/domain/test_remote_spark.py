@@ -42,11 +42,17 @@ def own_server(java_home: Path, tmp_path: Path) -> Iterator[SparkServer]:
         stop_spark_server(folder)
 
 
-def stuck_job(folder: Path) -> Path:
-    """The path of a job whose task waits for bytes that nobody ever writes."""
-    job, landed = small_job(folder)
-    landed.files[0].unlink()
-    os.mkfifo(landed.files[0])
+def stuck_job(server: SparkServer, folder: Path) -> Path:
+    """The path of a job whose task never ends: the Python that it is given was stopped while it had nothing to do."""
+    for name in ("before", "stuck"):
+        (folder / name).mkdir()
+    stitch_there(server, small_job(folder / "before")[0])
+    daemons_and_workers = workers(server)
+    forked = [p for p in daemons_and_workers if p.ppid() in {other.pid for other in daemons_and_workers}]
+    assert forked, "no Python waits for its next task"
+    for process in forked:
+        process.suspend()
+    job, _ = small_job(folder / "stuck")
     (folder / "job.json").write_text(job.to_json())
     return folder / "job.json"
 
@@ -62,19 +68,19 @@ def workers(server: SparkServer) -> list[psutil.Process]:
 
 
 def at_work(server: SparkServer) -> bool:
-    """Whether a worker waits for the other end of the stuck job's file."""
-    return any(_waits(p) for p in workers(server))
+    """Whether a worker of the stuck job is still there."""
+    return any(_stands(p) for p in workers(server))
 
 
-def _waits(process: psutil.Process) -> bool:
+def _stands(process: psutil.Process) -> bool:
     try:
-        return any("partner" in t.read_text() for t in Path(f"/proc/{process.pid}/task").glob("*/wchan"))
-    except OSError:
-        return False  # it is gone
+        return bool(process.status() == psutil.STATUS_STOPPED)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def run_stuck(server: SparkServer, folder: Path, **how: object) -> StitchReport:
-    job = stuck_job(folder)
+    job = stuck_job(server, folder)
     return stitch_remotely(spark_of(server), job_path=job, result_path=folder / "r.json", say=print, **how)  # type: ignore[arg-type]
 
 
@@ -151,27 +157,25 @@ def test_who_hears_of_the_end_ends_the_tasks(tmp_path: Path, spark_server: Spark
     over = threading.Event()
 
     def end_it() -> None:
-        wait_until(lambda: bool(heard) and at_work(spark_server), "no worker was at work")
-        heard[0]()
-        over.set()
+        while not over.wait(0.2):  # until its tasks have begun, there are none to be ended
+            for end in heard:
+                end()
 
     listener = threading.Thread(target=end_it, daemon=True)
     listener.start()
-    with pytest.raises(Transient, match="Spark gave the job up"):
-        run_stuck(spark_server, tmp_path, on_start=heard.append)
-    assert over.wait(30)
+    try:
+        with pytest.raises(Transient, match="Spark gave the job up"):
+            run_stuck(spark_server, tmp_path, on_start=heard.append)
+    finally:
+        over.set()
+    listener.join(30)
     wait_until(lambda: not at_work(spark_server), "the task was not ended")
 
 
 def test_a_server_that_dies_in_the_middle_is_transient(tmp_path: Path, own_server: SparkServer) -> None:
-    def kill_it() -> None:
-        wait_until(lambda: at_work(own_server), "no worker was at work")
-        os.killpg(own_server.pid, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_it, daemon=True)
-    killer.start()
+    killer = threading.Timer(2, os.killpg, (own_server.pid, signal.SIGKILL))
     with pytest.raises(Transient, match=r"no Spark answers at .* it died .* run the step again"):
-        run_stuck(own_server, tmp_path)
+        run_stuck(own_server, tmp_path, on_start=lambda _: killer.start())
     killer.join(30)
 
 
@@ -180,7 +184,7 @@ def test_a_server_that_dies_in_the_middle_is_transient(tmp_path: Path, own_serve
     reason="a task that hangs goes on for two minutes, though Spark is told 4 s; not run, since it waits so long",
 )
 def test_the_tasks_of_a_step_that_was_killed_end_soon(tmp_path: Path, own_server: SparkServer) -> None:
-    job = stuck_job(tmp_path)
+    job = stuck_job(own_server, tmp_path)
     step = subprocess.Popen([sys.executable, "-c", _STEP, str(job), own_server.remote, own_server.token])
     try:
         wait_until(lambda: at_work(own_server), "no worker was at work")

@@ -34,7 +34,10 @@ KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "head": (HEADS, HEAD),
     "stitch job": (STITCH_JOBS, StitchJob("p", "t", "/l", "/o", "int", "fast", ("a",), ("b",))),
     "stitch report": (STITCH_REPORTS, StitchReport("p", ())),
-    "row of the history": (BATCH_ROWS, make_row(generation=2, reading={"0": [1, 0.5]})),
+    "row of the history": (
+        BATCH_ROWS,
+        make_row(generation=2, partitions={"0": {"planned": 0}}, reading={"0": [1, 0.5]}),
+    ),
 }
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
