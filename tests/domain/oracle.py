@@ -50,6 +50,10 @@ class Piece(NamedTuple):
         return hashlib.sha256(hashlib.sha256(self.meta).digest() + self.value).digest()
 
     @property
+    def start_ns(self) -> int:
+        return int(json.loads(self.meta)["start_time_ns"])
+
+    @property
     def same(self) -> tuple[str, int, int, bytes]:
         """Equal for two copies of one chunk."""
         return self.id, self.seq, len(self.value), self.proof
@@ -138,12 +142,16 @@ class Truth:
         meta = json.loads(self.pieces[0].meta)
         digests = {p.digest for p in self.pieces if p.digest is not None}
         claimed = meta.get("sample_count")
-        start_ms = meta["start_time_ns"] // 1_000_000
         return (
             digests <= {xxhash.xxh3_128_hexdigest(self.samples)}
             and claimed in (None, len(self.samples) // WIDTH[meta["sample_format"]])
-            and min(abs(start_ms - p.time_ms) for p in self.pieces) <= WEEK_MS
+            and self.is_of_its_time
         )
+
+    @property
+    def is_of_its_time(self) -> bool:
+        """Whether any of its chunks was sent when it says that it began, more or less."""
+        return min(abs(self.pieces[0].start_ns // 1_000_000 - p.time_ms) for p in self.pieces) <= WEEK_MS
 
     @property
     def publishable(self) -> bool:

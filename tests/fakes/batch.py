@@ -90,11 +90,11 @@ class Bench(KeptPreviews):
         """The tables and what lies beside them, as they are now, over the same log."""
         made = copy(self)
         made.files = self.files.copied()
-        for name in ("plans", "landed_records", "receipts", "reports", "verdicts", "gates", "previews"):
+        for name in ("plans", "landed_records", "receipts", "reports", "verdicts", "gates", "previews", "decisions"):
             setattr(made, name, dict(getattr(self, name)))
-        made.at_gates = {i: list(found) for i, found in self.at_gates.items()}
-        made.abandoned, made.stops = set(self.abandoned), list(self.stops)
-        made.tables = self.tables.copied(made.files)
+        for name in ("at_gates", "parts", "indexes"):
+            setattr(made, name, {i: copy(found) for i, found in getattr(self, name).items()})
+        made.abandoned, made.stops, made.tables = set(self.abandoned), list(self.stops), self.tables.copied(made.files)
         return made
 
 

@@ -14,6 +14,7 @@ from wavestitch.contracts.position import Head
 class TableAccidents(Edge):
     """The fields are those of `FakeTables`."""
 
+    uuid: str
     snapshots: list[Head]
     expired: int
     headless: int
@@ -96,6 +97,11 @@ class TableAccidents(Edge):
         self.on_disk = set()
         self.rows = [(s, row) for s, row in self.rows if s not in self.removed]
         self.held_snapshots = {i: rows for i, rows in self.held_snapshots.items() if i not in self.removed}
+
+    def drop(self, uuid: str) -> None:
+        """Somebody drops the waveforms table, and no other; whoever commits next makes it anew, with this UUID."""
+        self.uuid, self.snapshots, self.rows, self.expired, self.headless = uuid, [], [], 0, 0
+        self.left = None
 
     def restore(self, sequence: int) -> None:
         """Put back a copy of the catalog from right after this head: what was committed since is in no table."""

@@ -31,6 +31,8 @@ class Kind(StrEnum):
     asked: other partitions, another head's opposite."""
     HELD_FOR_EVER = "held for ever"
     """No decision of an operator gets it out."""
+    UNTRUE = "untrue"
+    """What somebody was told of a waveform who had it verified is not what became of it."""
     UNBOUNDED_COST = "unbounded cost"
     """A run loaded what its batch does not touch, and would load ever more."""
     UNBOUNDED_END = "unbounded end"

@@ -30,6 +30,8 @@ from tests.histories.events import (
     Truncated,
 )
 from tests.histories.history import History
+from tests.histories.interval_events import Backfilled
+from tests.histories.verify_events import Verified
 
 T = "topic-1"
 NOW = 1_700_000_000_000
@@ -38,6 +40,9 @@ OPEN = cut("w2", [b"\x07\x00", b"\x08\x00"], meta=metadata(NOW))[:1]
 AUDIT = dict.fromkeys(
     ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope", "carried_in"), 0
 )
+
+
+(NEW,) = cut("w3", [b"\x05\x00"], meta=metadata(NOW))
 
 
 def produced(offset: int, letter: Any, seen: str = "committed") -> Produced:
@@ -175,3 +180,28 @@ def planned(plan_id: str, *, run: str = "run-1", kind: str = "ingest", **more: A
 
 def committed_by(plan_id: str, kind: str) -> list[Event]:
     return [replace(head(3, 6), run="run-2", kind=kind, plan_id=plan_id), projected(6, 3, run="run-2")]
+
+
+VERIFIED = Verified("run-1", ((0, 0, 6),), ((0, 0, 6),), (("w1", "same"), ("w2", "held")))
+"""What the sound history is."""
+
+
+def a_skip_and_a_backfill(*published: Event) -> list[Event]:
+    """Somebody goes over a waveform by name, and backfills the interval that it is of."""
+    scope = (NOW * 10**6, (NOW + 1) * 10**6)
+    _, rewound, *rest = a_rewind(7, skipped=((0, 6, 7),))
+    back = replace(head(4, 7), run="run-3", generation=2, kind="backfill", plan_id="p3", decision="d3")
+    return [
+        produced(6, NEW),
+        rewound,
+        *rest,
+        Started("run-3", "backfill", 100),
+        Looked("run-3", "topic"),
+        Planned("run-3", "p3", "backfill", 2, 3, T, {0: 7}, ((0, 6, 7),), scope=scope),
+        Read("run-3", "p3", T, 0, 6, 7, (6,)),
+        *published,
+        replace(back, skipped=((0, 6, 7),)),
+        projected(7, 4, 2, "run-3"),
+        Backfilled("run-3", "p3", scope),
+        Ended("run-3", "done", 9),
+    ]

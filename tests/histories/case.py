@@ -56,7 +56,7 @@ class Case:
             ]
             self.kept_until = kept[-1] if kept else -1
             self.heads_at = self.heads_at[: len(kept)]
-            self.ledger.set_back(event.sequence)
+            self.ledger.set_back(event.sequence, held=bool(event.sequence) or event.dropped)
             return
         self.ledger.take(event)
         if isinstance(event, _ACTS):

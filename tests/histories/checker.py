@@ -15,11 +15,13 @@ from tests.histories.events import Event
 from tests.histories.gate_rules import GateRules
 from tests.histories.group_rules import GroupRules
 from tests.histories.head_rules import HeadRules
+from tests.histories.interval_rules import IntervalRules
 from tests.histories.missing_rules import MissingRules
 from tests.histories.offset_rules import OffsetRules
 from tests.histories.row_rules import RowRules
 from tests.histories.run_rules import RunRules
 from tests.histories.undo_rules import UndoRules
+from tests.histories.verify_rules import VerifyRules
 
 RULES: tuple[type[Rule], ...] = (
     RunRules,
@@ -30,6 +32,8 @@ RULES: tuple[type[Rule], ...] = (
     GateRules,
     UndoRules,
     ApprovalRules,
+    IntervalRules,
+    VerifyRules,
     RowRules,
 )
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.histories.approval_events import Approved, Declared, Shown
+from tests.histories.interval_events import Backfilled
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
+from tests.histories.verify_events import Verified
 
 Coordinate = tuple[str, int, int]
 """Topic id, partition, offset."""
@@ -122,6 +124,10 @@ class Planned:
     ids: tuple[str, ...] = ()
     asks: bool = True
     """By the definition that it was made of, chunks are to be `proven`."""
+    scope: tuple[int, int] | None = None
+    """Of a backfill's, the start times that it owns, `[start, end)`, in nanoseconds."""
+    after: tuple[str, ...] = ()
+    """The batches of its backfill that come before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,5 +391,7 @@ Event = (
     | Shown
     | Approved
     | Declared
+    | Backfilled
+    | Verified
     | Quiet
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tests.fakes.batch import Bench, Carrying, run_batch
+from tests.fakes.batch import Bench, Carrying, run_batch, run_interval
 from tests.fakes.faults import Steps, under_way
 from tests.fakes.way_out import way_out
 from tests.histories.events import Ended, Rewound, Shared, Started
@@ -20,6 +20,7 @@ from tests.histories.running import DEADLINE, how_it_ended
 from tests.histories.witness import Witness
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.position import parse_tag
 from wavestitch.contracts.stream import Stream
 
@@ -85,6 +86,15 @@ class Fork:
             if not run.advance():
                 break
         self._settle(run)
+
+    def backfills(self, stream: Stream, scope: Scope, clock_ms: int, how: Carrying) -> None:
+        """Whoever works on the copy backfills an interval: heads that move no position."""
+        if self.run is None:
+            call = partial(run_interval, self.bench, stream, scope, clock_ms=clock_ms, how=how)
+            self._launch("backfill", call)
+            assert self.run is not None
+            self.run.finish()
+            self._settle(self.run)
 
     def _launch(self, what: str, call: Callable[[], Any]) -> None:
         self._launched += 1

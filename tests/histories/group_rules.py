@@ -1,4 +1,5 @@
-"""The group: shows no more than a head has, no older head over a newer one, and no reset is written over unheard."""
+"""The group: shows no more than a head has, no older head over a newer one, and no reset is written over unheard. What
+leaves the positions is committed on no catalog of which the group shows that it is another one than before."""
 
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ from tests.histories.table_events import CatalogSetBack
 
 class GroupRules(Rule):
     """`resets`: by partition, since when one by Kafka's tools stands that nobody took over. `shown`: since when the
-    group shows which head of today's table. `copied`: by partition, since when the group shows which offset and head of
-    a copy of this table."""
+    group shows which head of today's table; `foreign`: of one that is no more. `copied`: by partition, since when the
+    group shows which offset and head of a copy of this table."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.resets: dict[int, int] = {}
         self.shown: dict[int, tuple[int, tuple[int, int]]] = {}
         self.copied: dict[int, tuple[int, int, tuple[int, int]]] = {}
+        self.foreign: dict[int, int] = {}
         self.topic_made_at = -1
         self.stood: tuple[int, tuple[int, int] | None] | None = None
 
@@ -25,12 +27,18 @@ class GroupRules(Rule):
         match event:
             case Projected():
                 self._projected(event)
+            case Committed() if event.plan_id:
+                self._on_another_catalog(event)
             case Reset():
                 self.stood = self.ledger.group.get(event.partition)
 
     def take(self, event: Event, before: Committed | None) -> None:
+        if isinstance(event, Reset | Shared | Forged):
+            self.foreign.pop(event.partition, None)
         match event:
             case CatalogSetBack():
+                if not event.sequence:
+                    self.foreign |= dict.fromkeys((*self.shown, *self.copied), self.case.at)
                 self.shown = self.shown if event.sequence else {}
                 self.copied = self.copied if event.sequence else {}  # of a table that is no more
             case Reset() if event.offset is None:
@@ -56,6 +64,7 @@ class GroupRules(Rule):
                 self.resets[event.partition] = self.case.at
             case TopicMade():
                 self.topic_made_at = self.case.at
+                self.foreign = {}
                 self.shown = {}
                 self.resets = {}
                 self.copied = {}
@@ -70,6 +79,7 @@ class GroupRules(Rule):
                 what = f"head {version} was shown over head {newest} on partition {p}, by a run that could see that"
                 say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
             self.shown[p] = self.case.at, version
+            self.foreign.pop(p, None)
             self._over_a_copy(event, p, offset)
             far = self.ledger.furthest(p)
             if fresh and offset > far:
@@ -81,6 +91,20 @@ class GroupRules(Rule):
             if not any(at > reset_at and kind in (*MOVED_ON_PURPOSE, "first") for at, kind in self.case.heads_at):
                 what = f"a reset of the group on partition {p} was written over and never taken over"
                 say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
+
+    def _on_another_catalog(self, head: Committed) -> None:
+        """Heads without positions of their own differ by their number alone: one that takes the number of a head that
+        was lost hides that it was."""
+        before = self.ledger.heads[-1] if self.ledger.heads else None
+        if before is None or before.positions != head.positions:
+            return  # of one that moves some, the group says so when it comes to the offsets
+        version = before.generation, before.sequence
+        newer = {p: since for p, (since, shown) in self.shown.items() if shown > version}
+        newer |= {p: since for p, (since, _, theirs) in self.copied.items() if theirs > version}
+        for p, since in sorted((self.foreign | newer).items()):
+            if not self.case.could_not_know(head.run, "group", since):
+                what = f"head {head.sequence} ({head.kind}) comes after {version}, and the group shows another catalog"
+                self.case.say(Kind.STALE_WRITER, what, at=[(head.topic_id, p, head.positions.get(p, 0))])
 
     def _over_a_copy(self, event: Projected, p: int, offset: int) -> None:
         """What a copy of this table wrote looks like what this one wrote, as long as both tell one story: within a

@@ -10,8 +10,7 @@ from tests.builders.ranges import span
 from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
 from tests.histories.events import Quiet
-from tests.histories.running import DEADLINE
-from tests.histories.widening import Widening
+from tests.histories.verifying import Verifying
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.held import HeldChunk
@@ -21,8 +20,8 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
 
-class Healing(Widening):
-    """Widening, and ending well."""
+class Healing(Verifying):
+    """Verifying, and ending well."""
 
     def heal(self) -> None:
         """End what is under way, put the world in order, and let quiet runs finish the work."""
@@ -47,7 +46,7 @@ class Healing(Widening):
         for run in list(self.runs):
             if self.random.random() < 0.5:
                 run.kill()
-            self.step(run, DEADLINE + 1)
+            self.step(run, self.deadlines[run.name] + 1)
         log.live_members, log.compacted = [], False
         log.moods.clear()
         log.end_transactions(Visibility.COMMITTED, self.clock_ms)

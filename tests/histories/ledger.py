@@ -17,6 +17,7 @@ from tests.histories.events import (
     Forged,
     Held,
     JunkLimit,
+    LostOffset,
     Planned,
     Produced,
     Projected,
@@ -24,6 +25,7 @@ from tests.histories.events import (
     Read,
     Recorded,
     Reset,
+    Retained,
     Settled,
     Shared,
     TopicMade,
@@ -59,6 +61,9 @@ class Ledger:
         self.moved: dict[Coordinate, Coordinate] = {}
         """Where the last cut put what it took."""
         self._cuts = 0
+        self.gone: set[Coordinate] = set()
+        """Offsets that the log covers still, and has lost."""
+        self.log_start: dict[tuple[str, int], int] = {}
         self.junk_limit: int | None = None
         """Of bytes of records that are no chunks; None: all are kept."""
         self.published: dict[str, list[Published]] = defaultdict(list)
@@ -83,11 +88,12 @@ class Ledger:
         self.lost: list[Committed] = []
         """Heads of catalogs that were lost or set back."""
 
-    def set_back(self, to: int) -> None:
-        """As if of the tables only what is no later than head `to` had ever been written."""
+    def set_back(self, to: int, *, held: bool) -> None:
+        """As if of the tables only what is no later than head `to` had ever been written. `held`: what was staged to be
+        held is there still; it counts as soon as a head names it."""
         kept = [h for h in self.heads if h.sequence <= to]
         lost = [*self.lost, *self.heads[len(kept) :]]
-        events = [e for e in self._events if not _in_a_table(e) or _stays(e, to)]
+        events = [e for e in self._events if not _in_a_table(e) or (held if isinstance(e, Held) else _stays(e, to))]
         self.__init__()  # type: ignore[misc]
         for event in events:
             self.take(event)
@@ -114,6 +120,10 @@ class Ledger:
                 self.reads[event.plan_id] |= {cut.get(c, c) for c in landed}
             case Truncated():
                 self._cut(event)
+            case LostOffset():
+                self.gone.add((event.topic_id, event.partition, event.offset))
+            case Retained():
+                self.log_start[event.topic_id, event.partition] = event.log_start
             case Held():
                 self._hold(event)
             case Published():
@@ -153,6 +163,21 @@ class Ledger:
             self.records[place], self.seen[place] = self.records.pop(c), self.seen.pop(c)
         self.reads = defaultdict(set, {i: {marked.get(c, c) for c in places} for i, places in self.reads.items()})
         self.moved = marked
+        self.gone = {c for c in self.gone if c[:2] != (event.topic_id, event.partition) or c[2] < event.end}
+
+    def readable(self) -> set[Coordinate]:
+        """What readers of committed data find now: before the first transaction that has not ended."""
+        mine = {c: what for c, what in self.seen.items() if c[0] == self.topic_id}
+        ends: dict[int, int] = {}
+        for _, p, offset in (c for c, what in mine.items() if what == "open"):
+            ends[p] = min(offset, ends.get(p, offset))
+        return {
+            c
+            for c, what in mine.items()
+            if what == "committed"
+            and c not in self.gone
+            and self.log_start.get(c[:2], 0) <= c[2] < ends.get(c[1], c[2] + 1)
+        }
 
     def places(self, coordinate: Coordinate) -> list[Coordinate]:
         """All that ever lay at a coordinate, newest first."""
@@ -231,7 +256,7 @@ class Ledger:
     def last_words(self) -> dict[tuple[Coordinate, Identity], tuple[Held, bool]]:
         """Of each chunk that is held, and not published, the newest row that counts, and whether any row has its
         bytes."""
-        newest = (row for waveform_id in list(self._held_of) for row in self._newest(waveform_id))
+        newest = (row for waveform_id in list(self._held_of) for row in self.newest(waveform_id))
         waiting = (row for row in newest if identity(row) not in self._published_pieces)
         return {
             (row.coordinate, identity(row)): (row, self._has(row, self._payloads.get((row.coordinate, identity(row)))))
@@ -253,9 +278,9 @@ class Ledger:
 
     def effective(self, waveform_id: str) -> list[Held]:
         """What is held of a waveform, and believed, whatever was published."""
-        return [row for row in self._newest(waveform_id) if self.believed(row)]
+        return [row for row in self.newest(waveform_id) if self.believed(row)]
 
-    def _newest(self, waveform_id: str) -> list[Held]:
+    def newest(self, waveform_id: str) -> list[Held]:
         """Of each place and piece the newest row that counts."""
         newest: dict[tuple[Coordinate, Identity], Held] = {}
         for row in self._held_of[waveform_id]:
@@ -271,7 +296,7 @@ class Ledger:
 
     def undecided(self, waveform_id: str) -> bool:
         """Whether anything is held of it that nobody let go, and that was not published."""
-        rows = self._newest(waveform_id)
+        rows = self.newest(waveform_id)
         return any(row.reason != "discarded" and identity(row) not in self._published_pieces for row in rows)
 
     def discarded(self, waveform_id: str) -> set[Identity]:
@@ -315,9 +340,6 @@ def _in_a_table(event: Event) -> bool:
 
 
 def _stays(event: Event, to: int) -> bool:
-    """Whether a copy of the tables from right after head `to` has it. What was staged to be held is there still: it
-    counts as soon as a head names it, and goes with the table only."""
-    if isinstance(event, Held):
-        return to > 0
+    """Whether a copy of the tables from right after head `to` has it."""
     assert isinstance(event, Committed | Published | Recorded | Forgotten | TakenOut)
     return event.sequence <= to

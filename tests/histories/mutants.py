@@ -19,14 +19,27 @@ from tests.histories.seeded_bugs import (
     of_ends,
     of_heads,
     of_held,
+    of_intervals,
     of_offsets,
     of_operators,
     of_readers,
     of_rebuilt,
+    of_verifications,
 )
 from tests.histories.seeded_bugs.registry import MUTANTS
 
-BUGS = (of_chunks, of_ends, of_heads, of_held, of_offsets, of_operators, of_readers, of_rebuilt)
+BUGS = (
+    of_chunks,
+    of_ends,
+    of_heads,
+    of_held,
+    of_intervals,
+    of_offsets,
+    of_operators,
+    of_readers,
+    of_rebuilt,
+    of_verifications,
+)
 """The modules that enter their bugs into `MUTANTS`."""
 MOST_SEEDS = 150
 

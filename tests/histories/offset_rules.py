@@ -150,7 +150,11 @@ class OffsetRules(Rule):
             self.gaps.update(silent)
             what = f"head {head.sequence} ({head.kind}) skips what nobody gave up"
             self.case.say(Kind.UNEXPLAINED_GAP, what, at=silent)
-        self.given_up |= {c: self.case.at for c in passed if c in named}
+        self._gives_up({c for c in passed if c in named})
+
+    def _gives_up(self, what: Iterable[Coordinate]) -> None:
+        """What was given up before was so since then: a catalog that is set back to in between knows of it."""
+        self.given_up = dict.fromkeys(what, self.case.at) | self.given_up
 
     def _passed(self, head: Committed, passed: list[Coordinate]) -> None:
         read, landed = self.ledger.reads.get(head.plan_id, set()), self.ledger.landed.get(head.plan_id, set())
@@ -192,7 +196,7 @@ class OffsetRules(Rule):
                 anew = {(topic_id, p, o) for o in range(end, at)}
                 forward = before is None or at > before.positions.get(p, 0)
                 named = anew if before is None else anew & (_named(head) if forward else _named_now(before, head))
-                self.given_up |= dict.fromkeys(named, self.case.at)
+                self._gives_up(named)
 
     def _began_before(self, before: Committed | None, head: Committed, p: int, end: int, since: int) -> bool:
         planned = self.planned_at.get(head.plan_id, -1)
@@ -281,6 +285,6 @@ def _named(head: Committed) -> set[Coordinate]:
 
 
 def _named_now(before: Committed, head: Committed) -> set[Coordinate]:
-    """Without what is kept from before: what was written anew since is not meant by that."""
-    kept = [r for r in head.skipped if any(r[0] == p and a <= r[1] and r[2] <= b for p, a, b in before.skipped)]
-    return _named(replace(head, skipped=tuple(r for r in head.skipped if r not in kept)))
+    """Without what is kept from before: what was written anew since is not meant by that, unless it is named again."""
+    kept = {r: sum(r[0] == p and a <= r[1] and r[2] <= b for p, a, b in before.skipped) for r in head.skipped}
+    return _named(replace(head, skipped=tuple(r for r in head.skipped if head.skipped.count(r) > kept[r])))

@@ -95,13 +95,23 @@ class RowRules(Rule):
     def _known(self, row: Published, own: set[Coordinate]) -> list[Produced]:
         """The records that a row was decided on: what its batch read, what was held then, and its own; what an
         operator discarded is not among them."""
-        known = own | self.ledger.held_records() | self.ledger.reads.get(row.plan_id, set())
+        known = own | self.ledger.held_records() | self.ledger.reads.get(row.plan_id, set()) | self._before_it(row)
         records = [self.ledger.records[c] for c in known if self.ledger.committed(c)]
         gone = self.ledger.discarded(row.id)
         if not gone:
             return records
         mine = {self.ledger.records[c] for c in own}
         return [r for r in records if r in mine or (p := self.ledger.piece(r)) is None or p.same not in gone]
+
+    def _before_it(self, row: Published) -> set[Coordinate]:
+        """What the batches of its backfill that come before it have read of its interval."""
+        plan = self.ledger.plans.get(row.plan_id)
+        if plan is None or plan.scope is None or not plan.after:
+            return set()
+        start, end = plan.scope
+        read = {c for one in plan.after for c in self.ledger.reads.get(one, ()) if self.ledger.committed(c)}
+        mine = {c: self.ledger.piece(self.ledger.records[c]) for c in read}
+        return {c for c, p in mine.items() if p is not None and p.id == row.id and start <= p.start_ns < end}
 
     def _held(self, row: Held) -> None:
         values = [self.ledger.records[c].value for c in self.ledger.places(row.coordinate) if self.ledger.committed(c)]

@@ -27,34 +27,39 @@ COMMITS = ("tables.commit", "tables.commit_rebuilt")
 
 
 class Running(Producing):
-    """`runs`: those under way. `healing`: no more accidents, every run goes to its end."""
+    """`runs`: those under way. `deadlines`: of all that ever were, by name. `healing`: no more accidents, every run
+    goes to its end."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.runs: list[Steps] = []
         self.launched = 0
+        self.deadlines: dict[str, int] = {}
         self.healing = False
 
     @property
     def busy(self) -> bool:
         return len(self.runs) >= 3
 
-    def launch(self, what: str, call: Callable[[], Any], *, far: bool = False, now: int | None = None) -> Steps:
-        """`far`: to its end. `now`: so many effects at once; else some."""
+    def launch(
+        self, what: str, call: Callable[[], Any], *, far: bool = False, now: int | None = None, deadline: int = DEADLINE
+    ) -> Steps:
+        """`far`: to its end. `now`: so many effects at once; else some. `deadline`: effects that it may take."""
         self.ops[what] += 1
         self.launched += 1
         name = f"run-{self.launched}"
-        self.history.append(Started(name, what, DEADLINE))
+        self.history.append(Started(name, what, deadline))
+        self.deadlines[name] = deadline
         steps = Steps(call, name)
         self.runs.append(steps)
         most = self.random.choice([0, 3, 8, 15, 22, 30, DEADLINE]) if now is None else now
-        self.step(steps, DEADLINE + 1 if far else most)
+        self.step(steps, deadline + 1 if far else most)
         return steps
 
     def step(self, run: Steps, most: int) -> None:
         """Some effects further. A run past its deadline is ended by force, as Airflow would."""
         for _ in range(most):
-            if len(run.trace) > DEADLINE and not run.done:
+            if len(run.trace) > self.deadlines[run.name] and not run.done:
                 run.kill()
             if not run.advance():
                 break
@@ -86,9 +91,8 @@ class Running(Producing):
             run.advance(fault)
         self.settle(run)
 
-    @staticmethod
-    def to_a_commit(run: Steps) -> None:
-        while not run.done and run.at not in COMMITS and len(run.trace) < DEADLINE:
+    def to_a_commit(self, run: Steps) -> None:
+        while not run.done and run.at not in COMMITS and len(run.trace) < self.deadlines[run.name]:
             run.advance()
 
     def stop_everybody(self) -> None:

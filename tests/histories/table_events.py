@@ -40,6 +40,8 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class CatalogSetBack:
-    """The catalog is as it was right after this head: a backup was put back. 0: lost, and another one in its place."""
+    """The catalog is as it was right after this head: a backup was put back. 0: lost, and another one in its place;
+    `dropped`: but what is held is there still."""
 
     sequence: int
+    dropped: bool = False

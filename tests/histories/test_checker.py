@@ -17,12 +17,15 @@ from tests.histories.anomaly import Kind
 from tests.histories.by_hand import (
     CUT,
     LATER,
+    NEW,
     NOW,
     OPEN,
+    VERIFIED,
     WAVE,
     T,
     a_decision,
     a_rewind,
+    a_skip_and_a_backfill,
     before_quiet,
     head,
     held,
@@ -71,6 +74,16 @@ def test_a_history_is_the_same_from_disk(tmp_path: Path) -> None:
 
 def test_a_skip_that_was_accepted_by_name_is_no_loss() -> None:
     assert kinds(before_quiet(*a_rewind(9, skipped=((0, 6, 9),)))) == []
+
+
+def test_what_a_verification_says_truly_is_no_anomaly() -> None:
+    assert kinds(before_quiet(VERIFIED)) == []
+    assert kinds(before_quiet(replace(VERIFIED, found=(("w1", "differs"), ("w2", "held")), altered=("w1",)))) == []
+
+
+def test_a_backfill_that_published_what_it_found_is_no_anomaly() -> None:
+    row = Published("run-3", "p3", 4, "w3", b"\x05\x00", ((T, 0, 6, 2, proof_of(NEW)),))
+    assert kinds(before_quiet(*a_skip_and_a_backfill(row))) == []
 
 
 def test_what_waits_for_a_decision_is_published_by_one() -> None:

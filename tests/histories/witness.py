@@ -5,6 +5,8 @@ Sees effects, not intentions: what a run believes or returns is never asked.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.fakes.batch import Bench
@@ -135,7 +137,9 @@ class Witness:
         facts = (plan.plan_id, plan.kind.value, plan.generation, plan.base_sequence, plan.topic_id)
         action, ids = ("", ()) if plan.choice is None else (plan.choice.action.value, plan.choice.ids)
         asks = plan.stream.proof == self.asked[0]
-        self.history.append(Planned(under_way(), *facts, stands, ranges, action, ids, asks))
+        scope = None if plan.scope is None else tuple(plan.scope)
+        said = (action, ids, asks, scope, plan.after)
+        self.history.append(Planned(under_way(), *facts, stands, ranges, *said))
 
     def _read(self, plan_id: str, wanted: Any, records: list[Record]) -> None:
         offsets = tuple(r.offset for r in records)
@@ -209,11 +213,23 @@ class Witness:
         """What a reader finds; between head and table nothing may be lost."""
         self.history.append(ReadBack(tuple((row.waveform_id, row.samples) for _, row in self._tables.rows)))
 
+    @contextmanager
+    def looking_away(self, rows: list[tuple[int, PublishedRow]]) -> Iterator[None]:
+        """While these rows are in place of those that were published, no reader says what it finds."""
+        was, self._found = self._found, rows
+        yield
+        self._found = was
+
     def catalog_lost(self, tables: FakeTables) -> None:
         """Another one is in its place; of the one before nobody hears any more."""
         self._tables = tables
         tables.tell = self._hear  # type: ignore[method-assign]
         self.history.append(CatalogSetBack(0))
+        self._a_reader_looks()
+
+    def table_dropped(self) -> None:
+        """The published table is gone; what is held, and the history, are there still."""
+        self.history.append(CatalogSetBack(0, dropped=True))
         self._a_reader_looks()
 
     def _forgotten(self, head: Any) -> None:

@@ -12,16 +12,20 @@ from tests.histories.by_hand import (
     LATER,
     OPEN,
     ROW,
+    VERIFIED,
     WAVE,
     T,
     a_decision,
     a_rewind,
+    a_skip_and_a_backfill,
     after,
     before_quiet,
+    committed_by,
     head,
     held,
     late,
     parked,
+    planned,
     produced,
     projected,
     proof_of,
@@ -50,7 +54,7 @@ from tests.histories.events import (
     Started,
     TopicMade,
 )
-from tests.histories.table_events import HistoryLost
+from tests.histories.table_events import CatalogSetBack, HistoryLost
 
 WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "a chunk that waits is not held": (Kind.LOST, swap(held(5, OPEN[0], "d1"))),
@@ -160,6 +164,34 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
             Approved("run-2", "s"),
             *a_decision("redrive", LATER),
         ),
+    ),
+    "a backfill that ended well left what is whole": (Kind.LOST, before_quiet(*a_skip_and_a_backfill())),
+    "a batch without positions on a catalog that was set back": (
+        Kind.STALE_WRITER,
+        before_quiet(
+            planned("p2", kind="backfill"),
+            *committed_by("p2", "backfill"),
+            CatalogSetBack(2),
+            planned("p3", kind="backfill", run="run-3"),
+            replace(head(3, 6), run="run-3", kind="backfill", plan_id="p3"),
+            projected(6, 3, run="run-3"),
+        ),
+    ),
+    "an altered row is told to be the same": (
+        Kind.UNTRUE,
+        before_quiet(replace(VERIFIED, altered=("w1",))),
+    ),
+    "a waveform is left out by who verifies": (
+        Kind.UNTRUE,
+        before_quiet(replace(VERIFIED, found=(("w1", "same"),))),
+    ),
+    "a part of the range is left out by who verifies": (
+        Kind.UNTRUE,
+        before_quiet(replace(VERIFIED, read=((0, 0, 3),), found=(("w1", "same"),))),
+    ),
+    "who verifies writes into the history": (
+        Kind.STALE_WRITER,
+        before_quiet(Started("run-2", "verify", 9), Recorded("run-2", 2, "d1", {}), Ended("run-2", "done", 1)),
     ),
     "held although all was let go": (Kind.HELD_FOR_EVER, [*sound()[:-1], Quiet(True)]),
     "what came in place of what was cut off": (Kind.LOST, before_quiet(*CUT)),

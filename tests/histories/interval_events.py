@@ -1,0 +1,15 @@
+"""Backfills of a history: batches of one interval, one after the other, and what came of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """A backfill ended well: all of its batches, and those that read across their cuts, are through. `first`: the plan
+    of its first batch; `scope`: the start times that it owns, `[start, end)`, in nanoseconds."""
+
+    run: str
+    first: str
+    scope: tuple[int, int]

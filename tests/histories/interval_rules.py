@@ -1,0 +1,65 @@
+"""Intervals: where a backfill ended well, what the log had whole of its interval when it was planned is published."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tests.domain.oracle import Piece, Truth
+from tests.histories.anomaly import Kind
+from tests.histories.case import Case, Rule
+from tests.histories.events import Committed, Coordinate, Event, GateSays, Looked, Planned, Started
+from tests.histories.interval_events import Backfilled
+
+_LOOKS_BACK_MS = 7 * 86400 * 1000
+"""So much earlier than the interval a chunk's record time may be (`max_clock_skew`)."""
+
+
+class IntervalRules(Rule):
+    """`looked`: by run that backfills, what readers of committed data could find when it looked at the topic last;
+    `there`: by the first plan of a backfill, what its run had seen so."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.backfills: set[str] = set()
+        self.looked: dict[str, set[Coordinate]] = {}
+        self.there: dict[str, set[Coordinate]] = {}
+        self.refused_by_gate: set[str] = set()
+
+    def take(self, event: Event, before: Committed | None) -> None:
+        match event:
+            case Started() if event.what.startswith("backfill"):
+                self.backfills.add(event.run)
+            case Looked() if event.what == "topic" and event.run in self.backfills:
+                self.looked[event.run] = self.ledger.readable()
+            case Planned() if event.scope is not None and not event.after:
+                self.there[event.plan_id] = self.looked.get(event.run, set())
+            case GateSays():
+                self.refused_by_gate.add(event.id)
+            case Backfilled() if event.first in self.there:
+                self._published(event)
+
+    def _published(self, event: Backfilled) -> None:
+        found: dict[str, list[Piece]] = defaultdict(list)
+        for c in self.there[event.first] & self.ledger.readable():
+            piece = self._piece(c, event.scope)
+            if piece is not None:
+                found[piece.id].append(piece)
+        whole = {i for i, pieces in found.items() if Truth(tuple(pieces)).publishable}
+        waits = {i for i in whole if i in self.refused_by_gate or i in self.ledger.deleted or self._is_held(i)}
+        missing = whole - waits - self.ledger.published.keys()
+        if missing:
+            # Of all that was ever sent, so that nothing contradicts it, wherever that lies.
+            ever = self.ledger.truths(r for c, r in self.ledger.records.items() if self.ledger.committed(c))
+            lost = sorted(i for i in missing if i in ever and ever[i].publishable)
+            if lost:
+                self.case.say(Kind.LOST, "whole in the log, of an interval whose backfill ended well", lost)
+
+    def _piece(self, c: Coordinate, scope: tuple[int, int]) -> Piece | None:
+        record = self.ledger.records[c]
+        piece = self.ledger.piece(record)
+        owned = piece is not None and scope[0] <= piece.start_ns < scope[1]
+        return piece if owned and record.timestamp_ms >= scope[0] // 10**6 - _LOOKS_BACK_MS else None
+
+    def _is_held(self, waveform_id: str) -> bool:
+        """So that somebody has to decide, or has."""
+        return bool(self.ledger.blocked(waveform_id) or self.ledger.discarded(waveform_id))

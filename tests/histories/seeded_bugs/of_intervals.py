@@ -1,0 +1,66 @@
+"""Seeded bugs. Backfills: batches of one interval, one after the other, and the catalog that they stand on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.histories.anomaly import Kind
+from tests.histories.seeded_bugs.registry import Patch, shows
+from wavestitch.batch import backfill, held_decision, history, reconciled_head, steps, survey
+
+
+@shows(Kind.LOST, since=100)
+def what_lies_across_the_cuts_of_a_backfill_is_left(patch: Patch) -> None:
+    real = backfill.step_plan_seams
+
+    def wrong(edges: Any, planned: Any) -> Any:
+        return replace(real(edges, planned), plans=())
+
+    patch.setattr(backfill, "step_plan_seams", wrong)
+
+
+@shows(Kind.UNBOUNDED_END, act="half_a_chain")
+def what_a_batch_of_a_backfill_left_is_kept_after_its_commit(patch: Patch) -> None:
+    """So that nobody knows it where the batch died in between, and no batch after it can be carried."""
+    real = steps.publish_batch
+
+    def wrong(*args: Any, keep: Any, **more: Any) -> Any:
+        made: list[Any] = []
+        found = real(*args, keep=made.append, **more)
+        for decision in made[-1:]:
+            keep(decision)
+        return found
+
+    patch.setattr(steps, "publish_batch", wrong)
+
+
+@shows(Kind.ALTERED, since=100)
+def a_batch_of_a_backfill_knows_nothing_of_what_those_before_it_have_read(patch: Patch) -> None:
+    """So that the cut decides between copies that contradict each other."""
+    patch.setattr(steps, "known_elsewhere", lambda *_: {})
+
+
+@shows(Kind.STALE_WRITER, act="another_catalog_beside")
+def nobody_asks_whose_the_catalog_is_where_no_position_moves(patch: Patch) -> None:
+    for module in (steps, held_decision):
+        patch.setattr(module, "look_at_group", lambda *_, **__: None)
+    real = reconciled_head.reconcile_head
+
+    def wrong(stream: Any, topic: Any, kind: Any, *, walk: Any) -> Any:
+        head = walk.tables.head()
+        return real(stream, topic, kind, walk=walk) if head is None or kind == "ingest" else (head, {})
+
+    patch.setattr(reconciled_head, "reconcile_head", wrong)
+    patch.setattr(survey, "reconcile_head", wrong)
+
+
+@shows(Kind.STALE_WRITER, act="another_catalog_beside")
+def whose_the_catalog_is_is_asked_by_who_plans_and_not_before_the_commit(patch: Patch) -> None:
+    patch.setattr(steps, "look_at_group", lambda *_, **__: None)
+
+
+@shows(Kind.LOST, since=100, act="another_catalog_beside")
+def a_history_beside_another_table_is_believed(patch: Patch) -> None:
+    """What it says to be finished is in no table any more."""
+    patch.setattr(history, "rows_behind", lambda _, rows: list(rows))

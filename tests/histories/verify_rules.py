@@ -1,0 +1,141 @@
+"""Verifications: what is said of each waveform of a range is what became of it, none is left out, and who verifies
+writes nothing.
+
+    rows   of the log in the range                            it is
+    two                                                       differs
+    one    its chunks, all of them, and no other              same; differs where the row was altered, or its places are
+                                                              not where they lie; newly failing where it is refused
+    one    not all: some lay before the log's beginning       missing in Kafka
+    one    not all: some are not where the row says           not found in Kafka
+    one    not all: the others lie elsewhere                  outside
+    none   is held                                            held, or discarded
+    none   whole, before the positions                        missing in the table
+    none   not whole, or not read yet                         outside
+
+Where copies contradict each other, or what they say cannot be, it is asked only that something is said.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tests.domain.oracle import Piece, Truth
+from tests.histories.anomaly import Kind
+from tests.histories.case import Case, Rule
+from tests.histories.events import (
+    Committed,
+    Coordinate,
+    Event,
+    GateSays,
+    Held,
+    Projected,
+    Published,
+    Recorded,
+    Started,
+)
+from tests.histories.verify_events import Verified
+
+_ANYTHING: set[str] = set()
+Lies = tuple[Coordinate, Piece]
+
+
+class VerifyRules(Rule):
+    """`verifying`: runs that do. `refused_by_gate`: waveforms, for ever."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.verifying: set[str] = set()
+        self.refused_by_gate: set[str] = set()
+
+    def take(self, event: Event, before: Committed | None) -> None:
+        match event:
+            case Started() if event.what == "verify":
+                self.verifying.add(event.run)
+            case Committed() | Projected() | Held() | Recorded() if event.run in self.verifying:
+                self.case.say(Kind.STALE_WRITER, f"{event.run} verifies, and writes {type(event).__name__}")
+            case GateSays():
+                self.refused_by_gate.add(event.id)
+            case Verified():
+                self._verified(event)
+
+    def _verified(self, event: Verified) -> None:
+        found, lies = dict(event.found), self._lies(event.read)
+        unread = [c for c in self.ledger.readable() if _is_in(c, event.asked) and not _is_in(c, event.read)]
+        if unread:
+            self.case.say(Kind.UNTRUE, f"{event.run} leaves out what is there", at=unread)
+        known = {r.id for rows in self.ledger.published.values() for r in rows if self._touches(r, event.asked)}
+        for waveform_id in sorted((known - set(event.deleted)) | lies.keys() | found.keys()):
+            wanted = self._expected(waveform_id, lies.get(waveform_id, []), event)
+            said = found.get(waveform_id, "nothing")
+            if wanted and said not in wanted:
+                what = f"{event.run} says {said!r}, and it is {' or '.join(sorted(wanted))}"
+                self.case.say(Kind.UNTRUE, what, [waveform_id])
+
+    def _lies(self, ranges: tuple[tuple[int, int, int], ...]) -> dict[str, list[Lies]]:
+        found: dict[str, list[Lies]] = defaultdict(list)
+        for c in sorted(c for c in self.ledger.readable() if _is_in(c, ranges)):
+            piece = self.ledger.piece(self.ledger.records[c])
+            if piece is not None:
+                found[piece.id].append((c, piece))
+        return found
+
+    def _touches(self, row: Published, ranges: tuple[tuple[int, int, int], ...]) -> bool:
+        return any(t == self.ledger.topic_id and _is_in((t, p, o), ranges) for t, p, o, _, _ in row.chunks)
+
+    def _expected(self, waveform_id: str, lies: list[Lies], event: Verified) -> set[str]:
+        """The words that are right; none: whatever is said."""
+        rows = [] if waveform_id in event.deleted else self.ledger.published.get(waveform_id, [])
+        truth = Truth(tuple(piece for _, piece in lies))
+        if waveform_id in event.doubled:
+            return {"differs"}
+        if not rows:
+            return self._without_row(waveform_id, lies, truth)
+        row = rows[-1]
+        wanted = [(row.id, n, length, bytes.fromhex(proof)) for n, (*_, length, proof) in enumerate(row.chunks)]
+        copies = {piece.same for _, piece in lies}
+        if copies - set(wanted) or (lies and truth.contradicts_itself):
+            return _ANYTHING
+        if not copies >= set(wanted):
+            return self._not_all(row, lies, event)
+        if not truth.whole:
+            return _ANYTHING  # nothing of the range says how many there are
+        if waveform_id in event.altered or self._elsewhere(row, lies, event):
+            return {"differs"}
+        refused = waveform_id in self.refused_by_gate or not truth.keeps_its_word
+        # Of what nothing is stitched today, what became of the chunks that its row names comes first.
+        return {"newly failing", "accepted", *self._not_all(row, lies, event)} if refused else {"same"}
+
+    def _elsewhere(self, row: Published, lies: list[Lies], event: Verified) -> bool:
+        """Whether a place that the row names was read, and its chunk is not there."""
+        there = {c: piece.proof.hex() for c, piece in lies}
+        places = [((t, p, o), proof) for t, p, o, _, proof in row.chunks if t == self.ledger.topic_id]
+        return any(_is_in(c, event.read) and there.get(c) != proof for c, proof in places)
+
+    def _not_all(self, row: Published, lies: list[Lies], event: Verified) -> set[str]:
+        there = {c: piece.proof.hex() for c, piece in lies}
+        mine = [((t, p, o), proof) for t, p, o, _, proof in row.chunks if t == self.ledger.topic_id]
+        if any(c[2] < self.ledger.log_start.get(c[:2], 0) for c, _ in mine):
+            return {"missing in Kafka"}
+        if any(c in self.ledger.records and self.ledger.piece(self.ledger.records[c]) is None for c, _ in mine):
+            return _ANYTHING
+        if any(c not in self.ledger.seen for c, _ in mine):
+            return {"not found in Kafka"}  # the log ends before it, since it was cut off
+        absent = any(_is_in(c, event.read) and there.get(c) != proof for c, proof in mine)
+        return {"not found in Kafka"} if absent else {"outside"}
+
+    def _without_row(self, waveform_id: str, lies: list[Lies], truth: Truth) -> set[str]:
+        reasons = {row.reason for row in self.ledger.newest(waveform_id)}
+        if reasons:
+            return {"discarded"} if "discarded" in reasons else {"held"}
+        head = self.ledger.heads[-1]
+        read = Truth(tuple(piece for c, piece in lies if c[2] < head.positions.get(c[1], 0)))
+        if not lies or len(read.pieces) < len(lies):
+            # Where only a copy of what is whole was not read yet, it may be told of the one or of the other.
+            return {"outside", "missing in the table" if read.whole else "outside" if lies else "nothing"}
+        if truth.contradicts_itself or not truth.is_of_its_time:
+            return _ANYTHING
+        return {"missing in the table"} if truth.whole else {"outside"}
+
+
+def _is_in(c: Coordinate, ranges: tuple[tuple[int, int, int], ...]) -> bool:
+    return any(p == c[1] and start <= c[2] < end for p, start, end in ranges)
