@@ -5,12 +5,13 @@ What the histories find out, too, is among the seeded bugs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.fakes.fake_tables import FakeTables, held_files
-from wavestitch.batch import carry, steps
+from wavestitch.batch import carry, rewind, rewind_preview, steps
 from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.held_mark import mark_of
 
@@ -66,3 +67,20 @@ def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:
             return real(edges, *args, **more)
 
     patch.setattr(carry, "step_publish", wrong)
+
+
+def a_preview_holds_in_every_generation(patch: Patch) -> None:
+    real = rewind_preview._again
+
+    def wrong(edges: Any, shown: Any, **how: Any) -> Any:
+        return real(edges, replace(shown, generation=edges.tables.head().generation), **how)
+
+    patch.setattr(rewind_preview, "_again", wrong)
+
+
+def a_preview_is_worked_out_anew(patch: Patch) -> None:
+    def wrong(edges: Any, shown: Any, *, who: str) -> Any:
+        target = rewind_preview.rewind_target(shown.to, shown.partitions)
+        return rewind.plan_rewind(edges.stream, target, log=edges.log, tables=edges.tables, who=who, why=shown.why)
+
+    patch.setattr(rewind_preview, "_again", wrong)

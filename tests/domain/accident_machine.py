@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
+from tests.domain.approving_machine import ApprovingMachine
 from tests.domain.producing_machine import pick
 from tests.domain.running_machine import Run
-from tests.domain.undoing_machine import UndoingMachine
 from tests.fakes.fake_rows import FakeFiles
 from tests.fakes.fake_tables import FakeTables
 from tests.fakes.faults import under_way
@@ -24,7 +24,7 @@ from wavestitch.contracts.quantities import Offset, Partition
 MOST_CATALOGS = 2
 
 
-class AccidentMachine(UndoingMachine):
+class AccidentMachine(ApprovingMachine):
     """`ever`: every head that any catalog of the stream ever had, as they were committed. `other`: a catalog that is
     not in use (a copy). `catalogs`: how often the catalog was lost, set back or exchanged. `resets`: foreign offsets by
     partition, with the number of heads then, and whether a run had looked before. `named`: of each head that ever was,

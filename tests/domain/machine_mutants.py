@@ -26,6 +26,7 @@ RULES = frozenset(
             "disturb",
         ),
         *("carry_finished_plan_again", "start_rewind", "accident", "another_catalog", "follow_advice"),
+        *("show_a_rewind", "show_a_decision", "answer_what_was_shown"),
         *("undo", "another_engine_expires_the_head", "a_late_effect_lands"),
         *("send_again_what_is_held", "decide_held", "decide_at_the_gate", "the_definition_is_put_right", "time_passes"),
     }

@@ -45,6 +45,18 @@ _NEEDS: dict[Plant, tuple[str, ...]] = {
         "produce_scattered",
         "produce_oddly",
     ),
+    of_chunks.of_two_copies_with_other_bytes_the_first_is_taken: ("produce_oddly",),
+    of_heads.finished_plans_are_forgotten: ("carry_plan_again", "carry_finished_plan_again"),
+    of_operators.an_ingest_goes_past_a_closed_gate: (),
+    of_held.what_is_held_open_is_forgotten_by_the_next_batch: ("produce_scattered", "produce_oddly"),
+    of_heads.a_lost_catalog_passes_for_a_new_stream: ("another_catalog",),
+    of_operators.undo_moves_all_partitions_back: ("undo", "ingest_a_part"),
+    wrong_products.a_preview_holds_in_every_generation: ("show_a_rewind", "answer_what_was_shown", "start_rewind"),
+    wrong_products.a_preview_is_worked_out_anew: ("show_a_rewind", "answer_what_was_shown"),
+    of_operators.what_is_approved_of_is_about_ids: (
+        *("show_a_decision", "answer_what_was_shown"),
+        *("produce_scattered", "produce_oddly", "send_again_what_is_held"),
+    ),
 }
 _CUT_OFF_BY_AN_ELECTION = {"accident": {"what": "election"}}
 _DRAWS: dict[Plant, Mapping[str, Mapping[str, Any]]] = {

@@ -147,6 +147,7 @@ class ProtocolMachine(AccidentMachine):
             self.committed(facts["head"], self.bench.tables.snapshots[:-1])
 
     def committed(self, head: Head, before: list[Head]) -> None:
+        self.wrong = self.not_as_shown(head, before[-1] if before else None) or self.wrong
         if head.kind == "ingest":
             self.went_past(head.plan_id, before[-1])
         if head.kind in ("rewind", "first", "rebuilt"):

@@ -13,13 +13,13 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
 from tests import both_ways
-from tests.domain import mutants_of_accidents, mutants_of_others
+from tests.domain import mutants_of_others
 from tests.domain.effort import effort
 from tests.domain.machine_mutants import ALWAYS, MUTANTS, RULES, Patch, mutant
 from tests.domain.protocol_machine import ProtocolMachine
 from tests.fakes.fake_tables import FakeTables
-from wavestitch.batch import publish, reassemble, rewind, steps, survey
-from wavestitch.contracts import assembly, decision, disagreement, pending_decision
+from wavestitch.batch import publish, reassemble, rebuilt_head, rewind, survey
+from wavestitch.contracts import assembly, decision, pending_decision
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.pending_decision import PendingDecision
 from wavestitch.contracts.plan import Plan
@@ -53,22 +53,6 @@ def a_backfill_moves_the_positions(patch: Patch) -> None:
 
 
 @mutant("produce_oddly")
-def of_conflicting_chunks_the_first_is_taken(patch: Patch) -> None:
-    real = assembly.assemble_waveform
-
-    def wrong(waveform_id: str, pool: Any, limits: Any, **how: Any) -> Any:
-        firsts: dict[Any, Any] = {}
-        for c in sorted(pool, key=lambda c: (not c.carried, c.coordinate)):
-            firsts.setdefault(c.seq, c._replace(meta=pool[0].meta))
-        found = real(waveform_id, list(firsts.values()), limits, **how)
-        return replace(
-            found, repeats=tuple(c for c in pool if c.coordinate not in {p.coordinate for p in found.pieces})
-        )
-
-    patch.setattr(pending_decision, "assemble_waveform", wrong)
-
-
-@mutant("produce_oddly")
 def a_chunk_is_known_by_its_place_alone(patch: Patch) -> None:
     patch.setattr(ChunkFacts, "identity", property(lambda c: (c.seq, 0, c.length)))
 
@@ -92,17 +76,6 @@ def a_row_is_stitched_of_other_copies_than_the_decision_publishes(patch: Patch) 
     patch.setattr(reassemble, "find_whole", wrong)
 
 
-@mutant("carry_plan_again", "carry_finished_plan_again")
-def whether_a_plan_is_finished_is_asked_of_nobody(patch: Patch) -> None:
-    for module in (publish, steps):
-        patch.setattr(module, "find_committed", lambda *_: None)
-
-
-@mutant("produce_scattered", "produce_oddly")
-def open_waveforms_are_not_carried_in(patch: Patch) -> None:
-    patch.setattr(pending_decision, "open_deadlines", lambda *_, **__: {})
-
-
 @mutant("decide_held")
 def what_is_restored_is_a_conflict(patch: Patch) -> None:
     real = PendingDecision._restore
@@ -119,11 +92,6 @@ def a_pick_keeps_the_other_copies_too(patch: Patch) -> None:
     """As they were: what was picked is published, and nobody sees that another copy was held."""
     real = pending_decision.pick_copy
     patch.setattr(pending_decision, "pick_copy", lambda chunks, pick: (real(chunks, pick)[0], []))
-
-
-@mutant()
-def a_closed_gate_bars_nobody(patch: Patch) -> None:
-    patch.setattr(steps, "refuse_past_closed_gate", lambda *_, **__: None)
 
 
 @mutant()
@@ -147,16 +115,6 @@ def an_ingest_of_one_partition_moves_all(patch: Patch) -> None:
     patch.setattr(survey, "ends_after", wrong)
 
 
-@mutant("another_catalog")
-def a_lost_catalog_is_a_new_stream(patch: Patch) -> None:
-    real = disagreement._doubt
-
-    def wrong(head: Any, *, tag: Any, table: Any, **at: Any) -> Any:
-        return None if head is None or tag.table != table else real(head, tag=tag, table=table, **at)
-
-    patch.setattr(disagreement, "_doubt", wrong)
-
-
 @mutant("another_catalog", "follow_advice", "start_rewind")
 def a_settled_head_is_not_newer_than_the_group(patch: Patch) -> None:
     patch.setattr(rewind, "next_generation", lambda head, *_, **__: (head.generation if head else 0) + 1)
@@ -173,7 +131,11 @@ def the_history_says_what_is_held(patch: Patch) -> None:
     patch.setattr(FakeTables, "held", wrong)
 
 
-assert mutants_of_accidents, "it has mutants, too"
+@mutant("another_engine_expires_the_head", "follow_advice", "accident", "start_rewind")
+def a_head_is_rebuilt_in_a_generation_that_was(patch: Patch) -> None:
+    patch.setattr(rebuilt_head, "_generation", lambda *_: 1)
+
+
 assert mutants_of_others, "it has some that others know, too"
 
 
@@ -193,6 +155,6 @@ def test_a_dropped_rule_is_found_out(name: str, monkeypatch: Patch) -> None:
     monkeypatch.setattr(decision, "decide_beside", both_ways.as_the_product_does)
     MUTANTS[name].plant(monkeypatch)
     # By a guarantee, or by a run that ends as no run of the product may.
-    with pytest.raises(AssertionError, match=r"I\d:|audit|live:|reset:|held:|gate:|doubt:|undo:|ended with"):
+    with pytest.raises(AssertionError, match=r"I\d:|audit|live:|reset:|held:|gate:|doubt:|undo:|preview:|ended with"):
         # It ends with the first finding.
         run_state_machine_as_test(MUTANTS[name].machine, settings=effort(20_000, steps=40, shrink=False, fixed=True))

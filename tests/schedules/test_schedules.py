@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,11 +17,13 @@ from tests.schedules.odometer import Odometer
 from tests.schedules.scenarios import SCENARIOS
 from tests.wrong_products import (
     a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after,
+    a_preview_holds_in_every_generation,
+    a_preview_is_worked_out_anew,
     held_rows_count_without_a_commit,
     the_gate_is_looked_at_when_planning_only,
     the_group_is_written_before_the_head_is_committed,
 )
-from wavestitch.batch import publish, rewind, rewind_preview
+from wavestitch.batch import publish
 from wavestitch.batch.history import History
 
 Patch = pytest.MonkeyPatch
@@ -60,23 +61,6 @@ def test_no_schedule_in_which_a_request_takes_effect_late_breaks_a_guarantee() -
 
 
 # a product whose order is wrong
-
-
-def a_preview_holds_in_every_generation(patch: Patch) -> None:
-    real = rewind_preview._again
-
-    def wrong(edges: Any, shown: Any, **how: Any) -> Any:
-        return real(edges, replace(shown, generation=edges.tables.head().generation), **how)
-
-    patch.setattr(rewind_preview, "_again", wrong)
-
-
-def a_preview_is_worked_out_anew(patch: Patch) -> None:
-    def wrong(edges: Any, shown: Any, *, who: str) -> Any:
-        target = rewind_preview.rewind_target(shown.to, shown.partitions)
-        return rewind.plan_rewind(edges.stream, target, log=edges.log, tables=edges.tables, who=who, why=shown.why)
-
-    patch.setattr(rewind_preview, "_again", wrong)
 
 
 def whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at(patch: Patch) -> None:
