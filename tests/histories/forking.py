@@ -91,15 +91,15 @@ class Fork:
         """Whoever works on the copy backfills an interval: heads that move no position."""
         if self.run is None:
             call = partial(run_interval, self.bench, stream, scope, clock_ms=clock_ms, how=how)
-            self._launch("backfill", call)
+            self._launch("backfill", call, deadline=5 * DEADLINE)
             assert self.run is not None
             self.run.finish()
             self._settle(self.run)
 
-    def _launch(self, what: str, call: Callable[[], Any]) -> None:
+    def _launch(self, what: str, call: Callable[[], Any], *, deadline: int = DEADLINE) -> None:
         self._launched += 1
         name = f"{THEIRS}{self._launched}"
-        self.history.append(Started(name, what, DEADLINE))
+        self.history.append(Started(name, what, deadline))
         self.run = Steps(call, name)
 
     def _settle(self, run: Steps) -> None:

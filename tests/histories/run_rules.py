@@ -57,6 +57,8 @@ class RunRules(Rule):
             say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended by no known reason: {event.reason}")
 
     def _loaded(self, event: Loaded) -> None:
+        if event.run in self.runs and self.runs[event.run].what == "verify":
+            return  # it looks at all that is held from its range, and not for a batch
         strange = set(event.strange) - self.touched[event.run]
         if strange:
             what = f"{event.run} loaded {len(strange)} held records that are no chunks, from where it read nothing"

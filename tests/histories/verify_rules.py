@@ -8,9 +8,9 @@ writes nothing.
     one    not all: some lay before the log's beginning       missing in Kafka
     one    not all: some are not where the row says           not found in Kafka
     one    not all: the others lie elsewhere                  outside
-    none   is held                                            held, or discarded
-    none   whole, before the positions                        missing in the table
-    none   not whole, or not read yet                         outside
+    none   some that an ingest has read, held from nowhere    missing in the table
+    none   all of them held from where they lie               held, or discarded
+    none   none that was to be read yet                       outside
 
 Where copies contradict each other, or what they say cannot be, it is asked only that something is said.
 """
@@ -32,27 +32,43 @@ from tests.histories.events import (
     Published,
     Recorded,
     Started,
+    Truncated,
 )
+from tests.histories.ledger import identity
+from tests.histories.table_events import CatalogSetBack, HistoryLost
 from tests.histories.verify_events import Verified
 
 _ANYTHING: set[str] = set()
+_ELSEWHERE = {"held, gone from Kafka", "lost", "not found in Kafka"}
 Lies = tuple[Coordinate, Piece]
 
 
 class VerifyRules(Rule):
-    """`verifying`: runs that do. `refused_by_gate`: waveforms, for ever."""
+    """`verifying`: runs that do. `read`: what ingests have read whose heads are there; `history_lost`: or perhaps
+    are known of by nobody. `refused_by_gate`: waveforms, for ever."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.verifying: set[str] = set()
+        self.read: set[Coordinate] = set()
+        self.history_lost = False
         self.refused_by_gate: set[str] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
             case Started() if event.what == "verify":
                 self.verifying.add(event.run)
+            case HistoryLost():
+                self.history_lost = True
+            case CatalogSetBack():
+                self.read = set()
+            case Truncated():
+                where = (event.topic_id, event.partition)
+                self.read = {c for c in self.read if c[:2] != where or c[2] < event.end}
             case Committed() | Projected() | Held() | Recorded() if event.run in self.verifying:
                 self.case.say(Kind.STALE_WRITER, f"{event.run} verifies, and writes {type(event).__name__}")
+            case Committed() if event.kind == "ingest":
+                self.read |= self.ledger.reads.get(event.plan_id, set())
             case GateSays():
                 self.refused_by_gate.add(event.id)
             case Verified():
@@ -65,7 +81,9 @@ class VerifyRules(Rule):
             self.case.say(Kind.UNTRUE, f"{event.run} leaves out what is there", at=unread)
         known = {r.id for rows in self.ledger.published.values() for r in rows if self._touches(r, event.asked)}
         for waveform_id in sorted((known - set(event.deleted)) | lies.keys() | found.keys()):
-            wanted = self._expected(waveform_id, lies.get(waveform_id, []), event)
+            here = lies.get(waveform_id, [])
+            wanted = self._expected(waveform_id, here, event)
+            wanted |= self._beside(waveform_id, here) if wanted else set()
             said = found.get(waveform_id, "nothing")
             if wanted and said not in wanted:
                 what = f"{event.run} says {said!r}, and it is {' or '.join(sorted(wanted))}"
@@ -89,7 +107,7 @@ class VerifyRules(Rule):
         if waveform_id in event.doubled:
             return {"differs"}
         if not rows:
-            return self._without_row(waveform_id, lies, truth)
+            return self._without_row(waveform_id, lies)
         row = rows[-1]
         wanted = [(row.id, n, length, bytes.fromhex(proof)) for n, (*_, length, proof) in enumerate(row.chunks)]
         copies = {piece.same for _, piece in lies}
@@ -123,18 +141,27 @@ class VerifyRules(Rule):
         absent = any(_is_in(c, event.read) and there.get(c) != proof for c, proof in mine)
         return {"not found in Kafka"} if absent else {"outside"}
 
-    def _without_row(self, waveform_id: str, lies: list[Lies], truth: Truth) -> set[str]:
-        reasons = {row.reason for row in self.ledger.newest(waveform_id)}
-        if reasons:
-            return {"discarded"} if "discarded" in reasons else {"held"}
+    def _without_row(self, waveform_id: str, lies: list[Lies]) -> set[str]:
+        held = self.ledger.newest(waveform_id)
+        mine, copies = {(row.coordinate, identity(row)) for row in held}, {identity(row) for row in held}
         head = self.ledger.heads[-1]
-        read = Truth(tuple(piece for c, piece in lies if c[2] < head.positions.get(c[1], 0)))
-        if not lies or len(read.pieces) < len(lies):
-            # Where only a copy of what is whole was not read yet, it may be told of the one or of the other.
-            return {"outside", "missing in the table" if read.whole else "outside" if lies else "nothing"}
-        if truth.contradicts_itself or not truth.is_of_its_time:
-            return _ANYTHING
-        return {"missing in the table"} if truth.whole else {"outside"}
+        beyond = {c for c, _ in lies if c[2] >= head.positions.get(c[1], 0)}
+        loose = [c for c, piece in lies if piece.same not in copies and c not in beyond]
+        if loose:
+            owed = all(c in self.read for c in loose) and not self.history_lost
+            return {"missing in the table"} if owed else _ANYTHING
+        if not held:
+            return {"outside"} if lies else {"outside", "nothing"}
+        if any(row.reason == "discarded" for row in held):
+            return {"discarded"}
+        there = {(c, piece.same) for c, piece in lies}
+        return {"held"} if mine <= there else {"held", *_ELSEWHERE}
+
+    def _beside(self, waveform_id: str, lies: list[Lies]) -> set[str]:
+        """What may come first of a waveform that is published: what is held beside that, and lies there no more."""
+        there = {(c, piece.same) for c, piece in lies}
+        held = {(row.coordinate, identity(row)) for row in self.ledger.newest(waveform_id)}
+        return set() if held <= there else _ELSEWHERE
 
 
 def _is_in(c: Coordinate, ranges: tuple[tuple[int, int, int], ...]) -> bool:

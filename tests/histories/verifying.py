@@ -82,7 +82,7 @@ class Verifying(Backfilling):
         rows: list[PublishedRow] = []
         numbers: list[int] = []
         for sequence, row in was:
-            how = self.random.choice(["altered", "deleted", "doubled"]) if self.random.random() < 0.15 else ""
+            how = self.random.choice(["altered", "deleted", "doubled"]) if self.random.random() < 0.35 else ""
             if how:
                 found[how] = (*found.get(how, ()), row.waveform_id)
             other = replace(row, samples=row.samples[:-1] + bytes([row.samples[-1] ^ 1]))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import verify
 from wavestitch.contracts import verification
 from wavestitch.contracts.row_face import RowFace
 from wavestitch.contracts.verification import Ground
@@ -20,13 +20,14 @@ def of_a_row_the_chunks_are_compared_and_not_the_samples(patch: Patch) -> None:
 
 @shows(Kind.UNTRUE)
 def of_a_row_that_is_there_twice_one_is_compared(patch: Patch) -> None:
-    real = verification._compare
-    patch.setattr(verification, "_compare", lambda i, log, rows, *rest: real(i, log, rows[:1], *rest))
+    real = verification._with_row
+    patch.setattr(verification, "_with_row", lambda i, log, rows, *rest: real(i, log, rows[:1], *rest))
 
 
 @shows(Kind.UNTRUE)
-def what_is_held_is_told_as_missing(patch: Patch) -> None:
-    patch.setattr(verify, "_held", lambda *_: {})
+def what_is_held_is_looked_at_by_nobody_who_verifies(patch: Patch) -> None:
+    real = verification._without_row
+    patch.setattr(verification, "_without_row", lambda i, log, _, *rest: real(i, log, None, *rest))
 
 
 @shows(Kind.UNTRUE, since=20)
@@ -35,10 +36,11 @@ def what_retention_took_is_told_as_something_else(patch: Patch) -> None:
 
 
 @shows(Kind.UNTRUE)
-def what_no_ingest_has_read_is_told_as_missing(patch: Patch) -> None:
-    real = verify.Ground
+def what_is_nowhere_is_told_as_skipped(patch: Patch) -> None:
+    """As if an operator had left it out by name."""
+    real = verification._without_row
 
-    def wrong(topic_id: Any, read: Any, log_start: Any, _: Any, ends: Any, *rest: Any) -> Any:
-        return real(topic_id, read, log_start, ends, ends, *rest)
+    def wrong(waveform_id: str, log: Any, held: Any, left: Any) -> Any:
+        return real(waveform_id, log, held, replace(left, nowhere=(), skipped=(*left.skipped, *left.nowhere)))
 
-    patch.setattr(verify, "Ground", wrong)
+    patch.setattr(verification, "_without_row", wrong)
