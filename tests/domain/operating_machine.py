@@ -224,6 +224,7 @@ class OperatingMachine(RunningMachine):
         if found is not None and found[1] in self.bench.plans:
             return partial(self.say_at_the_gate, self.bench.plans[found[1]], word if stopped is not None else "abandon")
         wanted = way_out(advice)
-        if wanted is None and any(isinstance(way, Take) for way in ways_out(advice)):
+        again = "then plan again" in advice or any(isinstance(way, Take) for way in ways_out(advice))
+        if wanted is None and again:
             return self.ingest_alone  # plan again; whatever bars that names its own way
         return None if wanted is None else partial(self.rewind, wanted, True)
