@@ -117,11 +117,12 @@ class VerifyRules(Rule):
             return self._not_all(row, lies, event)
         if not truth.whole:
             return _ANYTHING  # nothing of the range says how many there are
-        if waveform_id in event.altered or self._elsewhere(row, lies, event):
-            return {"differs"}
         refused = waveform_id in self.refused_by_gate or not truth.keeps_its_word
         # Of what nothing is stitched today, what became of the chunks that its row names comes first.
-        return {"newly failing", "accepted", *self._not_all(row, lies, event)} if refused else {"same"}
+        others = {"newly failing", "accepted", *self._not_all(row, lies, event)} if refused else set()
+        if waveform_id in event.altered or self._elsewhere(row, lies, event):
+            return {"differs", *others}
+        return others or {"same"}
 
     def _elsewhere(self, row: Published, lies: list[Lies], event: Verified) -> bool:
         """Whether a place that the row names was read, and its chunk is not there."""

@@ -96,7 +96,7 @@ def the_way_past_a_bad_place_takes_in_the_other_partitions_too(patch: Patch) -> 
     patch.setattr(holes, "past_bad_place", wrong)
 
 
-@shows(Kind.LOST, since=20)
+@shows(Kind.LOST, since=180)
 def whoever_goes_back_behind_a_cut_hides_it(patch: Patch) -> None:
     """A position that is set is of the epoch of now, wherever it is."""
     for module in (reconciled_head, rewind):
