@@ -40,9 +40,9 @@ def the_gate_is_looked_at_when_planning_only(patch: Patch) -> None:
 def a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after(patch: Patch) -> None:
     real = FakeTables.commit
 
-    def wrong(self: FakeTables, base: Any, new: Any, files: Any) -> Any:
+    def wrong(self: FakeTables, base: Any, new: Any, files: Any, **more: Any) -> Any:
         try:
-            return real(self, base, new, files)
+            return real(self, base, new, files, **more)
         except StateUnknown:
             for file in files:
                 self.files.staged[file.path] = []
@@ -57,10 +57,10 @@ def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:
     def wrong(edges: Any, *args: Any, **more: Any) -> Any:
         commit, stream = edges.tables.commit, edges.stream
 
-        def after_the_group(base: Any, new: Any, files: Any) -> Any:
+        def after_the_group(base: Any, new: Any, files: Any, **how: Any) -> Any:
             tag = new.tag(edges.tables.uuid).encode()
             edges.log.commit_group(stream.group, stream.topic, new.positions, tag)
-            return commit(base, new, files)
+            return commit(base, new, files, **how)
 
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(edges.tables, "commit", after_the_group)

@@ -259,8 +259,8 @@ def test_a_rewind_is_not_shown_over_what_a_copy_of_the_table_has_made_of_the_sam
     )
     real = bench.tables.commit
 
-    def beside(*args: Any) -> Head:
-        made = real(*args)
+    def beside(*args: Any, **more: Any) -> Head:
+        made = real(*args, **more)
         apply_rewind(STREAM, theirs, accept_skip=False, log=other.log, tables=other.tables)
         return made
 

@@ -94,11 +94,11 @@ def die_around_the_commit(point: str, die: Callable[[], Any]) -> None:
     if point in ("between staging and the head's commit", "between commit and offsets"):
         commit = StreamTables.commit
 
-        def killed_commit(self: StreamTables, *args: Any) -> Any:
+        def killed_commit(self: StreamTables, *args: Any, **more: Any) -> Any:
             if args[0] is None:  # the first head is the plan's
-                return commit(self, *args)
+                return commit(self, *args, **more)
             if point == "between commit and offsets":
-                commit(self, *args)
+                commit(self, *args, **more)
             return die()
 
         StreamTables.commit = killed_commit  # type: ignore[assignment, method-assign]

@@ -89,8 +89,8 @@ def a_commit_that_lost_is_put_on_top_of_what_won(patch: Patch) -> None:
     """What a library does whose retries a table's property allows."""
     real = FakeTables.commit
 
-    def wrong(self: FakeTables, base: Any, new: Any, *rest: Any) -> Any:
-        return real(self, self.snapshots[-1] if self.snapshots else None, new, *rest)
+    def wrong(self: FakeTables, base: Any, new: Any, *rest: Any, **more: Any) -> Any:
+        return real(self, self.snapshots[-1] if self.snapshots else None, new, *rest, **more)
 
     patch.setattr(FakeTables, "commit", wrong)
 
@@ -99,9 +99,9 @@ def a_commit_that_lost_is_put_on_top_of_what_won(patch: Patch) -> None:
 def a_lost_commit_is_tried_again_because_a_property_says_so(patch: Patch) -> None:
     real = FakeTables.commit
 
-    def wrong(self: FakeTables, base: Any, new: Any, *rest: Any) -> Any:
+    def wrong(self: FakeTables, base: Any, new: Any, *rest: Any, **more: Any) -> Any:
         again = "commit.retry.num-retries" in self.properties and self.snapshots
-        return real(self, self.snapshots[-1] if again else base, new, *rest)
+        return real(self, self.snapshots[-1] if again else base, new, *rest, **more)
 
     patch.setattr(FakeTables, "commit", wrong)
 

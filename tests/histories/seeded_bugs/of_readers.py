@@ -14,12 +14,12 @@ from wavestitch.contracts.position import HeadKind
 def a_decision_writes_the_table_anew_in_two_commits(patch: Patch) -> None:
     real = FakeTables.commit
 
-    def wrong(self: Any, base: Any, new: Any, files: Any) -> Any:
+    def wrong(self: Any, base: Any, new: Any, files: Any, **more: Any) -> Any:
         if new.kind is not HeadKind.HELD:
-            return real(self, base, new, files)
+            return real(self, base, new, files, **more)
         kept, self.rows = self.rows, []
         try:
-            return real(self, base, new, files)
+            return real(self, base, new, files, **more)
         finally:
             self.rows = [*kept, *self.rows]
 
@@ -47,10 +47,10 @@ def rows_are_there_before_their_head_is(patch: Patch) -> None:
     def without_early(self: Any) -> None:
         self.rows = [one for one in self.rows if one[0] >= 0]
 
-    def wrong(self: Any, base: Any, new: Any, files: Any) -> Any:
+    def wrong(self: Any, base: Any, new: Any, files: Any, **more: Any) -> Any:
         self.rows = [*self.rows, *((-1, row) for file in files for row in self.files.staged[file.path])]
         try:
-            return commit(self, base, new, files)
+            return commit(self, base, new, files, **more)
         finally:
             without_early(self)
 
