@@ -193,8 +193,8 @@ def test_fifty_people_see_all_of_their_own_streams_and_no_word_of_others_on_any_
 @pytest.mark.parametrize(
     "path",
     [
-        *("/held/ecg", "/held/ecg/one?id=w", "/run/ingest_ecg?run_id=r", "/waveforms/ecg", "/waveforms/ecg/map"),
-        *("/waveforms/ecg/one?id=w", "/waveforms/ecg/view?id=w"),
+        *("/stream/ecg", "/held/ecg", "/held/ecg/one?id=w", "/run/ingest_ecg?run_id=r", "/waveforms/ecg"),
+        *("/waveforms/ecg/map", "/waveforms/ecg/one?id=w", "/waveforms/ecg/view?id=w"),
     ],
 )
 def test_a_stream_whose_file_is_gone_says_no_word_of_others_and_of_no_folder(
@@ -202,8 +202,25 @@ def test_a_stream_whose_file_is_gone_says_no_word_of_others_and_of_no_folder(
 ) -> None:
     (tmp_path / "streams" / "ecg.yaml").unlink()
     answer = client.get(path, headers=headers(client, "heart"))
+    assert answer.status_code == (200 if path.startswith("/run/") else 404)
     assert "seismic" not in answer.text
     assert str(tmp_path) not in answer.text
+    assert not client.app.state.looks._seen, "a name that is not declared is kept"
+
+
+@pytest.mark.parametrize("form", ["html", "json"])
+def test_a_file_that_cannot_be_used_says_no_folder_on_its_stream_s_page(client: Any, tmp_path: Path, form: str) -> None:
+    """A link out of the folder is refused by a sentence that names both."""
+    (tmp_path / "streams" / "ecg.yaml").unlink()
+    (tmp_path / "streams" / "ecg.yaml").symlink_to(tmp_path / "elsewhere")
+    answers: list[str] = []
+
+    def told() -> bool:
+        answers.append(client.get("/stream/ecg", params={"format": form}, headers=headers(client, "heart")).text)
+        return "cannot be used" in answers[-1]
+
+    assert wait_until(told, seconds=60)
+    assert str(tmp_path) not in answers[-1]
 
 
 @pytest.mark.usefixtures("failing_runs")

@@ -12,9 +12,8 @@ from threading import Lock
 
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.history import whole_history
-from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
+from wavestitch.batch.stream_facts import NOT_BEGUN, PartitionFacts, StreamFacts
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.past_cost import RECENT
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.reasons import Reason
@@ -28,15 +27,12 @@ class BriefFacts:
         self._rows: dict[str, tuple[Head, tuple[BatchRow, ...]]] = {}
 
     def of(self, deployment: Deployment, name: str) -> StreamFacts:
-        """Never raises an error of ours; the log is not asked."""
-        try:
-            stream = deployment.stream(name)
-            head = deployment.tables(name).head()
-            if head is None:
-                return StreamFacts(name, "no batch yet", stream.topic)
-            rows = self._behind(deployment, name, head)
-        except WavestitchError as error:
-            return StreamFacts(name, error.message)
+        """The log is not asked. Raises what the definition or the tables cannot be read for."""
+        stream = deployment.stream(name)
+        head = deployment.tables(name).head()
+        if head is None:
+            return StreamFacts(name, NOT_BEGUN, stream.topic)
+        rows = self._behind(deployment, name, head)
         return StreamFacts(
             name=name,
             topic=stream.topic,

@@ -74,23 +74,28 @@ def stream_facts(deployment: Deployment, name: str) -> StreamFacts:
 
 
 def table_facts(deployment: Deployment, name: str) -> StreamFacts:
-    """What the tables and the disk know of a stream; the log is not asked."""
+    """What the tables and the disk know of a stream, or the sentence why not; the log is not asked."""
     try:
-        stream, tables = deployment.stream(name), deployment.tables(name)
-        head = tables.head()
-        if head is None:
-            return StreamFacts(name, NOT_BEGUN, stream.topic)
-        lateness = milliseconds(stream.allowed_lateness)
-        # What waits is looked at; how much is held beside it is what the head says.
-        look = HeldLook(open_since=open_since(head, stream))
-        now = load_state(tables, topic_id=head.topic_id, look=look)
-        # Of one head: what waits is taken from what that one counts.
-        head, held = now.head, now.held
-        rows = tuple(whole_history(deployment.history(name), since=head.sequence - _BATCHES + 1))
-        odd = tables.shown_batches(since=head.sequence - _BATCHES + 1).odd
-        remarks = tuple(filter(None, (*tables.remarks(), *odd, said_of_junk(stream, head.held, rows))))
+        return see_tables(deployment, name)
     except WavestitchError as error:
         return StreamFacts(name, error.message)
+
+
+def see_tables(deployment: Deployment, name: str) -> StreamFacts:
+    """The same; raises what the definition or the tables cannot be read for."""
+    stream, tables = deployment.stream(name), deployment.tables(name)
+    head = tables.head()
+    if head is None:
+        return StreamFacts(name, NOT_BEGUN, stream.topic)
+    lateness = milliseconds(stream.allowed_lateness)
+    # What waits is looked at; how much is held beside it is what the head says.
+    look = HeldLook(open_since=open_since(head, stream))
+    now = load_state(tables, topic_id=head.topic_id, look=look)
+    # Of one head: what waits is taken from what that one counts.
+    head, held = now.head, now.held
+    rows = tuple(whole_history(deployment.history(name), since=head.sequence - _BATCHES + 1))
+    odd = tables.shown_batches(since=head.sequence - _BATCHES + 1).odd
+    remarks = tuple(filter(None, (*tables.remarks(), *odd, said_of_junk(stream, head.held, rows))))
     states = held_states(held, watermark=head.watermark_ms, allowed_lateness=lateness)
     waits = [h.chunk for h, state in zip(held, states, strict=True) if state is Reason.OPEN]
     waiting = len(waits)

@@ -20,7 +20,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from wavestitch.batch.brief_facts import BriefFacts
 from wavestitch.batch.history import whole_history
-from wavestitch.batch.stream_facts import StreamFacts, see_ends, table_facts
+from wavestitch.batch.stream_facts import StreamFacts, see_ends, see_tables
 from wavestitch.contracts.errors import BadInput, WavestitchError
 from wavestitch.plain_files import plain_text
 from wavestitch.settings import load_settings, stream_names
@@ -30,6 +30,7 @@ from wavestitch.ui.docs_files import find_page
 from wavestitch.ui.facts import one_stream_facts, overview_facts, run_said
 from wavestitch.ui.failed_runs import failed_runs
 from wavestitch.ui.guest import guest_deployment
+from wavestitch.ui.guest_sentence import said_to_guests
 from wavestitch.ui.held_routes import held_of_stream, held_waveform
 from wavestitch.ui.looks import ENOUGH_S, FIRST_PAINT_S, PROGRAM_S, Looks
 from wavestitch.ui.pages import BatchOfRun, overview_page, run_page, stream_page
@@ -119,8 +120,15 @@ async def one_stream(
 
 async def _all_of_it(looks: Looks, stream: str, wait: float) -> StreamFacts | None:
     """With what is held looked at. That too many looks wait is no error: the page shows what it knows."""
+
+    def look() -> StreamFacts:
+        try:
+            return see_tables(guest_deployment(), stream)
+        except WavestitchError as error:
+            return StreamFacts(stream, said_to_guests(error))
+
     with suppress(WavestitchError):
-        return await looks.ask((stream, "all of it"), lambda: table_facts(guest_deployment(), stream), wait=wait)
+        return await looks.ask((stream, "all of it"), look, wait=wait)
     return None
 
 

@@ -22,7 +22,8 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from wavestitch.batch.stream_facts import StreamFacts
-from wavestitch.contracts.errors import Transient, WavestitchError
+from wavestitch.contracts.errors import Transient
+from wavestitch.ui.guest_sentence import said_to_guests
 
 T = TypeVar("T")
 FRESH_S = 10.0
@@ -261,7 +262,7 @@ class Looks:
         try:
             facts = self._ask_tables(name)
         except Exception as error:
-            self._end(name, StreamFacts(name, _sentence(error)), look)
+            self._end(name, StreamFacts(name, said_to_guests(error)), look)
             return
         if facts.head is None:
             self._end(name, facts, look)
@@ -287,7 +288,7 @@ class Looks:
         except Exception as error:
             if isinstance(error, Transient):
                 self._broker.failed(facts.name)
-            found = replace(facts, problem=_sentence(error))
+            found = replace(facts, problem=said_to_guests(error))
         self._end(facts.name, found, look)
 
     def _end(self, name: str, facts: StreamFacts, look: _Look) -> None:
@@ -321,8 +322,3 @@ async def _comes(done: Future[Any], until: float) -> bool:
 def _ignore(done: asyncio.Future[Any]) -> None:
     if not done.cancelled():
         done.exception()
-
-
-def _sentence(error: Exception) -> str:
-    """A sentence of ours, or the kind of an error that is not: its text may have anything in it."""
-    return error.message if isinstance(error, WavestitchError) else f"cannot be looked at ({type(error).__name__})"

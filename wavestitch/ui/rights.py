@@ -22,6 +22,7 @@ from wavestitch.contracts.stream import (
     rewind_dag_id,
     verify_dag_id,
 )
+from wavestitch.settings import load_settings, stream_names
 
 DAGS: Sequence[Callable[[str], str]] = (
     *(ingest_dag_id, backfill_dag_id, rewind_dag_id),
@@ -45,9 +46,12 @@ def readable_runs(names: Sequence[str], user: Any) -> Mapping[str, str]:
 
 
 def requires_stream(stream: str, user: GetUserDep) -> None:
-    """For routes with a stream in their path. Says the same of a stream that is not there as of one that is closed."""
+    """For routes with a stream in their path: before anything is looked at, or kept, by a name that anybody may write
+    into an address. To whoever has no right, a stream that is not there is as one that is closed."""
     if not readable_streams([stream], user):
         raise HTTPException(403, "Forbidden")
+    if stream not in stream_names(load_settings()):
+        raise HTTPException(404, "There is no such stream")
 
 
 def _readable(dag_ids: Sequence[str], user: Any, entity: DagAccessEntity | None = None) -> set[str]:
