@@ -10,6 +10,7 @@ import ipaddress
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -251,6 +252,36 @@ def test_secrets_are_made_once_for_their_owner_and_never_shown(tmp_path: Path) -
     again = subprocess.run([program], capture_output=True, text=True, check=True)
     assert again.stderr == ""
     assert {p.name: p.read_text() for p in (tmp_path / "secrets").iterdir()} == made
+
+
+def test_no_secret_is_made_empty_and_one_that_is_empty_is_made_anew(tmp_path: Path) -> None:
+    """Without `od`, which reads the random bytes; then with it, over what earlier versions left behind."""
+    for folder in ("bin", "path", "secrets"):
+        (tmp_path / folder).mkdir()
+    program, sh = tmp_path / "bin" / "make-secrets", shutil.which("sh")
+    assert sh is not None
+    program.write_bytes((DOCKER / "bin" / "make-secrets").read_bytes())
+    for tool in ("sh", "dirname", "mkdir", "chmod", "tr", "cat", "mv", "rm", "base64", "head", "openssl"):
+        (tmp_path / "path" / tool).symlink_to(str(shutil.which(tool)))
+    without = {"PATH": str(tmp_path / "path")}
+    failed = subprocess.run([sh, program], env=without, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "0 characters of 48" in failed.stderr
+    assert not list((tmp_path / "secrets").iterdir())
+    empty = {
+        "spark_token": "",
+        "airflow_passwords": '{"admin": "", "op": "", "user": "", "viewer": ""}',
+        "airflow_database": "postgresql+psycopg://airflow:@postgres:5432/airflow",
+        "catalog_address": "postgresql+psycopg://catalog:@postgres:5432/catalog",
+    }
+    for name, text in empty.items():
+        (tmp_path / "secrets" / name).write_text(text)
+    subprocess.run([sh, program], capture_output=True, text=True, check=True)
+    made = {p.name: p.read_text() for p in (tmp_path / "secrets").iterdir()}
+    assert all(json.loads(made["airflow_passwords"]).values())
+    assert len(made["spark_token"]) == 64
+    assert made["airflow_database_password"] in made["airflow_database"]
+    assert made["catalog_password"] in made["catalog_address"]
 
 
 def test_secrets_are_kept_out_of_the_repository() -> None:
