@@ -81,7 +81,7 @@ def is_affected(version: str, advisory: Mapping[str, Any]) -> bool:
     """What cannot be compared counts as affected: somebody has to look."""
     try:
         own = Version(version)
-        if version in advisory["versions"]:
+        if own in map(Version, advisory["versions"]):  # each is spelt as it was uploaded
             return True
         return any(_inside(own, events) for events in advisory["ranges"])
     except InvalidVersion:

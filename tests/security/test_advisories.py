@@ -52,6 +52,11 @@ def folder(tmp_path: Path) -> Path:
         ("2.4", [{"introduced": "0"}, {"last_affected": "2.4"}], [], True),
         ("2.4.1", [{"introduced": "0"}, {"last_affected": "2.4"}], [], False),
         ("1.0", [], ["1.0"], True),
+        ("1.0", [], ["1.0.0"], True),
+        ("1.0b1", [], ["1.0.0-beta1"], True),
+        ("2.0.post1", [], ["2.0-1"], True),
+        ("1.0", [], ["1.1", "0.9"], False),
+        ("1.0", [], ["of no kind", "0.9"], True),
         ("1.0", [{"introduced": "0"}, {"fixed": "of no kind"}], [], True),
     ],
 )
