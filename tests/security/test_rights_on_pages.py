@@ -223,6 +223,29 @@ def test_a_file_that_cannot_be_used_says_no_folder_on_its_stream_s_page(client: 
     assert str(tmp_path) not in answers[-1]
 
 
+def test_the_batch_of_a_run_is_shown_to_who_may_read_the_stream_s_own_dag(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Airflow's database says of the run is given: a decision that ended carries the id of its plan in an XCom."""
+    from tests.security import two_teams  # noqa: PLC0415
+    from wavestitch.ui import app as pages  # noqa: PLC0415
+    from wavestitch.ui.run_story import RunFacts  # noqa: PLC0415
+
+    said = {("keep_plan", "return_value"): PLANS["ecg"]}
+    monkeypatch.setattr(pages, "facts_of_run", lambda _, dag, run: RunFacts(dag, run, "success", {}, said))
+    monkeypatch.setitem(two_teams.TEAM_OF, "decide_ecg", "earth")
+
+    def asked(person: str) -> Any:
+        asks = {"run_id": "r", "format": "json"}
+        return client.get("/run/decide_ecg", params=asks, headers=headers(client, person))
+
+    assert wait_until(lambda: bool(asked("both").json()["batch"]), seconds=60)
+    answer = asked("earth")
+    assert answer.status_code == 200
+    assert not answer.json()["batch"]
+    assert "a secret of ecg" not in answer.text
+
+
 @pytest.mark.usefixtures("failing_runs")
 def test_a_run_that_failed_is_told_to_who_may_read_its_own_dag(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
@@ -150,7 +150,12 @@ def told_by_run(
     run = facts_of_run(session, dag_id, run_id)
     if run is None:
         return "There is no such run."
-    return Told(kind, stream, run, story_of(kind, run, may=() if stream else readable_streams(names, user)))
+    may = readable_streams([stream] if stream else names, user)
+    story = story_of(kind, run, may=may)
+    if stream and not may:
+        # The run may be read, and its stream not: which batch it carried leads to a row of the stream's history.
+        story = replace(story, plan_id="")
+    return Told(kind, stream, run, story)
 
 
 async def page_of_run(request: Request, told: Annotated[Told | str, Depends(told_by_run)]) -> Response:
