@@ -54,9 +54,9 @@ def rows_are_there_before_their_head_is(patch: Patch) -> None:
         finally:
             without_early(self)
 
-    def committed(self: Any, new: Any, rows: Any) -> Any:
+    def committed(self: Any, new: Any, rows: Any, **more: Any) -> Any:
         without_early(self)
-        return snapshot(self, new, rows)
+        return snapshot(self, new, rows, **more)
 
     patch.setattr(FakeTables, "commit", wrong)
     patch.setattr(FakeTables, "_snapshot", committed)
