@@ -62,8 +62,14 @@ _CUT_OFF_BY_AN_ELECTION = {"accident": {"what": "election"}}
 _DRAWS: dict[Plant, Mapping[str, Mapping[str, Any]]] = {
     of_heads.a_foreign_tag_is_overwritten: {"accident": {"what": "reset"}},
     of_heads.a_head_is_written_over_a_reset_that_came_after_it: {"accident": {"what": "reset"}},
-    of_heads.a_copy_of_the_table_that_goes_on_is_not_seen: {"another_catalog": {"what": "copied"}},
-    of_offsets.a_log_that_was_cut_off_and_written_anew_passes_for_the_one_that_was_read: _CUT_OFF_BY_AN_ELECTION,
+    of_heads.a_copy_of_the_table_that_goes_on_is_not_seen: {
+        "another_catalog": {"what": "copied"},
+        "begin": {"partitions": 1},
+    },
+    of_offsets.a_log_that_was_cut_off_and_written_anew_passes_for_the_one_that_was_read: {
+        **_CUT_OFF_BY_AN_ELECTION,
+        "begin": {"partitions": 1},
+    },
     of_offsets.a_rewind_forward_over_a_cut_names_only_what_it_passes: {
         **_CUT_OFF_BY_AN_ELECTION,
         "begin": {"partitions": 1},
