@@ -69,9 +69,8 @@ def _show(
         return
     shown: dict[str, Any] = {k: v for k, v in asdict(found).items() if k not in ("plan", "promotion")}
     stages = [asdict(s) for s in explain(found.stages)]
-    print(
-        json.dumps({"preview": found.plan.plan_id, "says": found.promotion.says, **shown, "stages": stages}, indent=1)
-    )
+    said = {"preview": found.plan.plan_id, "says": found.promotion.says, **shown, "stages": stages}
+    print(json.dumps(said, indent=1))
 
 
 def _do(edges: DeploymentEdges, preview_id: str, *, apply: bool, as_json: bool) -> None:

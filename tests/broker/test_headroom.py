@@ -103,6 +103,7 @@ def test_the_alarm_comes_before_the_loss_and_once_and_the_webhook_got_it(
         "left_s": pytest.approx(25 * 60, rel=0.05),
         "lost": 0,
         "behind_open": 0,
+        "stands": False,
         "partitions": "0, 1",
     }
     assert "wavestitch run" in amber["text"]
