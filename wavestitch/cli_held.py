@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wavestitch import console, console_held, terminal
+from wavestitch import console, console_held
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -28,10 +28,10 @@ from wavestitch.batch.held_records import find_records, refuse_without_bytes
 from wavestitch.batch.held_request import held_action, held_selection
 from wavestitch.batch.held_told import chunk_said, waveform_said
 from wavestitch.batch.held_waveforms import Selection, select_held
-from wavestitch.batch.preview_answer import refuse_dead_preview, reject_preview
+from wavestitch.batch.preview_answer import refuse_dead_preview
 from wavestitch.batch.results import Finished, Published
+from wavestitch.cli_reject import Reject, reject_kept
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stages import explain
 
 
@@ -59,7 +59,7 @@ def held(
     keep: Annotated[bool, typer.Option("--keep", help="Keep what is shown, under an id, so that this is done")] = False,
     preview_id: Annotated[str | None, typer.Option("--preview", help="Exactly what was kept under this id")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a preview")] = False,
-    reject: Annotated[bool, typer.Option("--reject", help="Say no to --preview ID: nobody does it any more")] = False,
+    reject: Reject = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
 ) -> None:
     """What is not published, and why; and what becomes of it: `held STREAM discard ID --why … --apply`."""
@@ -67,11 +67,8 @@ def held(
     deployment.stream(stream)  # only what is declared has tables
     said = (ids, reason, source, since, until, batch, after, into, copy, everything, keep)
     if reject:
-        if preview_id is None or apply or action != "list" or any(said):
-            raise BadInput(
-                "--reject goes with --preview ID, and with --why if anything is to be said; leave the rest out"
-            )
-        _reject(DeploymentEdges(deployment, stream), preview_id, why)
+        edges, others = DeploymentEdges(deployment, stream), (action != "list", apply, *said)
+        reject_kept(edges, preview_id, find=edges.decision, why=why, others=others)
         return
     if preview_id is not None:
         if action != "list" or why or any(said):
@@ -190,9 +187,3 @@ def _approve(edges: DeploymentEdges, preview_id: str, *, apply: bool, js: bool) 
         _print_json({"preview": preview_id, "choice": choice, "done": None if done is None else asdict(done)})
     else:
         console_held.show_kept(preview_id, plan, done)
-
-
-def _reject(edges: DeploymentEdges, preview_id: str, why: str) -> None:
-    edges.decision(preview_id)
-    kept = reject_preview(edges, preview_id, by=getpass.getuser(), why=why)
-    terminal.out.print(f"rejected by {harmless(kept.who)}: nobody does it any more")

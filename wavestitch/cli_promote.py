@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import getpass
 import json
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +19,7 @@ from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.verify_request import verify_request
+from wavestitch.cli_reject import Reject, reject_kept
 from wavestitch.cli_verify import AsJson, Batch, Interval, Offsets, Partitions, Stream
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stages import explain
@@ -31,6 +34,7 @@ def promote(
     why: Annotated[str, typer.Option(help="Recorded with it")] = "",
     preview: Annotated[str | None, typer.Option(help="The id of what was shown: look at it again, or do it")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it (with --preview)")] = False,
+    reject: Reject = False,
     as_json: AsJson = False,
 ) -> None:
     """Read a range again by the stream's definition, and publish what that changes in the place of what is there.
@@ -42,6 +46,9 @@ def promote(
     deployment.stream(stream)  # only what is declared has tables
     edges = DeploymentEdges(deployment, stream)
     asked = {"offsets": offsets, "interval": interval, "batch": batch, "partitions": partitions}
+    if reject:
+        _reject(edges, preview, why=why, others=(apply, *asked.values()))
+        return
     if preview is not None:
         if any(asked.values()) or why:
             raise BadInput("--preview names what was shown, its range and its reason; leave the others out")
@@ -71,6 +78,12 @@ def _show(
     stages = [asdict(s) for s in explain(found.stages)]
     said = {"preview": found.plan.plan_id, "says": found.promotion.says, **shown, "stages": stages}
     print(json.dumps(said, indent=1))
+
+
+def _reject(edges: DeploymentEdges, preview_id: str | None, *, why: str, others: Iterable[object]) -> None:
+    from wavestitch.batch.promote import kept_promotion  # noqa: PLC0415 - loads what stitches
+
+    reject_kept(edges, preview_id, find=partial(kept_promotion, edges), why=why, others=others)
 
 
 def _do(edges: DeploymentEdges, preview_id: str, *, apply: bool, as_json: bool) -> None:

@@ -10,16 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from wavestitch import console_rewind, terminal
+from wavestitch import console_rewind
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
-from wavestitch.batch.preview_answer import refuse_dead_preview, reject_preview
+from wavestitch.batch.preview_answer import refuse_dead_preview
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, apply_rewind, plan_rewind
 from wavestitch.batch.rewind_preview import apply_preview, preview_rewind, with_gates
 from wavestitch.batch.rewind_target import TARGETS
+from wavestitch.cli_reject import Reject, reject_kept
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.rewind_preview import PREVIEWS, RewindPreview
 from wavestitch.contracts.stages import explain
@@ -37,7 +37,7 @@ def rewind(
     keep: Annotated[bool, typer.Option("--keep", help="Keep what is shown, under an id, so that this is done")] = False,
     preview_id: Annotated[str | None, typer.Option("--preview", help="Exactly what was kept under this id")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a dry run")] = False,
-    reject: Annotated[bool, typer.Option("--reject", help="Say no to --preview ID: nobody does it any more")] = False,
+    reject: Reject = False,
     accept_skip: AcceptSkip = False,
     accept_missing: AcceptMissing = False,
     held_snapshot: Annotated[
@@ -51,7 +51,8 @@ def rewind(
     deployment.stream(stream)  # only what is declared has tables
     edges = DeploymentEdges(deployment, stream)
     if reject:
-        _reject(edges, preview_id, why=why, apply=apply, said=(to, partitions, held_snapshot))
+        others = (to, partitions, held_snapshot, keep, apply)
+        reject_kept(edges, preview_id, find=edges.preview, why=why, others=others)
         return
     if preview_id is not None or keep:
         shown = _kept(edges, to, partitions, preview_id=preview_id, why=why, held=held_snapshot, apply=apply)
@@ -105,14 +106,6 @@ def _kept(
     if apply:
         raise BadInput("--keep keeps what is shown, to be looked at: do it afterwards with --preview ID --apply")
     return preview_rewind(edges, _where(to), partitions, who=getpass.getuser(), why=why)
-
-
-def _reject(edges: DeploymentEdges, preview_id: str | None, *, why: str, apply: bool, said: tuple[object, ...]) -> None:
-    if preview_id is None or apply or any(one is not None for one in said):
-        raise BadInput("--reject goes with --preview ID, and with --why if anything is to be said; leave the rest out")
-    edges.preview(preview_id)
-    kept = reject_preview(edges, preview_id, by=getpass.getuser(), why=why)
-    terminal.out.print(f"rejected by {harmless(kept.who)}: nobody does it any more")
 
 
 def _where(to: str | None) -> str:
