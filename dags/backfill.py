@@ -23,7 +23,6 @@ from wavestitch.contracts.stream import Stream, backfill_dag_id
 from wavestitch.flows.alarms import late_after, tell_timed_out
 from wavestitch.flows.backfill_intervals import BackfillIntervals
 from wavestitch.flows.batch_tasks import (
-    ANY_POOL,
     OWNER,
     RETRY_DELAY,
     carried_out,
@@ -37,6 +36,7 @@ from wavestitch.flows.broken_dag import make_broken_dag
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
+from wavestitch.flows.pools import ANY_POOLS, Pools
 from wavestitch.flows.turns import await_landing, await_turn
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, load_settings, stream_names
@@ -139,18 +139,19 @@ def report(stream: str) -> dict[str, Any]:
     return BACKFILLED.content(done)
 
 
-def carry_batches(stream: Stream, group_id: str, plan_ids: Any, *, spark_pool: str) -> Any:
+def carry_batches(stream: Stream, group_id: str, plan_ids: Any, *, pools: Pools) -> Any:
     """A task for each stage, for each of these plans. One that waits for an answer at its gate holds no slot; those
     behind it ask for their turn again."""
     # Airflow's backfills run as many at once as their dialogue says: one Spark at a time for all of them.
-    reassemble_alone = reassemble.override(pool=spark_pool, max_active_tis_per_dag=1)
+    reassemble_alone = reassemble.override(pool=pools.spark, max_active_tis_per_dag=1)
+    read_of = read.override(pool=pools.readers)
     # By its own rule Airflow would have it wait for the questions of all batches, the later of which wait for it.
     answered_alone = answered.override(trigger_rule=TriggerRule.NONE_FAILED)
 
     @task_group(group_id=group_id)
     def batch(plan_id: str) -> None:
         name = stream.name
-        reassembled = reassemble_alone(name, plan_id, [read(name, plan_id)])
+        reassembled = reassemble_alone(name, plan_id, [read_of(name, plan_id)])
         looked = validate_or_ask(name, plan_id, reassembled)
         validated = answered_alone(name, plan_id, reassembled, looked)
         looked >> ask_about(stream, holds=False) >> validated
@@ -159,7 +160,7 @@ def carry_batches(stream: Stream, group_id: str, plan_ids: Any, *, spark_pool: s
     return batch.expand(plan_id=plan_ids)
 
 
-def make_backfill_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spark_pool: str = ANY_POOL) -> DAG:
+def make_backfill_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, pools: Pools = ANY_POOLS) -> DAG:
     """The DAG of one stream. Raises `BadInput` for intervals that are none."""
     cron = stream.backfill_intervals or stream.schedule or DAYS
     if problem := schedule_problem(cron, key="backfill_intervals"):
@@ -182,10 +183,10 @@ def make_backfill_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, s
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args={**of_a_batch(retry_delay), "weight_rule": "upstream"},
     ) as dag:
-        batches = carry_batches(stream, "batch", plan(stream.name), spark_pool=spark_pool)
+        batches = carry_batches(stream, "batch", plan(stream.name), pools=pools)
         across = plan_across_cuts(stream.name)
         batches >> across
-        carry_batches(stream, "across_cuts", across, spark_pool=spark_pool) >> report(stream.name)
+        carry_batches(stream, "across_cuts", across, pools=pools) >> report(stream.name)
     return dag
 
 
@@ -221,7 +222,7 @@ def make_dags(settings: Settings) -> list[DAG]:
         with contextlib.suppress(Exception):
             stream = read_stream(settings.streams, name)
             try:
-                dags.append(make_backfill_dag(stream, spark_pool=settings.spark.pool))
+                dags.append(make_backfill_dag(stream, pools=Pools.of(settings)))
             except BadInput as error:
                 dags.append(make_broken_dag(backfill_dag_id(name), error.message))
     return dags

@@ -23,7 +23,6 @@ from wavestitch.contracts.stream import Stream, decide_dag_id
 from wavestitch.flows.alarms import tell_timed_out
 from wavestitch.flows.approval import Approval
 from wavestitch.flows.batch_tasks import (
-    ANY_POOL,
     OWNER,
     RETRY_DELAY,
     edges_of,
@@ -35,6 +34,7 @@ from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import needed_text, text_or_nothing
 from wavestitch.flows.gate_question import answered, ask_about, looked_at
 from wavestitch.flows.pending import TellPending
+from wavestitch.flows.pools import ANY_POOLS, Pools
 from wavestitch.settings import load_settings
 
 WAITS = timedelta(days=1)
@@ -146,7 +146,7 @@ def validate(stream: str, plan_id: str, reassembled: dict[str, Any]) -> dict[str
     return looked_at(stream, plan_id, reassembled, gate=gate, why=why, asked=True)
 
 
-def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spark_pool: str = ANY_POOL) -> DAG:
+def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, pools: Pools = ANY_POOLS) -> DAG:
     """The DAG of one stream."""
     with DAG(
         decide_dag_id(stream.name),
@@ -177,7 +177,7 @@ def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         )
         plan_id = keep_plan(stream.name, previewed)
         previewed >> approve >> plan_id
-        reassembled = reassemble.override(pool=spark_pool)(stream.name, plan_id, [])
+        reassembled = reassemble.override(pool=pools.spark)(stream.name, plan_id, [])
         looked = validate(stream.name, plan_id, reassembled)
         validated = answered(stream.name, plan_id, reassembled, looked)
         looked >> ask_about(stream, holds=True) >> validated
@@ -211,4 +211,4 @@ What is done, in this order:
 
 
 _SETTINGS = load_settings()
-globals().update(dags_of_streams(_SETTINGS, lambda stream: make_decide_dag(stream, spark_pool=_SETTINGS.spark.pool)))
+globals().update(dags_of_streams(_SETTINGS, lambda stream: make_decide_dag(stream, pools=Pools.of(_SETTINGS))))

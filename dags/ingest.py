@@ -23,7 +23,6 @@ from wavestitch.contracts.harmless import for_markdown, harmless
 from wavestitch.contracts.stream import Stream, backfill_dag_id, ingest_dag_id, rewind_dag_id
 from wavestitch.flows.alarms import late_after, tell_timed_out
 from wavestitch.flows.batch_tasks import (
-    ANY_POOL,
     OWNER,
     RETRY_DELAY,
     SHOWN,
@@ -39,6 +38,7 @@ from wavestitch.flows.broken_dag import make_broken_dag
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
+from wavestitch.flows.pools import ANY_POOLS, Pools
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, declared, load_settings
 from wavestitch.stream_files import read_stream
@@ -128,7 +128,7 @@ def commit_offsets(stream: str, plan_id: str) -> bool:
     return isinstance(planned, Planned) and planned.left > 0
 
 
-def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spark_pool: str = ANY_POOL) -> DAG:
+def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, pools: Pools = ANY_POOLS) -> DAG:
     """The DAG of one stream. Raises `BadInput` for a schedule that is none."""
     with DAG(
         ingest_dag_id(stream.name),
@@ -149,8 +149,8 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
     ) as dag:
         planned = plan(stream.name)
         plan_id = planned["plan_id"]
-        reads = read.partial(stream=stream.name, plan_id=plan_id).expand(work=planned)
-        reassembled = reassemble.override(pool=spark_pool)(stream.name, plan_id, reads)
+        reads = read.override(pool=pools.readers).partial(stream=stream.name, plan_id=plan_id).expand(work=planned)
+        reassembled = reassemble.override(pool=pools.spark)(stream.name, plan_id, reads)
         looked = validate_or_ask(stream.name, plan_id, reassembled)
         validated = answered(stream.name, plan_id, reassembled, looked)
         looked >> ask_about(stream, holds=True) >> validated
@@ -204,7 +204,7 @@ def make_dags(settings: Settings) -> list[DAG]:
     dags, found = [], declared(settings)
     for name in found.names:
         try:
-            dags.append(make_ingest_dag(read_stream(settings.streams, name), spark_pool=settings.spark.pool))
+            dags.append(make_ingest_dag(read_stream(settings.streams, name), pools=Pools.of(settings)))
         except BadInput as error:
             dags.append(make_broken_dag(ingest_dag_id(name), error.message))
         except Exception as error:

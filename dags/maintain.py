@@ -75,7 +75,7 @@ with DAG(
     start_date=datetime(1970, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    # One after another: each may start a Spark of its own.
+    # One after another: each holds what it puts together in memory. It starts no Spark, and waits for none.
     max_active_tasks=1,
     dagrun_timeout=timedelta(hours=12),
     on_failure_callback=tell_timed_out,
@@ -93,6 +93,5 @@ with DAG(
         ),
     },
 ) as dag:
-    settings = load_settings()
-    for name in stream_names(settings):
-        maintain.override(task_id=name_in_airflow(name), pool=settings.spark.pool)(name)
+    for name in stream_names(load_settings()):
+        maintain.override(task_id=name_in_airflow(name))(name)

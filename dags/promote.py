@@ -20,7 +20,6 @@ from wavestitch.contracts.stream import Stream, promote_dag_id
 from wavestitch.flows.alarms import tell_timed_out
 from wavestitch.flows.approval import Approval
 from wavestitch.flows.batch_tasks import (
-    ANY_POOL,
     OWNER,
     RETRY_DELAY,
     carried_out,
@@ -35,6 +34,7 @@ from wavestitch.flows.batch_tasks import (
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import needed_text, text_or_nothing
 from wavestitch.flows.pending import TellPending
+from wavestitch.flows.pools import ANY_POOLS, Pools
 from wavestitch.settings import load_settings
 
 WAITS = timedelta(days=1)
@@ -119,7 +119,7 @@ def commit_offsets(stream: str, plan_id: str) -> dict[str, Any]:
     return carried_out("commit offsets", stream, plan_id)
 
 
-def make_promote_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spark_pool: str = ANY_POOL) -> DAG:
+def make_promote_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, pools: Pools = ANY_POOLS) -> DAG:
     """The DAG of one stream."""
     with DAG(
         promote_dag_id(stream.name),
@@ -135,7 +135,7 @@ def make_promote_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, sp
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args=of_a_batch(retry_delay),
     ) as dag:
-        previewed = preview.override(pool=spark_pool)(stream.name)
+        previewed = preview.override(pool=pools.spark)(stream.name)
         approve = Approval(
             stream=stream.name,
             task_id="approve",
@@ -151,8 +151,8 @@ def make_promote_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, sp
         planned = keep_plan(stream.name, previewed)
         previewed >> approve >> planned
         plan_id = planned["plan_id"]
-        reads = read.partial(stream=stream.name, plan_id=plan_id).expand(work=planned)
-        reassembled = reassemble.override(pool=spark_pool)(stream.name, plan_id, reads)
+        reads = read.override(pool=pools.readers).partial(stream=stream.name, plan_id=plan_id).expand(work=planned)
+        reassembled = reassemble.override(pool=pools.spark)(stream.name, plan_id, reads)
         validated = validate(stream.name, plan_id, reassembled)
         published = result(publish_of(stream.name))(stream.name, plan_id, reassembled, validated)
         published >> commit_offsets(stream.name, plan_id)
@@ -182,4 +182,4 @@ What is done, in this order:
 
 
 _settings = load_settings()
-globals().update(dags_of_streams(_settings, partial(make_promote_dag, spark_pool=_settings.spark.pool)))
+globals().update(dags_of_streams(_settings, partial(make_promote_dag, pools=Pools.of(_settings))))

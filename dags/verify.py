@@ -18,9 +18,10 @@ from airflow.sdk import DAG, Param, get_current_context, result, task
 
 from wavestitch.contracts.stream import Stream, verify_dag_id
 from wavestitch.flows.alarms import late_after, tell_timed_out
-from wavestitch.flows.batch_tasks import ANY_POOL, OWNER, RETRY_DELAY, comparing_edges_of, log_line, of_a_batch
+from wavestitch.flows.batch_tasks import OWNER, RETRY_DELAY, comparing_edges_of, log_line, of_a_batch
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import text_or_nothing
+from wavestitch.flows.pools import ANY_POOLS, Pools
 from wavestitch.settings import load_settings
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _by_draft(stream: str, request: VerifyRequest) -> dict[str, Any]:
     return found
 
 
-def make_verify_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spark_pool: str = ANY_POOL) -> DAG:
+def make_verify_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, pools: Pools = ANY_POOLS) -> DAG:
     """The DAG of one stream."""
     with DAG(
         verify_dag_id(stream.name),
@@ -122,7 +123,7 @@ def make_verify_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, spa
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args=of_a_batch(retry_delay),
     ) as dag:
-        verify.override(pool=spark_pool)(stream.name)
+        verify.override(pool=pools.spark)(stream.name)
     return dag
 
 
@@ -146,4 +147,4 @@ By hand: `wavestitch verify {stream.name}`, `wavestitch compare {stream.name}`, 
 
 
 _settings = load_settings()
-globals().update(dags_of_streams(_settings, partial(make_verify_dag, spark_pool=_settings.spark.pool)))
+globals().update(dags_of_streams(_settings, partial(make_verify_dag, pools=Pools.of(_settings))))

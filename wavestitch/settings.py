@@ -13,19 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from wavestitch import stream_files
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.headroom import Thresholds
-from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.redaction import MASK, secret_inside, shown_address, shown_section
-from wavestitch.contracts.spark_address import read_spark_address
-from wavestitch.contracts.stream import MIB, ByteSize, Span, Stream
-from wavestitch.contracts.warehouse import plain_warehouse
-from wavestitch.contracts.web_address import shown_webhook, webhook_problem
+from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.web_address import shown_webhook
 from wavestitch.secret_reference import is_reference
+from wavestitch.settings_sections import ANY_POOL, Kafka, Maintain, Metrics, Notify, Section, Spark, Tables
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
 _PREFIX = "WAVESTITCH_"
@@ -44,211 +41,7 @@ _WAYS_OUT = {  # a reference is resolved for what connects, and a warehouse is a
 _CALLED = (("notify", "webhook"), ("metrics", "otlp"))
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Kafka(_Section):
-    """The broker. `options`: further librdkafka settings, from an allow-list (`wavestitch.kafka.client_settings`)."""
-
-    bootstrap: str
-    options: dict[str, str] = Field(default_factory=dict)
-
-
-class Tables(_Section):
-    """The Iceberg catalog. `properties`: further pyiceberg catalog properties."""
-
-    catalog: str = "wavestitch"
-    uri: str
-    warehouse: str
-    connect_timeout: Span = Seconds(10)
-    answer_timeout: Span = Seconds(60)
-    """For each wait on a connection that stands."""
-    properties: dict[str, str] = Field(default_factory=dict)
-
-    @field_validator("warehouse")
-    @classmethod
-    def _spelled_plainly(cls, warehouse: str) -> str:
-        if secret_inside("warehouse", warehouse):
-            return warehouse  # refused where all secrets are looked for, and with what to do
-        return plain_warehouse(warehouse)
-
-
-class Spark(_Section):
-    """Where Spark runs and how; `conf` is handed to spark-submit. `connection`: Airflow's, where Airflow submits.
-
-    `remote`: a Spark that is there already, which then does all stitching; none of the others is for it, but `pool`.
-    """
-
-    master: str = "local[2]"
-    remote: str | None = None
-    token: str | None = None
-    """Of `remote`, by reference alone."""
-    conf: dict[str, str] = Field(default_factory=dict)
-    java_home: Path | None = None
-    connection: str = "spark_default"
-    pool: str = "default_pool"
-    """Airflow's, of the tasks that start a Spark; it must be there, or they wait for ever. One slot: one at a time."""
-    environment: tuple[str, ...] = ()
-    """Names of variables that Spark gets besides what every program needs, e.g. those of an object store's login."""
-
-    @field_validator("remote")
-    @classmethod
-    def _may_be_told_the_token(cls, remote: str | None) -> str | None:
-        if remote is None:
-            return None
-        try:
-            return str(read_spark_address(remote))
-        except ValueError as problem:
-            raise ValueError(f"it {problem}") from None
-
-    @field_validator("token")
-    @classmethod
-    def _by_reference(cls, token: str | None) -> str | None:
-        return _referred(token)
-
-    @model_validator(mode="after")
-    def _remote_is_let_in_by_token(self) -> Spark:
-        if (self.remote is None) != (self.token is None):
-            raise ValueError(
-                "remote and token go together: a Spark without a token runs the code of whoever reaches its port"
-            )
-        return self
-
-
-class Notify(_Section):
-    """Who is told where a person is needed. `log`: the log of whatever finds that out; `token` goes to the webhook."""
-
-    log: bool = True
-    webhook: str | None = None
-    """An address over https, or on loopback; by reference where the address itself is the secret."""
-    token: str | None = None
-    """By reference alone; sent as `Authorization: Bearer …`."""
-    timeout: Span = Field(default=Seconds(10), le=60)
-    """For the whole of a call."""
-    amber: float = Field(default=Thresholds().amber, ge=0, le=1)
-    red: float = Field(default=Thresholds().red, ge=0, le=1)
-    """Headroom: told where less than this share of what retention keeps is left before it takes unread data."""
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return Thresholds(self.amber, self.red)
-
-    @field_validator("webhook")
-    @classmethod
-    def _may_be_called(cls, webhook: str | None) -> str | None:
-        return _callable("webhook", webhook)
-
-    @field_validator("token")
-    @classmethod
-    def _by_reference(cls, token: str | None) -> str | None:
-        return _referred(token)
-
-    @model_validator(mode="after")
-    def _somebody_is_told(self) -> Notify:
-        if not self.log and self.webhook is None:
-            raise ValueError("nobody would be told of anything; leave log on, or name a webhook")
-        if self.token is not None and self.webhook is None:
-            raise ValueError("a token goes with a webhook, and none is named")
-        if self.red > self.amber:
-            raise ValueError(f"red ({self.red}) is more than amber ({self.amber}); amber comes first")
-        return self
-
-
-class Metrics(_Section):
-    """Where figures go, for programs that draw and warn; nowhere unless said."""
-
-    textfile: Path | None = None
-    """The folder of a textfile collector of node-exporter's; somebody else's, so that it must be there."""
-    otlp: str | None = None
-    """Where OpenTelemetry's metrics are taken over HTTP, an address over https, or on loopback; or a reference."""
-    token: str | None = None
-    """By reference alone; sent as `Authorization: Bearer …`."""
-    timeout: Span = Field(default=Seconds(10), le=60)
-    """For all of it: looking, writing, sending."""
-
-    @property
-    def wanted(self) -> bool:
-        return self.textfile is not None or self.otlp is not None
-
-    @field_validator("otlp")
-    @classmethod
-    def _may_be_called(cls, otlp: str | None) -> str | None:
-        return _callable("otlp", otlp)
-
-    @field_validator("token")
-    @classmethod
-    def _by_reference(cls, token: str | None) -> str | None:
-        return _referred(token)
-
-    @model_validator(mode="after")
-    def _somebody_gets_the_token(self) -> Metrics:
-        if self.token is not None and self.otlp is None:
-            raise ValueError("a token goes with otlp, and none is named")
-        return self
-
-
-def _callable(key: str, address: str | None) -> str | None:
-    if address is None or is_reference(address):
-        return address
-    problem = webhook_problem(address)
-    if inside := secret_inside(key, address):
-        problem = f"holds {inside}; write the whole as env:NAME or file:PATH instead"
-    if problem:
-        raise ValueError(f"it {problem}")
-    return address
-
-
-def _referred(token: str | None) -> str | None:
-    if token is not None and not is_reference(token):
-        raise ValueError("it holds the secret itself; write env:NAME or file:PATH instead")
-    return token
-
-
-class MaintainLimits(_Section):
-    """How long maintenance keeps what nobody needs any more (docs/operations.md)."""
-
-    finished_batches: Span = Seconds(30 * 86400)
-    """The folder of a committed batch; its landed payload goes as soon as it is committed."""
-    given_up_batches: Span = Seconds(7 * 86400)
-    """The folder of a batch that was abandoned or fenced, since anything in it last changed."""
-    data_docs: Span = Seconds(90 * 86400)
-    junk: Span = Seconds(30 * 86400)
-    """A record that is no chunk, since it was held. Chunks of waveforms never go by age."""
-    previews: Span = Field(default=Seconds(7 * 86400), ge=2 * 86400)
-    """Since one was made: up to then it may be done, then it goes."""
-    snapshot_age: Span = Seconds(7 * 86400)
-    """A snapshot, since its successor came."""
-    most_snapshots: int = Field(default=100, ge=1)
-    """Of each table, however young."""
-    least_snapshots: int = Field(default=10, ge=1)
-    """Of each table, however old."""
-    pinned_heads: Span = Seconds(30 * 86400)
-    """How long a batch under way keeps the head that it stands on; without it, it ends fenced."""
-    orphan_age: Span = Field(default=Seconds(3 * 86400), ge=3600)
-    """A file that nothing names, since it was written and since that was found."""
-    target_file: ByteSize = Field(default=128 * MIB, le=1024 * MIB)
-    small_files: int = Field(default=8, ge=2)
-    """So many small files of one day are worth it, and are put together to `target_file`."""
-
-
-class Maintain(MaintainLimits):
-    """`streams`: other values for single streams, by name."""
-
-    streams: dict[str, dict[str, Any]] = Field(default_factory=dict)
-
-    def of(self, stream: str) -> MaintainLimits:
-        """The limits of one stream."""
-        return MaintainLimits.model_validate({**self.model_dump(exclude={"streams"}), **self.streams.get(stream, {})})
-
-    @model_validator(mode="after")
-    def _every_stream_is_valid(self) -> Maintain:
-        for name in self.streams:
-            self.of(name)
-        return self
-
-
-class Settings(_Section):
+class Settings(Section):
     """`landing`: what batches read, until their offsets stand. `docs`: Data Docs. `streams`: the YAML files' folder.
     `cache`: what can be made anew at any time, of this host alone. `key_folder`: where streams' `proof_key: file:NAME`
     are. `most_streams`: so many files of streams are read."""
@@ -292,6 +85,21 @@ class Settings(_Section):
         if self.cache.absolute().is_relative_to(self.landing.absolute()):
             raise ValueError(f"cache {self.cache} is inside landing, which hosts may share; name a folder of this host")
         return self
+
+    @model_validator(mode="after")
+    def _a_pool_has_one_size(self) -> Settings:
+        if self.kafka.pool == self.spark.pool and self.kafka.pool_slots != self.spark.pool_slots:
+            raise ValueError(
+                f"kafka.pool and spark.pool are both {self.spark.pool!r}, and their pool_slots are not the same "
+                f"({self.kafka.pool_slots} and {self.spark.pool_slots}); name two pools, or one size"
+            )
+        return self
+
+    @property
+    def pools(self) -> dict[str, int]:
+        """How many slots each of Airflow's pools is made with, but for the one that every Airflow has."""
+        named = {part.pool: part.pool_slots for part in (self.kafka, self.spark)}
+        return {name: slots for name, slots in named.items() if name != ANY_POOL}
 
     @model_validator(mode="after")
     def _secrets_only_by_reference(self) -> Settings:

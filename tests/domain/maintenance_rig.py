@@ -22,7 +22,8 @@ from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.maintain.run import maintain_stream, raise_failures
-from wavestitch.settings import MaintainLimits, load_settings
+from wavestitch.settings import load_settings
+from wavestitch.settings_sections import MaintainLimits
 from wavestitch.tables.stream_tables import StreamTables
 
 STREAM = "ecg"

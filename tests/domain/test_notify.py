@@ -18,7 +18,7 @@ from tests.builders.webhook import Webhook, dripping_webhook, listening_webhook
 from wavestitch.batch.call_out import _OF_THE_CALL
 from wavestitch.batch.notify import notify
 from wavestitch.contracts.quantities import Seconds
-from wavestitch.settings import Notify
+from wavestitch.settings_sections import Notify
 
 SUBJECT, TEXT = "ecg: the gate is closed", "Batch 1 waits.\nAnswer under Required Actions."
 
@@ -114,7 +114,7 @@ FIRST_CALL = """
 import logging, sys
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
 from wavestitch.batch.notify import notify
-from wavestitch.settings import Notify
+from wavestitch.settings_sections import Notify
 assert notify(Notify(webhook="env:CANARY_ADDRESS", token="env:CANARY_TOKEN", log=False), subject="s", text="t")
 logging.getLogger("ours").debug("was said")
 """

@@ -53,7 +53,7 @@ from wavestitch.contracts.position import GroupOffset
 from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.maintain.run import maintain_stream, raise_failures
-from wavestitch.settings import MaintainLimits
+from wavestitch.settings_sections import MaintainLimits
 
 TOPIC = "waves"
 _SENT = recordings(5, samples=600)

@@ -205,24 +205,6 @@ def test_what_cannot_help_is_not_tried_again_and_what_can_is(dags: dict[str, Any
             assert found is action, f"task {task.task_id}: {kind.__name__} leads to {found}, must be {action}"
 
 
-def test_whatever_starts_a_spark_waits_for_the_pool_of_the_settings(
-    dags_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WAVESTITCH_SPARK__POOL", "spark")
-    found = dags_of({"a.yaml": GOOD})
-    pools = {f"{d}.{t.task_id}": t.pool for d, dag in found.items() for t in dag.tasks}
-    assert {name for name, pool in pools.items() if pool == "spark"} == {
-        "ingest_a.reassemble",
-        "backfill_a.batch.reassemble",
-        "decide_a.reassemble",
-        "backfill_a.across_cuts.reassemble",
-        "maintain.a",
-        "verify_a.verify",
-        "promote_a.preview",
-        "promote_a.reassemble",
-    }
-
-
 def test_backfills_of_a_stream_never_run_two_sparks_and_each_has_one_batch_on_disk(dags: dict[str, Any]) -> None:
     """However many runs Airflow's dialogue starts at once."""
     dag = dags["backfill_ecg"]

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from tests.builders.streams import make_stream
 from tests.conftest import ROOT
 from wavestitch.contracts.stream import Limits, Reading, Stream
-from wavestitch.settings import Kafka, Maintain, MaintainLimits, Metrics, Notify, Settings, Spark, Tables
+from wavestitch.settings import Settings
+from wavestitch.settings_sections import Kafka, Maintain, MaintainLimits, Metrics, Notify, Spark, Tables
 
 _TOML = re.search(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(), re.DOTALL)
 WRITTEN: dict[str, Any] = tomllib.loads(_TOML[1] if _TOML else "")

@@ -53,7 +53,8 @@ from wavestitch.maintain.landing_folders import (
 )
 from wavestitch.maintain.leftovers import clear_leftovers
 from wavestitch.maintain.maintenance_run import MaintenanceRun
-from wavestitch.settings import MaintainLimits, load_settings
+from wavestitch.settings import load_settings
+from wavestitch.settings_sections import MaintainLimits
 from wavestitch.ui.docs_files import find_page
 
 ECG, DAG = "ecg", "ingest_ecg"

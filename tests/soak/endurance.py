@@ -33,7 +33,7 @@ from wavestitch.contracts.errors import Fenced, WavestitchError
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.quantities import Offset
 from wavestitch.maintain.run import maintain_stream
-from wavestitch.settings import MaintainLimits
+from wavestitch.settings_sections import MaintainLimits
 from wavestitch.tables.lookup.file_scans import read_rows
 
 KILLED_AFTER = ("plan", "read", "reassemble", "validate", "publish")

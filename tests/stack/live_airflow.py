@@ -31,7 +31,6 @@ from wavestitch.contracts.stream import Stream
 from wavestitch.local.airflow_stack import Airflow, running_airflow, start_airflow, stop_airflow
 from wavestitch.local.broker import Broker
 from wavestitch.local.process import wait_until
-from wavestitch.local.stack import SPARK_POOL
 from wavestitch.producers.chunking import ChunkRecord, cut_recording
 from wavestitch.producers.recording import make_recording
 from wavestitch.producers.sender import send_chunks
@@ -153,7 +152,6 @@ class LiveAirflow:
             dags_folder=self.folder / "dags",
             env=self.environment,
             say=print,
-            pools={SPARK_POOL: 1},
         )
 
     def wait_asked(self, dag_id: str, run_id: str, task_id: str, *, times: int = 1) -> None:
@@ -256,7 +254,7 @@ def start_live(
     closing = ExitStack()
     webhook = closing.enter_context(listening_webhook())
     told = f'[notify]\nwebhook = "{webhook.address}"\n'
-    config.write_text(f'{config.read_text()}pool = "{SPARK_POOL}"\n{told}')  # its last section is Spark's
+    config.write_text(f"{config.read_text()}{told}")
     spark = {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": STITCHER}}
     environment = {
         "WAVESTITCH_CONFIG": str(config),
@@ -273,9 +271,11 @@ def start_live(
 
 
 def write_stitcher(path: Path) -> None:
-    """In the place of spark-submit: the Spark app's tasks one after another, in a process that is up in a second."""
+    """In the place of spark-submit: the Spark app's tasks one after another, in a process that is up in a second. It
+    fails where another one is at work: the pool of the settings has one slot, whatever kinds of runs want a Spark."""
     python, root = shlex.quote(sys.executable), shlex.quote(str(ROOT))
-    path.write_text(f'#!/bin/sh\ncd {root} && exec {python} -m tests.stack.stitcher "$@"\n')
+    alone = f"exec 9>{shlex.quote(str(path))}.alone\nflock -n 9 || {{ echo two Sparks at once >&2; exit 1; }}\n"
+    path.write_text(f'#!/bin/sh\n{alone}cd {root} && exec {python} -m tests.stack.stitcher "$@"\n')
     path.chmod(0o755)
 
 

@@ -23,7 +23,7 @@ from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.local.airflow_api import AirflowApi
 from wavestitch.local.airflow_settings import AirflowFolders, airflow_environment
 from wavestitch.local.process import wait_until
-from wavestitch.local.stack import SPARK_POOL
+from wavestitch.settings_sections import Spark
 
 DAY_NS = 86_400_000_000_000
 FIRST_NS = 1_577_836_800_000_000_000  # 2020-01-01
@@ -103,7 +103,8 @@ def command(live: LiveAirflow, *words: str) -> subprocess.CompletedProcess[str]:
 def no_spark(live: LiveAirflow) -> Iterator[None]:
     """Whatever starts a Spark waits for its pool meanwhile: a run that is at work on a batch stays at work on it."""
     with live.airflow.login("op") as op:
-        path, pool = f"/api/v2/pools/{SPARK_POOL}", {"pool": SPARK_POOL, "include_deferred": False}
+        name = Spark().pool
+        path, pool = f"/api/v2/pools/{name}", {"pool": name, "include_deferred": False}
         op.request("PATCH", path, json={**pool, "slots": 0})
         try:
             yield

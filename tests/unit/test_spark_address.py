@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from wavestitch.contracts.spark_address import DEFAULT_PORT, SparkAddress, read_spark_address
-from wavestitch.settings import Spark
+from wavestitch.settings_sections import Spark
 
 
 @pytest.mark.parametrize(

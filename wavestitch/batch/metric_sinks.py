@@ -14,7 +14,7 @@ from wavestitch.batch.call_out import Callee, call_out
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.metrics import METRICS, MetricKind, Sample, labels_of, text_of
 from wavestitch.contracts.quantities import EpochMs
-from wavestitch.settings import Metrics
+from wavestitch.settings_sections import Metrics
 from wavestitch.write_once import disk_errors, scratch_file
 
 _FOR_EVERYBODY = 0o644

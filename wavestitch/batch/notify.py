@@ -16,7 +16,7 @@ from typing import Any
 from wavestitch.batch.call_out import Callee, call_out
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.harmless import for_chat, harmless, harmless_lines
-from wavestitch.settings import Notify
+from wavestitch.settings_sections import Notify
 
 Fact = str | int | float | bool | None
 NO_FACTS: Mapping[str, Fact] = MappingProxyType({})

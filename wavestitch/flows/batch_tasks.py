@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 OWNER = "wavestitch"
 RETRIES = 2
 RETRY_DELAY = timedelta(minutes=1)
-ANY_POOL = "default_pool"
-"""The pool that every Airflow has."""
 
 ON_ERROR = ExceptionRetryPolicy(
     rules=[

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,17 +34,11 @@ _PORT_ATTEMPTS = 3
 _READY_SECONDS = 240.0
 _STOP_SECONDS = 40.0  # four on an idle machine, seventeen seen on a busy one
 _POLL_SECONDS = 0.3
-NO_POOLS: Mapping[str, int] = MappingProxyType({})
 
-# Pools are made before anything can run: on SQLite, a request that writes while the first tasks report their start has
-# held up the whole API server for longer than anybody waits. Once: what somebody changed since stays.
 # Airflow's servers for logs listen on all addresses of the machine, and no setting says otherwise. Here every part sees
 # the same log folder, so nobody needs them.
 _COMMAND = """\
 #!/bin/sh
-if [ "$1" = scheduler ] && [ -e {pools} ]; then
-    {python} -m airflow pools import {pools} && mv {pools} {pools}.made || exit 1
-fi
 case "$1" in
 scheduler | triggerer) exec {python} -m airflow "$@" --skip-serve-logs ;;
 esac
@@ -102,12 +95,10 @@ def start_airflow(
     dags_folder: Path | None = None,
     plugins_folder: Path | None = None,
     port: int | None = None,
-    pools: Mapping[str, int] = NO_POOLS,
 ) -> Airflow:
     """Start the Airflow of this folder, or return the one that runs there already, once it is ready.
 
-    DAGs and plugins are the project's unless other folders are given. `pools`: slots by name, made at the first start.
-    `env` is laid over all settings, and tasks see
+    DAGs and plugins are the project's unless other folders are given. `env` is laid over all settings, and tasks see
     it. Raises `BadInput` for a taken `port`, `Terminal` if Airflow ends while it starts, `Transient` if it is not ready
     in time; it is stopped then.
     """
@@ -132,8 +123,7 @@ def start_airflow(
             raise BadInput(f"port {port} on {LOOPBACK} is taken; name another one, or none to get a free one")
         say("starting Airflow; this takes ten seconds to a minute")
         _write_passwords(folders.passwords)
-        _write_pools(folder / "pools.json", pools)
-        _write_command(folders.commands, folder / "pools.json")
+        _write_command(folders.commands)
         _write_local_settings(folder / "config")
         for attempt in range(_PORT_ATTEMPTS):
             chosen = _choose_port(folder, wanted=port, fresh=attempt > 0)
@@ -195,18 +185,10 @@ def _write_passwords(path: Path) -> None:
     scratch.replace(path)
 
 
-def _write_pools(file: Path, pools: Mapping[str, int]) -> None:
-    """What `airflow pools import` is to read, unless it has."""
-    if pools and not file.with_name(f"{file.name}.made").exists():
-        about = {name: {"slots": n, "description": "", "include_deferred": False} for name, n in pools.items()}
-        write_whole(file, json.dumps(about))
-
-
-def _write_command(folder: Path, pools: Path) -> None:
+def _write_command(folder: Path) -> None:
     """`standalone` starts its parts as `airflow` from PATH: this is the one that it finds."""
     folder.mkdir(exist_ok=True)
-    words = {"python": shlex.quote(sys.executable), "pools": shlex.quote(str(pools))}
-    write_whole(folder / "airflow", _COMMAND.format(**words))
+    write_whole(folder / "airflow", _COMMAND.format(python=shlex.quote(sys.executable)))
     (folder / "airflow").chmod(0o755)
 
 

@@ -41,8 +41,6 @@ STATE = state_folder(ROOT, started_in=Path.cwd())
 CACHE = STATE / "cache"
 CONFIG = "wavestitch.toml"
 TOPIC_PARTITIONS = 3
-SPARK_POOL = "spark"
-"""Of one slot where each task starts a Spark: this is one machine."""
 SLOTS_OF_A_SPARK_THAT_IS_THERE = 4
 """It has two tasks at work at a time; the steps that wait for it cost little."""
 
@@ -97,7 +95,6 @@ def start_stack(
             ),
         },
         say=say,
-        pools={SPARK_POOL: 1 if server is None else SLOTS_OF_A_SPARK_THAT_IS_THERE},
     )
     say(f"Kafka    {broker.bootstrap}")
     if server is not None:
@@ -124,9 +121,11 @@ def write_config(
     spark: SparkServer | None = None,
 ) -> Path:
     """The settings of a stack in `folder`; made anew at each start, since ports may change."""
-    there = {} if spark is None else {"remote": spark.remote, "token": spark.token}
+    there: dict[str, str | int] = {}
+    if spark is not None:
+        there = {"remote": spark.remote, "token": spark.token, "pool_slots": SLOTS_OF_A_SPARK_THAT_IS_THERE}
     path = folder / CONFIG
-    values: dict[str, dict[str, str]] = {
+    values: dict[str, dict[str, str | int]] = {
         "": {
             "landing": str(folder / "landing"),
             "docs": str(folder / "data-docs"),
@@ -135,7 +134,7 @@ def write_config(
         },
         "kafka": {"bootstrap": bootstrap},
         "tables": {"uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"},
-        "spark": {"master": "local[2]", "java_home": str(java_home), "pool": SPARK_POOL, **there},
+        "spark": {"master": "local[2]", "java_home": str(java_home), **there},
         "spark.conf": {json.dumps(name): value for name, value in spark_conf.items()},
     }
     lines = ["# Written by `wavestitch up` at each start."]

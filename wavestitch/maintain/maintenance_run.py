@@ -18,7 +18,7 @@ from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.maintain.batch_state import judge_batch
 from wavestitch.maintain.landing_folders import batch_folders, tree_size
-from wavestitch.settings import MaintainLimits
+from wavestitch.settings_sections import MaintainLimits
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.history.heads import walk_heads
 from wavestitch.tables.maintenance.table_state import describe_table

@@ -22,7 +22,7 @@ from wavestitch.contracts.stages import Effect, Undoing, explain
 from wavestitch.maintain.doubts import find_doubt
 from wavestitch.maintain.maintenance_run import MaintenanceRun, footprint
 from wavestitch.maintain.stages import ACTS, NAMES
-from wavestitch.settings import MaintainLimits
+from wavestitch.settings_sections import MaintainLimits
 
 _NOT_RUN = "not run, since what is there was found altered"
 _NOT_IN_DOUBT = "not run, for the same reason"

@@ -1,4 +1,4 @@
-"""Registers the page "Wavestitch" and, on each run, the tab "Batch" with its audit: what Airflow loads as a plugin.
+"""Registers the page "Wavestitch", the tab "Batch" of each run, and what makes our pools as Airflow starts: a plugin.
 
 Where the package is installed, Airflow finds it by itself (the entry point `airflow.plugins`); in a checkout by
 `plugins/`, too. Airflow takes a plugin's name once. Decides nothing of what the pages show.
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
+from wavestitch.flows import pools
 from wavestitch.flows.backfill_intervals import BackfillIntervals
 from wavestitch.ui.lazy_app import LazyApp, make_pages
 
@@ -22,6 +23,7 @@ _BELOW = urlsplit(str(conf.get("api", "base_url", fallback=""))).path.rstrip("/"
 class WavestitchPlugin(AirflowPlugin):
     name = "wavestitch"
     timetables = [BackfillIntervals]  # noqa: RUF012
+    listeners = [pools]  # noqa: RUF012
     fastapi_apps = [{"app": LazyApp(make_pages), "url_prefix": "/wavestitch", "name": "wavestitch"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
         {
