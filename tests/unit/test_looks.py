@@ -160,6 +160,31 @@ def test_who_takes_what_is_known_waits_for_no_look_that_is_under_way(stream: Str
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
+def test_what_is_shown_at_once_is_looked_at_again_afterwards_one_stream_after_another() -> None:
+    """All at once they would keep the answer, and the scripts that it fetches, from being sent."""
+    asked: list[str] = []
+
+    def ask_tables(name: str) -> StreamFacts:
+        asked.append(name)
+        return StreamFacts(name, topic="t")
+
+    async def story() -> None:
+        names = [f"s{n}" for n in range(8)]
+        found = Looks(ask_tables, lambda known: known, fresh=0.0, wait=10)
+        await found.at(names)
+        found._fresh = 3.2
+        found._seen = {name: replace(seen, at=seen.at - 10) for name, seen in found._seen.items()}
+        asked.clear()
+        began = time.monotonic()
+        await found.at(names, enough=60)
+        assert asked == [], "whoever asked has the answer before anything is looked at"
+        while len(asked) < len(names):
+            await asyncio.sleep(0.01)
+        assert time.monotonic() - began >= 8 * 3.2 / AT_ONCE
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
 def test_what_log_and_tables_said_stays_until_the_log_has_spoken_again(stream: Stream) -> None:
     """Whoever comes in between would be told that a stream is not known, while nothing is wrong with it."""
     stream.tables.set()

@@ -124,22 +124,32 @@ class Looks:
         self, names: Sequence[str], *, wait: float | None = None, enough: float = 0.0
     ) -> list[tuple[StreamFacts, float | None]]:
         """What is known of the streams, and how old it is in seconds, None where nothing is; waits for looks that are
-        under way, `wait` seconds at most, and not at all where all that is known is younger than `enough` seconds."""
-        begun = [self._begin(n) for n in self._oldest(names[:_MOST_STREAMS])]
-        waiting = [asyncio.wrap_future(look) for look in begun if look is not None]
-        if waiting and not (enough and self._younger(names, enough)):
-            _, unfinished = await asyncio.wait(waiting, timeout=self._wait if wait is None else wait)
+        under way, `wait` seconds at most. Where all that is known is younger than `enough` seconds it waits for none,
+        and what is to be looked at again is, evenly, over the time in which it is fresh."""
+        wanted = self._oldest(names[:_MOST_STREAMS])
+        if enough and self._younger(names, enough):
+            self._begin_evenly(wanted)
         else:
-            unfinished = set(waiting)
-        # They go on for the next page; a cancelled wrapper would cancel a look that has not begun.
-        for left in unfinished:
-            left.add_done_callback(_ignore)
+            begun = [self._begin(n) for n in wanted]
+            waiting = [asyncio.wrap_future(look) for look in begun if look is not None]
+            if waiting:
+                _, unfinished = await asyncio.wait(waiting, timeout=self._wait if wait is None else wait)
+                # They go on for the next page; a cancelled wrapper would cancel a look that has not begun.
+                for left in unfinished:
+                    left.add_done_callback(_ignore)
         now = time.monotonic()
         with self._lock:
             return [
                 (seen.facts, now - seen.at) if (seen := self._seen.get(n)) else (StreamFacts(n, NOT_YET), None)
                 for n in names
             ]
+
+    def _begin_evenly(self, names: Sequence[str]) -> None:
+        """One after another, the first a moment from now: nobody waits for them, and all at once they would keep the
+        answer, and the scripts that it fetches, from being sent."""
+        loop = asyncio.get_running_loop()
+        for n, name in enumerate(names, start=1):
+            loop.call_later(n * self._fresh / AT_ONCE, self._begin, name)
 
     def _younger(self, names: Sequence[str], seconds: float) -> bool:
         oldest = time.monotonic() - seconds
