@@ -124,9 +124,12 @@ def _aside(work: Callable[[], R]) -> Future[R]:
 
 
 def _close(session: Any) -> None:
-    """The channel first: the client's own way waits for calls that a Spark which stands still never answers."""
-    session.client._channel.close()
-    session.client.close()
+    """The channel alone: the client's own way waits for the calls of all clients of this process, which a Spark that
+    stands still never answers. A session closes its client once more when it is collected, in whichever thread that
+    happens, one that such a call waits for among them: it has none by then.
+    """
+    client, session._client = session.client, None
+    client._channel.close()
 
 
 def _ask(session: Any, tag: str, tasks: int, job: str) -> list[str]:

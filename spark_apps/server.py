@@ -17,7 +17,9 @@ _STAYS = {
     "spark.log.level": "WARN",
     # Its Python daemons stay with the session that they were started for, which is therefore shared and stays, too.
     "spark.connect.session.manager.defaultSessionTimeout": "-1",
-    # Of a step that was killed: nobody can end its tasks, so they end when nobody asks for their outcome.
+    # Of a step that was killed: nobody can end its tasks, so they end when nobody asks for their outcome. That is
+    # noticed when it would have to be asked for anew, and acted on when the server looks for such, every 30 s.
+    "spark.connect.execute.reattachable.senderMaxStreamDuration": "30s",
     "spark.connect.execute.manager.detachedTimeout": "30s",
     "spark.connect.execute.manager.abandonedTombstonesSize": "100",
     "spark.python.daemon.module": "spark_apps.worker_daemon",

@@ -37,7 +37,7 @@ class Told(Rig):
         """One more batch, with its row in the history."""
         head = self.publish(recorded=False, positions={0: Position(Offset(0))}, topic_id=self.log.topic_id)
         figures = {
-            "partitions": {"0": {"read": 10 * published}},
+            "partitions": {"0": {"planned": 10 * published, "read": 10 * published}},
             "reading": {"0": [100.0, 1.0]},
             "counts": {"published": 5 * published},
             "waveforms": {"published": published, "open": 7, "quarantined": 0},
@@ -97,8 +97,7 @@ def test_what_strangers_wrote_into_the_history_becomes_no_label(told: Told) -> N
     told.commit(
         1,
         kind=said,
-        partitions={said: {"read": 1}, "0": {"read": 2}},
-        reading={said: [1.0, 1.0]},
+        partitions={"0": {"planned": 2, "read": 2, said: 1}},
         counts={said: 1},
         waveforms={said: 1},
         seconds={said: 1.0},
@@ -110,10 +109,14 @@ def test_what_strangers_wrote_into_the_history_becomes_no_label(told: Told) -> N
 @pytest.mark.parametrize(
     "odd",
     [
-        {"partitions": {"0": {}}, "reading": {"0": []}},
-        {"partitions": {"0": {"read": -5}}, "reading": {"0": [-1.0]}},
-        {"partitions": {"0": {"read": 10**30}}, "reading": {"0": [1e300]}, "seconds": {"read": 1e300}},
-        {"partitions": {str(n): {"read": 1} for n in (1, 10**30)}, "reading": {"7": [1.0, 1.0]}},
+        {"partitions": {"0": {"planned": 1}}, "reading": {"0": [-1.0, -1.0]}},
+        {"partitions": {"0": {"planned": 1, "read": -5}}, "reading": {"0": [-1.0, 1e300]}},
+        {
+            "partitions": {"0": {"planned": 1, "read": 10**30}},
+            "reading": {"0": [1e300, 1.0]},
+            "seconds": {"read": 1e300},
+        },
+        {"partitions": {"10000": {"planned": 1, "read": 1}}, "reading": {"10000": [1.0, 1.0]}},
     ],
 )
 def test_an_odd_row_of_the_history_stops_no_counter_and_makes_no_label(told: Told, odd: dict[str, object]) -> None:

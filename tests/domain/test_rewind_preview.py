@@ -100,11 +100,11 @@ def test_a_commit_at_the_very_moment_is_decided_on_again(monkeypatch: pytest.Mon
     found = preview(bench, "earliest")
     real, others = bench.tables.commit, [range(4, 6)]
 
-    def commit(*given):
+    def commit(*given, **more):
         if others:
             send(bench, others.pop())
             ingest(bench)
-        return real(*given)
+        return real(*given, **more)
 
     monkeypatch.setattr(bench.tables, "commit", commit)
     apply_preview(edges(bench), found, by="bob")

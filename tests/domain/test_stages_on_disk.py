@@ -71,6 +71,15 @@ def test_every_stage_leaves_what_it_names_and_nothing_else(
     run_landed_batch(deployment)
     observer.end()
     assert observer.order[-len(BATCH) - 2 :] == ["record history", "keep plan", *(s.name for s in BATCH)]
+    closing = make_landed_deployment(tmp_path / "closing", stream_yaml=NEVER, partitions=1).deployment
+    assert isinstance(closing, FakeDeployment)
+    send(closing, "w", b"\x01\x00", count=1)
+    observer.look = lambda: look(closing, STREAM, tmp_path / "closing", group=closing.memory.group)
+    observer.begin()
+    with pytest.raises(GateClosed):
+        run_landed_batch(closing)
+    observer.end()
+    assert observer.order[-1] == "validate"
     assert {s.name: sorted(left) for s, left in observer.left.items()} == {
         s.name: sorted(s.effects) for s in (*PLANNING, *BATCH)
     }
