@@ -12,22 +12,21 @@ import pytest
 from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
-from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch, run_interval
+from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
-from tests.fakes.way_out import Decide, ways_out
 from wavestitch.batch.closed_gate import given_up_by_a_rewind
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.landing_facts import GATE_CLOSED, READER_STOPPED, closed_gates, gates_of, reader_stops
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.request import check_gate, rewind_target
+from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
 from wavestitch.batch.steps import step_plan, step_publish, step_read, step_reassemble, step_validate
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_size import READER_STOP, ReaderStop
-from wavestitch.contracts.errors import BadInput, Fenced, GateClosed, NewerFormat, Refused
+from wavestitch.contracts.errors import Fenced, GateClosed, NewerFormat, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition
@@ -322,63 +321,6 @@ def test_a_stream_may_choose_to_park_by_itself() -> None:
     send(bench, "good")
     ingest(bench, stream=stream)
     assert published(bench) == {"good"}
-
-
-NAMED = PlanRequest(PlanKind.MANUAL, ranges=(span(0, 0, 1),))
-INTERVAL = PlanRequest(PlanKind.BACKFILL, ALL_OF_IT)
-BY_KIND = pytest.mark.parametrize("request_", [NAMED, INTERVAL], ids=["named offsets", "backfill"])
-
-
-def stopped_batch(stream: Stream, request: PlanRequest) -> tuple[Bench, str]:
-    """A batch of one spoiled waveform, and the sentence that it stops with."""
-    bench = Bench(FakeLog("waves", 1))
-    send(bench, "bad")
-    with pytest.raises(GateClosed) as closed:
-        ingest(bench, request, stream)
-    return bench, closed.value.message
-
-
-@BY_KIND
-@pytest.mark.parametrize("says", ["stop", "park"])
-def test_what_holds_nothing_stops_at_its_gate_and_is_not_told_to_be_parked(request_: PlanRequest, says: str) -> None:
-    """Parked it would be neither published nor held, and the log's retention would take it."""
-    bench, told = stopped_batch(STREAM.model_copy(update={"on_closed_gate": says}), request_)
-    assert {(way.how, way.plan_id) for way in ways_out(told) if isinstance(way, Decide)} == {
-        (how, plan_of(bench).plan_id) for how in ("accept", "abandon")
-    }
-    assert "cannot be parked" in told
-    assert bench.tables.batches() == []
-
-
-@BY_KIND
-def test_to_park_what_holds_nothing_is_refused_and_what_the_refusal_names_works(request_: PlanRequest) -> None:
-    bench, _ = stopped_batch(STREAM, request_)
-    plan = plan_of(bench)
-    with pytest.raises(Refused, match=rf"a {plan.kind} batch is not parked.*holds nothing") as refused:
-        carry_through(bench, plan, Carrying(spoiled={"bad"}, park=True))
-    assert bench.tables.batches() == []
-    assert {way.how for way in ways_out(refused.value.message) if isinstance(way, Decide)} == {"accept", "abandon"}
-    carry_through(bench, plan, Carrying(spoiled={"bad"}, gate="accept"))
-    assert published(bench) == {"bad"}
-
-
-@BY_KIND
-def test_what_is_asked_for_with_park_and_holds_nothing_is_refused_before_it_is_planned(request_: PlanRequest) -> None:
-    with pytest.raises(BadInput, match=r"gate park is not for this batch.*holds nothing.*stop and accept"):
-        check_gate("park", "later", request_)
-    assert check_gate("accept", "later", request_) == ("accept", "later")
-    assert check_gate("park", "later", PlanRequest()) == ("park", "later")
-
-
-def test_a_backfill_of_a_stream_that_parks_does_not_end_well_at_a_closed_gate() -> None:
-    bench = Bench(FakeLog("waves", 1))
-    send(bench, "bad")
-    stream = STREAM.model_copy(update={"on_closed_gate": "park"})
-    with pytest.raises(GateClosed, match="cannot be parked"):
-        run_interval(bench, stream, ALL_OF_IT, clock_ms=START_MS, how=SPOILED)
-    assert bench.tables.batches() == []
-    ingest(bench, stream=stream)
-    assert {r.held.reason.value for r in bench.tables.held_rows()} == {"parked"}, "an ingest over these offsets holds"
 
 
 def test_on_disk_a_closed_gate_is_found_until_its_batch_is_abandoned(bench: Bench, tmp_path: Path) -> None:
