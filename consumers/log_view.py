@@ -16,7 +16,7 @@ from confluent_kafka.admin import OffsetSpec
 from consumers.group_state import commit_group, committed_offsets, live_members
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
-from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.contracts.position import GroupOffset, LastBatch, Position
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -53,6 +53,14 @@ class KafkaLog:
 
         with RawLog(self._settings, topic, deadline=self._deadline) as raw:
             return {p: raw.epoch_end(p, epoch) for p, epoch in sorted(epochs.items())}
+
+    def batches_at(self, topic: str, offsets: Mapping[Partition, Offset]) -> dict[Partition, LastBatch | None]:
+        if not offsets:
+            return {}
+        from wavestitch.kafka.raw_log import RawLog  # noqa: PLC0415 - kafka-python takes half a second to import
+
+        with RawLog(self._settings, topic, deadline=self._deadline) as raw:
+            return raw.batches_at(offsets)
 
     def offsets_at(
         self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True

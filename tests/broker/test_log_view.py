@@ -251,3 +251,28 @@ def test_a_probe_tells_what_a_few_records_of_each_partition_take(broker: Broker,
     assert found.times.keys() == {1, 2}
     assert all(before - 60_000 < at <= before for at in found.times.values())
     assert log.probe(topic, {}) == Probe(0, 0)
+
+
+def test_the_record_batch_that_holds_an_offset_is_known_again_by_its_bytes(broker: Broker, topic_factory: Any) -> None:
+    """One request for small and large ones; a marker is a batch, too, and what is not there is none."""
+    topic = topic_factory(partitions=5, configs={"max.message.bytes": str(4 << 20)})
+    small = Sender(broker.bootstrap, topic)
+    for _ in range(3):
+        small.send(2)
+    for p in (1, 2):
+        Sender(broker.bootstrap, topic, value_bytes=700_000).send(2, partition=p)
+    Sender(broker.bootstrap, topic, transactional=True).commit(1, partition=3)
+    log = KafkaLog(KafkaSettings(broker.bootstrap))
+    wanted = {Partition(p): Offset(at) for p, at in ((0, 3), (1, 1), (2, 0), (3, 1))}
+    found = log.batches_at(topic, wanted)
+    assert found.keys() == wanted.keys()
+    assert len({batch.digest for batch in found.values() if batch is not None and batch.leader_epoch == 0}) == 4
+    small.send(2)
+    delete_before(broker.bootstrap, topic, 3)
+    assert log.batches_at(topic, wanted) == found
+    others = {Partition(p): Offset(at) for p, at in ((0, 7), (3, 0))}
+    again = log.batches_at(topic, others)
+    assert not set(again.values()) & set(found.values())
+    assert log.batches_at(topic, {Partition(0): Offset(2)}) == {0: None}
+    with pytest.raises(Transient):
+        KafkaLog(KafkaSettings(broker.bootstrap), deadline=0.7).batches_at(topic, {Partition(4): Offset(0)})

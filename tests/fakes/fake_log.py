@@ -8,6 +8,7 @@ who reads committed. Other people's tools (resets, expiry, recreation) are metho
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from enum import StrEnum
 from tests.fakes.faults import Edge, may_land_late
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
-from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.contracts.position import GroupOffset, LastBatch, Position
 from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -94,7 +95,15 @@ class _Partition:
 
     def end_of_epoch(self, epoch: int) -> Offset:
         """Where what was written up to this epoch ends today; of what retention took the log knows no epoch."""
-        return max(self.log_start, min([self.end, *(at for cut, at in self.cuts if cut >= epoch)]))
+        later = next((Offset(o) for o, written in enumerate(self.epochs) if written > epoch), self.end)
+        return max(self.log_start, min([later, *(at for cut, at in self.cuts if cut >= epoch)]))
+
+    def batch_at(self, offset: Offset) -> LastBatch | None:
+        """Which here is one record; the same one in the same epoch is the same."""
+        if not self.log_start <= offset < self.end or self.seen[offset] is Visibility.GONE:
+            return None
+        said = self.records[offset], self.heads[offset]
+        return LastBatch(LeaderEpoch(self.epochs[offset]), hashlib.sha256(repr(said).encode()).hexdigest()[:32])
 
 
 PROBED = 5
@@ -159,6 +168,11 @@ class FakeLog(Edge):
         with self.act("log.epoch_ends", error=Transient):
             found = {p: self._partition(topic, p) for p in epochs}
             return {p: at.end_of_epoch(epochs[p]) if epochs[p] <= at.epoch else None for p, at in found.items()}
+
+    def batches_at(self, topic: str, offsets: Mapping[Partition, Offset]) -> dict[Partition, LastBatch | None]:
+        # No place of its own to be stopped at: it is asked beside `ends`, and fails as that does.
+        found = {p: self._partition(topic, p) for p in offsets}
+        return {p: at.batch_at(offsets[p]) for p, at in found.items()}
 
     def offsets_at(
         self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True
@@ -351,6 +365,18 @@ class FakeLog(Edge):
         at.epoch += 1
         self._jumped = {place for place in self._jumped if place[:2] != (self.topic_id, partition) or place[2] < cut}
         self.tell("truncated", partition=partition, end=cut)
+
+    def put_back(self, partition: Partition, offset: Offset, epoch: int) -> None:
+        """Its brokers' disks are put back from a backup that was made in this leader epoch, and ended at the offset;
+        then they are started, which begins the next epoch: perhaps one that was there before."""
+        at = self.partitions[partition]
+        self.truncate(partition, offset)
+        at.cuts = [(ended, where) for ended, where in at.cuts[:-1] if ended < epoch] + [(epoch, at.end)]
+        at.epoch = epoch + 1
+
+    def restart(self, partition: Partition) -> None:
+        """An election that cuts nothing off."""
+        self.partitions[partition].epoch += 1
 
     def reset_group(self, partition: Partition, offset: Offset) -> None:
         """As Kafka's own tools do it: an offset without metadata."""

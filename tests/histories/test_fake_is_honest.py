@@ -136,6 +136,11 @@ def leader_epochs(scene: Scene) -> Iterator[Step]:
     def ends(epoch: int) -> Any:
         return scene.log.epoch_ends(scene.topic, {Partition(0): LeaderEpoch(epoch)})
 
+    def there(offset: int) -> Any:
+        (found,) = scene.log.batches_at(scene.topic, {Partition(0): Offset(offset)}).values()
+        return found and found.leader_epoch, found == before
+
+    (before,) = scene.log.batches_at(scene.topic, {Partition(0): Offset(4)}).values()
     yield "the epoch of now ends where the log does", lambda: ends(0)
     yield "one that never was", lambda: ends(7)
     scene.begin(2)
@@ -143,6 +148,9 @@ def leader_epochs(scene: Scene) -> Iterator[Step]:
     scene.end(Visibility.COMMITTED)
     scene.delete_before(3)
     yield "and what retention left", lambda: ends(0)
+    yield "the batch that lies there is the same", lambda: there(4)
+    yield "those behind it are others, a marker, too", lambda: [there(6), there(7)]
+    yield "and below the log there is none", lambda: there(1)
     yield "none is asked for", lambda: scene.log.epoch_ends(scene.topic, {})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -10,7 +11,8 @@ from tests.builders.plans import make_plan, make_receipt, make_slice
 from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.plan import PlanKind, Scope, plan_from_json
-from wavestitch.contracts.quantities import Offset
+from wavestitch.contracts.position import LastBatch, Position
+from wavestitch.contracts.quantities import LeaderEpoch, Offset
 from wavestitch.contracts.receipt import LandedSlice, check_coverage, receipt_from_json
 
 
@@ -24,6 +26,28 @@ def test_a_changed_plan_is_refused() -> None:
     found["ranges"] = [[0, 5, 8]]
     with pytest.raises(BadInput, match="was changed after it was made"):
         plan_from_json(json.dumps(found))
+
+
+def test_a_plan_of_format_1_keeps_its_id_read_and_written_again() -> None:
+    plan = make_plan()
+    said = json.loads(plan.to_json())
+    older = {k: {p: at[:3] for p, at in said[k].items()} for k in ("positions", "ends")}
+    content = {**said, **older, "format": 1}
+    found = plan_from_json(json.dumps(content))
+    assert found == plan
+    assert plan_from_json(found.to_json()) == plan
+    del content["plan_id"]
+    sealed = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    assert plan.plan_id == hashlib.sha256(sealed.encode()).hexdigest()[:32]
+
+
+def test_what_a_plan_says_of_the_log_is_sealed_with_it() -> None:
+    last = Position(Offset(9), last_batch=LastBatch(LeaderEpoch(0), "ab" * 16))
+    plan = make_plan(ends={0: last, 1: Position(Offset(0))})
+    assert plan_from_json(plan.to_json()) == plan
+    assert plan.plan_id != make_plan().plan_id
+    with pytest.raises(BadInput, match="was changed after it was made"):
+        plan_from_json(plan.to_json().replace("ab" * 16, "ac" * 16))
 
 
 def test_an_unknown_plan_format_is_refused() -> None:

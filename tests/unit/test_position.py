@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from wavestitch.contracts.position import (
     GroupOffset,
     Head,
     HeadKind,
+    LastBatch,
     Position,
     Tag,
     advance_watermark,
@@ -34,7 +36,10 @@ HEAD = Head(
     generation=Generation(2),
     kind=HeadKind.INGEST,
     topic_id="AAAA",
-    positions={Partition(0): Position(Offset(12), EpochMs(99), LeaderEpoch(3)), Partition(11): Position(Offset(0))},
+    positions={
+        Partition(0): Position(Offset(12), EpochMs(99), LeaderEpoch(3), LastBatch(LeaderEpoch(2), "ab" * 16)),
+        Partition(11): Position(Offset(0)),
+    },
     plan_id="ab" * 16,
     decision="cd" * 16,
     watermark_ms=EpochMs(1234),
@@ -54,6 +59,15 @@ def test_a_head_survives_the_snapshot_summary() -> None:
     assert all(isinstance(v, str) for v in HEAD.to_properties().values())
 
 
+def test_heads_of_earlier_formats_are_read_and_know_of_no_batch() -> None:
+    bare = {p: at._replace(last_batch=None) for p, at in HEAD.positions.items()}
+    said = HEAD.to_properties()
+    said |= {"wavestitch.format": "2", "wavestitch.positions": json.dumps({p: at[:3] for p, at in bare.items()})}
+    assert head_from_properties(said, 42) == replace(HEAD, positions=bare)
+    older = {k: v for k, v in said.items() if k != "wavestitch.at-gate"} | {"wavestitch.format": "1"}
+    assert head_from_properties(older, 42) == replace(HEAD, positions=bare)
+
+
 def test_a_snapshot_without_our_keys_is_no_head() -> None:
     assert head_from_properties({"added-records": "3"}, 42) is None
 
@@ -67,7 +81,7 @@ def test_held_rows_of_a_newer_wavestitch_are_refused_with_a_sentence() -> None:
 def test_a_newer_head_is_refused_with_a_sentence() -> None:
     with pytest.raises(
         NewerFormat,
-        match=r"the head in snapshot 42 was written by a newer Wavestitch \(format 9; this version reads up to 2\)",
+        match=r"the head in snapshot 42 was written by a newer Wavestitch \(format 9; this version reads up to 3\)",
     ):
         head_from_properties({**HEAD.to_properties(), "wavestitch.format": "9", "wavestitch.new": "x"}, 42)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wavestitch.batch.cut_log import refuse_cut_log
+from wavestitch.batch.cut_log import Earlier, refuse_cut_log
 from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.contracts.errors import DataLost, Refused
 from wavestitch.contracts.offset_range import OffsetRange
@@ -46,6 +46,7 @@ def find_backlog(
     topic: TopicView,
     ends: Mapping[Partition, PartitionEnds],
     log: Log,
+    earlier: Earlier = tuple,
 ) -> tuple[list[OffsetRange], dict[Partition, str]]:
     """All that could be read, per partition, and why it starts there."""
     if request.ranges:
@@ -57,7 +58,7 @@ def find_backlog(
         starts[p] = known.next_offset if known else Offset(0)
         why[p] = f"the head's position ({starts[p]})" if known else "a new partition starts at 0"
     refuse_overtaken(stream, starts, ends)
-    refuse_cut_log(stream, {p: head.positions[p] for p in starts if p in head.positions}, ends, log)
+    refuse_cut_log(stream, {p: head.positions[p] for p in starts if p in head.positions}, ends, log, earlier)
     refuse_cut_back(stream, starts, ends)
     reach = {p: _end(stream, request, partition=p, start=start, here=ends[p]) for p, start in starts.items()}
     return [OffsetRange(p, start, reach[p]) for p, start in starts.items()], why

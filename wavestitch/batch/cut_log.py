@@ -1,43 +1,139 @@
-"""Whether the log still is the one that was read: cut off by an election below a position, and written anew since.
+"""Whether the log still is the one that was read: cut off by an election below a position, or put back from a backup,
+and written anew since.
 
-Asks the log, and only where its leader changed since the position was kept: an epoch is never used twice, so what was
-read in it ends today where it did, or before (KIP-320). Changes nothing. Keeps I1 and I8.
+Asks the log for what proves it, its content: the record batch in front of the position, which the head keeps. Where
+that is another one, or was not kept, the leader epoch of the position says where it was cut off: where that epoch ends
+today (KIP-320). A cluster that lives on never uses an epoch twice. One whose disks were put back counts them anew:
+there the log is the same up to the last place where the stream stood and that is proven. Changes nothing. Keeps I1, I8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.ports import Log, PartitionEnds
-from wavestitch.contracts.position import Position
+from wavestitch.contracts.ports import Log, PartitionEnds, Tables
+from wavestitch.contracts.position import LastBatch, Position
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.start_index import Epoch
 from wavestitch.contracts.stream import Stream
 
+Positions = Mapping[Partition, Position]
+Earlier = Callable[[], Iterable[Positions]]
+"""Where the stream stood before, on the same topic: asked for only where the log is another one."""
+
+
+def earlier_positions(tables: Tables, topic_id: str) -> Earlier:
+    """By the heads that are left."""
+    return lambda: [head.positions for head in tables.heads() if head.topic_id == topic_id]
+
 
 def find_cuts(
-    topic: str, positions: Mapping[Partition, Position], ends: Mapping[Partition, PartitionEnds], log: Log
+    topic: str, positions: Positions, ends: Mapping[Partition, PartitionEnds], log: Log, earlier: Earlier = tuple
 ) -> dict[Partition, Offset]:
-    """The partitions that were cut off below their position, and where: what lies from there on was never read.
+    """The partitions that were cut off below their position, and where: what lies from there on was never read, or not
+    all of it.
 
-    It is 0 where retention has passed the cut: then a broker knows its place no more, and anything that is gone may
-    never have been read. Nothing is asked of positions that retention has passed, too: there a leader that changed and
-    a log that was cut off look the same.
+    It is 0 where nobody knows any more: then anything that is gone may never have been read. Nothing is asked of
+    positions that retention has passed, too: there a leader that changed and a log that was cut off look the same.
     """
+    there = {p: at for p, at in positions.items() if ends[p].log_start < at.next_offset}
+    other, unproven = _compared(topic, there, ends, log)
+    by_epoch = _ends_of_epochs(topic, other | unproven, ends, log)
+    # An epoch that may be another one of the same number says nothing.
+    proven = _last_proven(topic, {p: at for p, at in other.items() if at.leader_epoch}, ends, log, earlier)
+    cuts = {p: at.next_offset for p, at in proven.items()} | {p: Offset(0) for p in other.keys() - proven.keys()}
+    cuts |= {p: end for p, end in by_epoch.items() if _is_that_epoch(positions[p], proven.get(p), p in unproven)}
+    return {p: end if end > ends[p].log_start else Offset(0) for p, end in cuts.items()}
+
+
+def _ends_of_epochs(
+    topic: str, positions: Positions, ends: Mapping[Partition, PartitionEnds], log: Log
+) -> dict[Partition, Offset]:
+    """Where the leader epoch of a position ends, if that is below it."""
     epochs = {
         p: at.leader_epoch
         for p, at in positions.items()
-        if at.leader_epoch is not None
-        and ends[p].log_start < at.next_offset
-        and at.leader_epoch != ends[p].leader_epoch
+        if at.leader_epoch is not None and at.leader_epoch != ends[p].leader_epoch
     }
     found = log.epoch_ends(topic, epochs) if epochs else {}
     # A log that does not know the epoch was put back from before it: nothing says how far it is the same.
     known = {p: ends[p].log_start if end is None else end for p, end in found.items()}
-    cuts = {p: end for p, end in known.items() if end < positions[p].next_offset}
-    return {p: end if end > ends[p].log_start else Offset(0) for p, end in cuts.items()}
+    return {p: end for p, end in known.items() if end < positions[p].next_offset}
+
+
+def _compared(
+    topic: str, positions: Positions, ends: Mapping[Partition, PartitionEnds], log: Log
+) -> tuple[dict[Partition, Position], dict[Partition, Position]]:
+    """The positions in front of which another batch is than was, or that the log ends before; and those of which
+    nothing is proven: nobody kept it, or a cleaner or a broker has lost it since."""
+    kept = {p: at for p, at in positions.items() if at.last_batch is not None}
+    inside = {p: at for p, at in kept.items() if at.next_offset <= ends[p].high_watermark}
+    now = _batches_before(topic, {p: at.next_offset for p, at in inside.items()}, log)
+    gone = {p for p, found in now.items() if found is None}
+    same = {p for p, at in inside.items() if now[p] == at.last_batch}
+    other = {p: at for p, at in kept.items() if p not in same | gone}
+    return other, {p: at for p, at in positions.items() if p not in other and p not in same}
+
+
+def _is_that_epoch(position: Position, proven: Position | None, unproven: bool) -> bool:
+    """Whether the log's epoch of this number is the one in which the position was. So it is where a batch of it is
+    there still; and a partition is made in epoch 0: no broker is put back to before that and has the same topic id."""
+    last = proven.last_batch if proven is not None else None
+    return unproven or not position.leader_epoch or (last is not None and last.leader_epoch == position.leader_epoch)
+
+
+def _last_proven(
+    topic: str, positions: Positions, ends: Mapping[Partition, PartitionEnds], log: Log, earlier: Earlier
+) -> dict[Partition, Position]:
+    """The furthest place before the position where the stream stood and the log is as it was then. Found by halves:
+    few questions, however many heads there are."""
+    stood = list(earlier())
+    places: dict[Partition, list[Position]] = {}
+    for p, position in positions.items():
+        within = range(ends[p].log_start + 1, position.next_offset)
+        known = {at for one in stood if p in one and (at := one[p]).last_batch and at.next_offset in within}
+        places[p] = sorted(known, key=lambda at: at.next_offset)
+    found: dict[Partition, Position] = {}
+    while halves := {p: known[len(known) // 2] for p, known in places.items() if known}:
+        now = _batches_before(topic, {p: at.next_offset for p, at in halves.items()}, log)
+        for p, at in halves.items():
+            half = len(places[p]) // 2
+            if now[p] == at.last_batch:
+                found[p], places[p] = at, places[p][half + 1 :]
+            else:
+                places[p] = places[p][:half]
+    return found
+
+
+def _batches_before(topic: str, places: Mapping[Partition, Offset], log: Log) -> dict[Partition, LastBatch | None]:
+    return log.batches_at(topic, {p: Offset(at - 1) for p, at in places.items()}) if places else {}
+
+
+def with_last_batches(
+    topic: str,
+    positions: Positions,
+    ends: Mapping[Partition, PartitionEnds],
+    log: Log,
+    *,
+    was: Positions = MappingProxyType({}),
+    earlier: Earlier = tuple,
+) -> dict[Partition, Position]:
+    """Positions where somebody puts a head, with the batch that is in front of each now, if anything is there.
+
+    `was`: where it stood. Whoever goes back from there to behind a cut does not hide it: what was there stays. Nor does
+    what is there now prove anything of a leader epoch before it, of which the next plan asks."""
+    inside = {p: at for p, at in positions.items() if ends[p].log_start < at.next_offset <= ends[p].high_watermark}
+    back = {p: was[p] for p, at in inside.items() if p in was and at.next_offset <= was[p].next_offset}
+    behind = {p: at for p, at in back.items() if at.last_batch is not None}
+    cuts = find_cuts(topic, behind, ends, log, earlier)
+    hidden = {p: behind[p].last_batch for p, cut in cuts.items() if cut < inside[p].next_offset}
+    sound = {p for p, at in inside.items() if p in behind or at.leader_epoch == ends[p].leader_epoch} - hidden.keys()
+    now = _batches_before(topic, {p: inside[p].next_offset for p in sound}, log)
+    last = {**now, **hidden}
+    return {p: at._replace(last_batch=last.get(p)) for p, at in positions.items()}
 
 
 def find_cuts_since(
@@ -56,10 +152,10 @@ def find_cuts_since(
 
 
 def refuse_cut_log(
-    stream: Stream, positions: Mapping[Partition, Position], ends: Mapping[Partition, PartitionEnds], log: Log
+    stream: Stream, positions: Positions, ends: Mapping[Partition, PartitionEnds], log: Log, earlier: Earlier = tuple
 ) -> None:
     """Raises `DataLost`, with the way to all that was written anew."""
-    cuts = find_cuts(stream.topic, positions, ends, log)
+    cuts = find_cuts(stream.topic, positions, ends, log, earlier)
     if not cuts:
         return
     p, cut = min(cuts.items())
@@ -72,9 +168,9 @@ def refuse_cut_log(
     on = " --accept-skip" if gone else ""
     raise DataLost(
         f"stream {stream.name}: the log of {stream.topic} was cut off before {position} on partition {p} after it had "
-        f"been read up to there, and written anew {where} (an unclean leader election?); {anew} hold other records "
-        f"than those that were read{named}. What was published stays. Read what is there now with `wavestitch rewind "
-        f"{stream.name} --to {places}{on} --apply`; what is published is recognised",
+        f"been read up to there, and written anew {where} (an unclean leader election, or brokers put back from a "
+        f"backup?); {anew} hold other records than those that were read{named}. What was published stays. Read what is "
+        f"there now with `wavestitch rewind {stream.name} --to {places}{on} --apply`; what is published is recognised",
         partition=p,
         position=position,
         cut=cut,
@@ -82,15 +178,15 @@ def refuse_cut_log(
 
 
 def refuse_gone_anew(
-    stream: Stream, positions: Mapping[Partition, Position], ends: Mapping[Partition, PartitionEnds], log: Log
+    stream: Stream, positions: Positions, ends: Mapping[Partition, PartitionEnds], log: Log, earlier: Earlier
 ) -> None:
     """The same, only where a part of what was written anew is gone."""
-    cuts = find_cuts(stream.topic, positions, ends, log)
-    refuse_cut_log(stream, {p: positions[p] for p, at in cuts.items() if at < ends[p].log_start}, ends, log)
+    cuts = find_cuts(stream.topic, positions, ends, log, earlier)
+    refuse_cut_log(stream, {p: positions[p] for p, at in cuts.items() if at < ends[p].log_start}, ends, log, earlier)
 
 
 def said_of_cuts(
-    cuts: Mapping[Partition, Offset], positions: Mapping[Partition, Position], wanted: Mapping[Partition, Offset]
+    cuts: Mapping[Partition, Offset], positions: Positions, wanted: Mapping[Partition, Offset]
 ) -> tuple[str, ...]:
     """A sentence each, for whoever is about to pass over what was written anew."""
     passed = {p: OffsetRange(p, at, min(wanted[p], positions[p].next_offset)) for p, at in sorted(cuts.items())}

@@ -48,7 +48,9 @@ def measure_room(
     if tables.head() is None:
         return None
     topic, head, ends = here.topic, here.head, here.ends
-    refuse_cut_log(stream, {p: at for p, at in head.positions.items() if p in ends}, ends, log)
+    # What lies in the log needs a right to read it, and costs more than a look may: the next plan compares that.
+    bare = {p: at._replace(last_batch=None) for p, at in head.positions.items() if p in ends}
+    refuse_cut_log(stream, bare, ends, log)
     refuse_cut_back(stream, {p: at.next_offset for p, at in head.positions.items() if p in ends}, ends)
     # A partition that was added since is read from 0, as the plan has it: what retention took of it is lost.
     at = {p: head.positions[p].next_offset if p in head.positions else Offset(0) for p in topic.partitions}

@@ -48,7 +48,7 @@ def plan_batch(stream: Stream, request: PlanRequest, *, walk: Walk, by: Planning
             first = links.plans[0]
             raise too_much(stream, request.kind, offsets, most=first.records, mean=first.mean_record_bytes)
         return links.plans[0] if links.plans else NothingToDo(links.nothing)
-    backlog, reasons = find_backlog(stream, here.head, request, here.topic, here.ends, here.log)
+    backlog, reasons = find_backlog(stream, here.head, request, here.topic, here.ends, here.log, here.earlier)
     mean, most = size_of(stream, request.kind, here, backlog, by.stops)
     if request.kind is not PlanKind.INGEST and sum(r.size for r in backlog) > most:
         raise too_much(stream, request.kind, sum(r.size for r in backlog), most=most, mean=mean)

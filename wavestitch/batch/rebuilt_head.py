@@ -29,12 +29,13 @@ _SHOWN = 20
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
     """`skipped`: below the log's start, and perhaps never read. `missing`: of the tables, to be accepted by name.
-    `remarks`: a sentence each, for people."""
+    `remarks`: a sentence each, for people. `left`: the newest head of the topic that is left in the metadata."""
 
     head: Head
     skipped: tuple[OffsetRange, ...]
     missing: tuple[Missing, ...]
     remarks: tuple[str, ...]
+    left: Head | None
 
 
 def rebuild_head(
@@ -82,7 +83,7 @@ def rebuild_head(
         held=held.mark,
     )
     remarks = _remarks(sight, remains, tags, shown, known_to=known_to, left=left, settled=held.settled)
-    return Rebuilt(head, skipped, missing, remarks + held.remarks)
+    return Rebuilt(head, skipped, missing, remarks + held.remarks, left)
 
 
 def with_missing(note: str, missing: Sequence[Missing], left_out: Sequence[str] = ()) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from wavestitch.batch.backlog import refuse_overtaken
-from wavestitch.batch.cut_log import refuse_gone_anew
+from wavestitch.batch.cut_log import Earlier, earlier_positions, refuse_gone_anew, with_last_batches
 from wavestitch.batch.found_held import refuse_left_over
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
@@ -57,8 +57,10 @@ def reconcile_head(
                 _refuse_skipped_start(stream, found.adopt, {p: ends[p] for p in reset & ends.keys()})
                 # At the log's beginning it takes the epoch of now: what the one before knows is asked a last time.
                 begun = {p for p in reset & ends.keys() if found.adopt.positions[p].next_offset == ends[p].log_start}
-                refuse_gone_anew(stream, {p: head.positions[p] for p in begun & head.positions.keys()}, ends, log)
-                adopted = _as_moved(found.adopt, head, ends)
+                earlier = earlier_positions(tables, topic.topic_id)
+                known = {p: head.positions[p] for p in begun & head.positions.keys()}
+                refuse_gone_anew(stream, known, ends, log, earlier)
+                adopted = _as_moved(found.adopt, head, ends, log=log, topic=topic.name, earlier=earlier)
                 return _committed(walk, CommitHead(head, adopted), ShowHead(adopted, group)), found.why
             if found.project:
                 walk(ShowHead(head, group))
@@ -90,14 +92,18 @@ def _first_head(
         else:
             at, reason = ends[p].log_start, "first batch: the stream says start: earliest"
         positions[p], why[p] = Position(at, leader_epoch=epoch), f"{reason} ({at})"
+    positions = with_last_batches(topic.name, positions, ends, log)
     return Head(1, FIRST_GENERATION, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
 
 
-def _as_moved(head: Head, was: Head, ends: Mapping[Partition, PartitionEnds]) -> Head:
-    """What was set by hand, as a rewind sets it: with a leader epoch, and without what is read again among what was
-    skipped."""
+def _as_moved(
+    head: Head, was: Head, ends: Mapping[Partition, PartitionEnds], *, log: Log, topic: str, earlier: Earlier
+) -> Head:
+    """What was set by hand, as a rewind sets it: with what is known of the log, and without what is read again among
+    what was skipped."""
     moved = {p: at.next_offset for p, at in head.positions.items() if p in ends and at.leader_epoch is None}
     fresh = {p: moved_position(to, was=was.positions.get(p), here=ends[p]) for p, to in moved.items()}
+    fresh = with_last_batches(topic, fresh, ends, log, was=was.positions, earlier=earlier)
     return replace(head, positions={**head.positions, **fresh}, skipped=still_skipped(head.skipped, moved))
 
 

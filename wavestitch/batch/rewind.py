@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from wavestitch.batch.cut_log import find_cuts, said_of_cuts
+from wavestitch.batch.cut_log import earlier_positions, find_cuts, said_of_cuts, with_last_batches
 from wavestitch.batch.found_held import FoundHeld, Missing, find_held
 from wavestitch.batch.rebuilt_head import rebuild_head, with_missing
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
@@ -95,12 +95,15 @@ def plan_rewind(
         )
     wanted = wanted_offsets(target, sight, log=log, tables=tables)
     passed = _passed(sight, target, wanted)
-    cuts = find_cuts(topic.name, passed, ends, log)
+    earlier = earlier_positions(tables, topic.topic_id)
+    cuts = find_cuts(topic.name, passed, ends, log, earlier)
     moves, skipped = _moves(sight, target, wanted, cuts=cuts)
     note = f"rewind to {named or target} by {name_of_person(who)}: {reason}"
     missing = left.missing if left is not None else ()
     left_out = left.left_out if left is not None else ()
-    after = _head_after(sight, target, moves, skipped, with_missing(note, missing, left_out), left)
+    known = _known(sight, target)
+    fresh = with_last_batches(topic.name, _set(sight, known, moves), ends, log, was=known, earlier=earlier)
+    after = _head_after(sight, target, moves, fresh, skipped, with_missing(note, missing, left_out), left)
     if history:
         # Beyond all that a table had that was there before: its batches are behind no head of this one.
         after = replace(after, generation=max(after.generation, following(max(b.generation for b in history))))
@@ -173,10 +176,10 @@ def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str, wanted
     history = tables.batches()
     held = find_held(tables, history, last=remains.left, wanted=wanted)
     found = rebuild_head(sight, remains, history, held=held, by_plan=tables.published_by_plan, note=note)
-    moves: dict[Partition, tuple[Offset | None, Offset]] = {
-        p: (None, at.next_offset) for p, at in found.head.positions.items()
-    }
-    new, skipped = found.head, found.skipped
+    known = found.left.positions if found.left is not None else {}
+    positions = with_last_batches(topic.name, found.head.positions, ends, log, was=known)
+    moves: dict[Partition, tuple[Offset | None, Offset]] = {p: (None, at.next_offset) for p, at in positions.items()}
+    new, skipped = replace(found.head, positions=positions), found.skipped
     return Rewind(None, new, moves, skipped, group, remains=remains, remarks=found.remarks, missing=found.missing)
 
 
@@ -237,7 +240,7 @@ def _moves(
 ) -> tuple[dict[Partition, tuple[Offset | None, Offset]], tuple[OffsetRange, ...]]:
     """From where to where, and what is skipped: where the log was cut off and written anew, from there on. A first head
     skips what lies before it in the log."""
-    known = {} if sight.head is None or target.afresh else sight.head.positions
+    known = _known(sight, target)
     moves = {p: (known[p].next_offset if p in known else None, to) for p, to in wanted.items()}
     # Where nothing moves nothing is checked: a partition that retention overtook must not bar the way out of another.
     _check_inside(sight.stream, {p: to for p, (was, to) in moves.items() if was != to}, sight.ends)
@@ -264,19 +267,13 @@ def _head_after(
     sight: Sight,
     target: Target,
     moves: Mapping[Partition, tuple[Offset | None, Offset]],
+    fresh: Mapping[Partition, Position],
     skipped: tuple[OffsetRange, ...],
     note: str,
     left: FoundHeld | None,
 ) -> Head:
     head = sight.head
     generation = next_generation(head, sight.group, table=sight.table)
-    known = {} if head is None or target.afresh else head.positions
-    # Also where it stays at the log's beginning: with the epoch of now.
-    fresh = {
-        p: moved_position(to, was=known.get(p), here=sight.ends[p])
-        for p, (was, to) in moves.items()
-        if was != to or to == sight.ends[p].log_start
-    }
     if head is None:
         held = left.mark if left is not None else None
         # Decisions that are held already are older than any of this table.
@@ -295,6 +292,23 @@ def _head_after(
         skipped=kept + skipped if same_topic and target.word != "new-topic" else skipped,
         note=note,
     )
+
+
+def _known(sight: Sight, target: Target) -> Mapping[Partition, Position]:
+    return {} if sight.head is None or target.afresh else sight.head.positions
+
+
+def _set(
+    sight: Sight,
+    known: Mapping[Partition, Position],
+    moves: Mapping[Partition, tuple[Offset | None, Offset]],
+) -> dict[Partition, Position]:
+    """Also where it stays at the log's beginning: with the epoch of now."""
+    return {
+        p: moved_position(to, was=known.get(p), here=sight.ends[p])
+        for p, (was, to) in moves.items()
+        if was != to or to == sight.ends[p].log_start
+    }
 
 
 def _refuse_nothing(

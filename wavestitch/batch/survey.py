@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wavestitch.batch.cut_log import Earlier, earlier_positions, with_last_batches
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.reconciled_head import reconcile_head
 from wavestitch.batch.record_ages import open_transactions
@@ -41,6 +42,10 @@ class Survey:
     recent: Sequence[BatchRow]
     log: Log
     tables: Tables
+
+    @property
+    def earlier(self) -> Earlier:
+        return earlier_positions(self.tables, self.topic.topic_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ def plan_of(
         ranges=tuple(ranges),
         units=tuple(pack_units(slices, workers=workers, weight=reading_weights(here.recent))),
         positions=dict(head.positions),
-        ends=left_at(here, request, ranges),
+        ends=_with_last_batches(here, request, left_at(here, request, ranges)),
         generation=head.generation,
         base_sequence=head.sequence,
         base_snapshot=head.snapshot_id or 0,
@@ -160,6 +165,22 @@ def left_at(here: Survey, request: PlanRequest, ranges: Sequence[OffsetRange]) -
     ends = here.ends
     fresh = {p: at._replace(leader_epoch=ends[p].leader_epoch) for p, at in after.items() if request.wants(p)}
     return {**after, **fresh}
+
+
+def _with_last_batches(
+    here: Survey, request: PlanRequest, after: Mapping[Partition, Position]
+) -> dict[Partition, Position]:
+    """With what the log has there now, by which another one is found out; also where an earlier version kept none."""
+    if request.kind is not PlanKind.INGEST:
+        return dict(after)
+    moved = {p for p, at in after.items() if at.last_batch is None or at.next_offset != _stands(here.head, p)}
+    fresh = {p: after[p] for p in moved if request.wants(p)}
+    return {**after, **with_last_batches(here.topic.name, fresh, here.ends, here.log)}
+
+
+def _stands(head: Head, partition: Partition) -> Offset | None:
+    at = head.positions.get(partition)
+    return None if at is None else at.next_offset
 
 
 def too_much(stream: Stream, kind: PlanKind, offsets: int, *, most: int, mean: float) -> Refused:

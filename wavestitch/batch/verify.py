@@ -184,7 +184,7 @@ def _batches(edges: ComparingEdges, meant: _Range) -> Batches:
 def _cut_off(here: Survey, asked: Sequence[OffsetRange]) -> list[OffsetRange]:
     """What of it ingests have read, and the log has no more, or has written anew since."""
     read = {p: at for p, at in here.head.positions.items() if p in here.ends}
-    cuts = find_cuts(here.topic.name, read, here.ends, here.log)
+    cuts = find_cuts(here.topic.name, read, here.ends, here.log, here.earlier)
     there = {p: max(end.log_start, min(cuts.get(p, end.stable_end), end.stable_end)) for p, end in here.ends.items()}
     gone = [OffsetRange(p, there[p], at.next_offset) for p, at in read.items() if there[p] < at.next_offset]
     return joined(cut for r in asked for g in gone if g.partition == r.partition and (cut := r.cut(g)).size > 0)

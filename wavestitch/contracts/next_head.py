@@ -9,7 +9,7 @@ from wavestitch.contracts.batch_size import METADATA_WEIGHT, RECORD_HEADERS
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.fates import Evidence
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.position import Head, HeadKind, Position, advance_watermark
+from wavestitch.contracts.position import Head, HeadKind, advance_watermark
 from wavestitch.contracts.quantities import milliseconds
 
 
@@ -23,10 +23,7 @@ def next_head(plan: Plan, evidence: Evidence, head: Head, table: ChunkTable) -> 
         return head.next(kind=kind, plan_id=plan.plan_id, note=note)
     if not plan.moves_positions:
         return head.next(kind=kind, plan_id=plan.plan_id, note=evidence.note)
-    positions = {
-        p: Position(end.next_offset, evidence.seen_ms.get(p, end.seen_ms), end.leader_epoch)
-        for p, end in plan.ends.items()
-    }
+    positions = {p: end._replace(seen_ms=evidence.seen_ms.get(p, end.seen_ms)) for p, end in plan.ends.items()}
     watermark = advance_watermark(
         positions, previous_ms=head.watermark_ms, clock_ms=plan.clock_ms, idle=milliseconds(plan.stream.idle)
     )

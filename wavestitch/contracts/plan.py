@@ -10,19 +10,20 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wavestitch.contracts.batch_size import unit_budget
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange, Unit
-from wavestitch.contracts.position import Position
+from wavestitch.contracts.position import Position, said_without_batches
 from wavestitch.contracts.promotion import Promotion
 from wavestitch.contracts.quantities import EpochMs, Generation, Partition
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.versioned import Versioned
 
-PLAN_FORMAT = 1
+PLAN_FORMAT = 2
+_POSITIONS = ("positions", "ends")
 
 
 class PlanKind(StrEnum):
@@ -141,7 +142,7 @@ class Plan:
 
     def sealed(self) -> Plan:
         """This plan under the id that its content gives."""
-        content = PLANS.content(self)
+        content = _as_first_said(PLANS.content(self))
         del content["plan_id"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return replace(self, plan_id=hashlib.sha256(canonical.encode()).hexdigest()[:32])
@@ -158,4 +159,18 @@ def plan_from_json(text: str) -> Plan:
     return plan
 
 
-PLANS = Versioned(Plan, "the plan", "plan again", format=PLAN_FORMAT)
+PLANS = Versioned(
+    Plan,
+    "the plan",
+    "plan again",
+    format=PLAN_FORMAT,
+    upgrades={1: lambda fields: {**fields, **{k: said_without_batches(fields[k]) for k in _POSITIONS}}},
+)
+
+
+def _as_first_said(content: dict[str, Any]) -> dict[str, Any]:
+    """In the oldest format that has words for all of it: so a plan of an earlier version keeps its id."""
+    said = [at for k in _POSITIONS for at in content[k].values()]
+    if any(last_batch is not None for *_, last_batch in said):
+        return content
+    return {**content, "format": 1, **{k: {p: at[:-1] for p, at in content[k].items()} for k in _POSITIONS}}

@@ -16,7 +16,7 @@ from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import HeldFile, HeldMark, mark_of
-from wavestitch.contracts.position import GroupOffset, Head, Position
+from wavestitch.contracts.position import GroupOffset, Head, LastBatch, Position
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 
@@ -70,6 +70,10 @@ class Log(Protocol):
     def epoch_ends(self, topic: str, epochs: Mapping[Partition, LeaderEpoch]) -> dict[Partition, Offset | None]:
         """Per partition, where what was written up to this leader epoch ends today; None for an epoch that is newer
         than all that the log knows."""
+
+    def batches_at(self, topic: str, offsets: Mapping[Partition, Offset]) -> dict[Partition, LastBatch | None]:
+        """Per partition, the record batch that holds this offset, below the high watermark; None where the log has
+        nothing there (any more), or what tells no leader epoch."""
 
     def offsets_at(
         self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True

@@ -28,7 +28,7 @@ from wavestitch.contracts.quantities import (
 )
 from wavestitch.contracts.versioned import Versioned, check_format
 
-HEAD_FORMAT = 2
+HEAD_FORMAT = 3
 _PREFIX = "wavestitch."
 _TAG_WORD = "wavestitch/"
 _TAG_FORMAT = 2
@@ -58,16 +58,30 @@ class HeadKind(StrEnum):
     GATE = "gate"
 
 
+class LastBatch(NamedTuple):
+    """A record batch as it lies in the log: the leader epoch in which it was written, and a digest of all its bytes."""
+
+    leader_epoch: LeaderEpoch
+    digest: str
+
+
 class Position(NamedTuple):
     """The next offset to read of one partition.
 
     `seen_ms`: record time of the last record before it, None where none was read. `leader_epoch`: as the log said
-    when the position was planned, None where unknown.
+    when the position was planned, None where unknown. `last_batch`: the record batch that holds the offset
+    before it, by which another log is known; None where it is not known, or there is none.
     """
 
     next_offset: Offset
     seen_ms: EpochMs | None = None
     leader_epoch: LeaderEpoch | None = None
+    last_batch: LastBatch | None = None
+
+
+def said_without_batches(positions: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Positions as JSON of a version that did not know their last batch, as this one says them: it is not known."""
+    return {p: [*at, None] for p, at in positions.items()}
 
 
 class AtGate(NamedTuple):
@@ -169,7 +183,10 @@ HEADS = Versioned(
     "the head",
     "have the table's metadata put back as they were before that snapshot",
     format=HEAD_FORMAT,
-    upgrades={1: lambda fields: {**fields, "at_gate": []}},
+    upgrades={
+        1: lambda fields: {**fields, "at_gate": []},
+        2: lambda fields: {**fields, "positions": said_without_batches(fields["positions"])},
+    },
     wrong=_impossible,
 )
 _TEXTS = frozenset({"kind", "topic_id", "plan_id", "decision", "note"})

@@ -18,6 +18,7 @@ from wavestitch.kafka.kafka_python import DefaultRecordBase, calc_crc32c
 _HEAD = DefaultRecordBase.HEADER_STRUCT
 _OVERHEAD = DefaultRecordBase.AFTER_LEN_OFFSET
 _MAGIC_AT = 16
+_FORMAT = 2
 _CODEC: int = DefaultRecordBase.CODEC_MASK
 _CRC_FROM = DefaultRecordBase.ATTRIBUTES_OFFSET
 _MARKERS = {0: Control.ABORT, 1: Control.COMMIT}
@@ -61,7 +62,7 @@ def split_batches(data: memoryview, *, where: str) -> Iterator[RawBatch]:
     while len(data) - at >= _HEAD.size:
         length, magic = struct.unpack_from(">q i i b", data, at)[1], data[at + _MAGIC_AT]
         end = at + _OVERHEAD + length
-        if magic != 2:
+        if magic != _FORMAT:
             raise Refused(
                 f"{where}: the log holds record batches of format {magic}, which say nothing of transactions; only "
                 "format 2 (Kafka 0.11 and later) can be read",
@@ -79,6 +80,17 @@ def split_batches(data: memoryview, *, where: str) -> Iterator[RawBatch]:
             )
         yield RawBatch(base, epoch, attributes, delta, first, newest, producer, records, data[at:end])
         at = end
+
+
+def first_batch(data: memoryview, *, where: str) -> RawBatch | None:
+    """The first one, if it is whole. Raises `OtherFormat` for one that is older than format 2."""
+    if len(data) > _MAGIC_AT and data[_MAGIC_AT] < _FORMAT:
+        raise OtherFormat(data[_MAGIC_AT])
+    return next(split_batches(data, where=where), None)
+
+
+class OtherFormat(Exception):
+    """A record batch of before Kafka 0.11."""
 
 
 def head_of(batch: RawBatch, *, where: str) -> RecordBatch:

@@ -6,24 +6,29 @@ visible is what a committed reader may see: nothing behind an open transaction.
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError
 
 from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.position import LastBatch
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import AbortedTransaction, FetchRaw, RawFetch
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
 from wavestitch.kafka.connection import Connection, Disconnected, login_would_leave
 from wavestitch.kafka.kafka_errors import is_passing, translate
 from wavestitch.kafka.kafka_python import consumer, metadata
-from wavestitch.kafka.raw_batches import RawBatch, head_of, split_batches
+from wavestitch.kafka.raw_batches import OtherFormat, RawBatch, first_batch, head_of, split_batches
 
 _METADATA, _FETCH, _EPOCH = 9, 12, 3
 _CONSUMER = -1
-_COMMITTED = 1
+_UNCOMMITTED, _COMMITTED = 0, 1
+_DIGITS = 32
+_LEAST_BATCH, _FASTER, _MOST_FETCH = 16 << 10, 8, 16 << 20
+"""So many bytes of each partition are asked for at first, where one batch is wanted, then more; and at once of all."""
 _WAIT_MS = 500
 _PAUSE_SECONDS = 0.05
 _MOVED = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH)
@@ -125,6 +130,70 @@ class RawLog:
         aborted = [AbortedTransaction(t.producer_id, t.first_offset) for t in found.aborted_transactions or ()]
         return Fetched(batches, aborted, found.last_stable_offset)
 
+    def batches_at(self, offsets: Mapping[Partition, Offset]) -> dict[Partition, LastBatch | None]:
+        """Per partition, the record batch that holds the offset (SHA-256, 32 hex digits); None where it is none of
+        format 2, or the log has nothing there (any more).
+
+        One request for all partitions of a broker, in a few rounds: most batches are small, and of a large one a broker
+        sends nothing but to the partition that is named first. Raises as `fetch` does.
+        """
+        until = time.monotonic() + self._deadline
+        found: dict[Partition, LastBatch | None] = {}
+        most = _LEAST_BATCH
+        while left := {p: at for p, at in offsets.items() if p not in found}:
+            if time.monotonic() > until:
+                p = min(left)
+                raise Transient(
+                    f"topic {self._topic} partition {p}: no record batch came from offset {left[p]} within "
+                    f"{self._deadline:.0f} s; is its leader up? Try again",
+                    partition=p,
+                )
+            try:
+                came = self._patient(lambda left=left, most=most: self._fetch_first(left, most, until), until)  # type: ignore[misc]
+            except Throttled as quota:
+                self._wait_out(quota, until, f"topic {self._topic}")
+                continue
+            for p, part in came.items():
+                found |= self._batch_in(p, offsets[p], part)
+            if not came.keys() & found.keys():
+                time.sleep(_PAUSE_SECONDS)
+            most = min(most * _FASTER, _MOST_FETCH)
+        return found
+
+    def _fetch_first(self, offsets: Mapping[Partition, Offset], most: int, until: float) -> dict[Partition, Any]:
+        """Of each partition what a broker sends first from its offset on, perhaps nothing."""
+        by_leader: dict[Connection, list[Partition]] = {}
+        for p in sorted(offsets):
+            by_leader.setdefault(self._leader(p, until), []).append(p)
+        found: dict[Partition, Any] = {}
+        for leader, partitions in by_leader.items():
+            starts = {p: offsets[p] for p in partitions}
+            # Whatever transaction is open there: it is asked what lies there, not what may be read.
+            answer = self._ask_for(starts, until, leader, part_bytes=most, bytes_=_MOST_FETCH, isolation=_UNCOMMITTED)
+            found |= {Partition(part.partition_index): part for part in answer.responses[0].partitions}
+        return found
+
+    def _batch_in(self, partition: Partition, offset: Offset, part: Any) -> dict[Partition, LastBatch | None]:
+        """What that says of the batch that holds the offset; empty where nothing came of it yet."""
+        where = f"topic {self._topic} partition {partition}"
+        if part.error_code == KafkaError.OFFSET_OUT_OF_RANGE:
+            return {partition: None}
+        if part.error_code:
+            error = KafkaError(part.error_code)
+            if not is_passing(error):
+                raise translate(error, f"fetching the record batch at offset {offset} of {where}")
+            self._leaders.pop(partition, None)
+            return {}
+        try:
+            batch = first_batch(memoryview(part.records or b""), where=where)
+        except OtherFormat:
+            return {partition: None}
+        if batch is None:
+            return {}
+        if not batch.base_offset <= offset < batch.end:
+            return {partition: None}
+        return {partition: LastBatch(LeaderEpoch(batch.leader_epoch), hashlib.sha256(batch.data).hexdigest()[:_DIGITS])}
+
     def epoch_end(self, partition: Partition, epoch: LeaderEpoch) -> Offset | None:
         """Where what was written up to this leader epoch ends in the log as it is now (KIP-320); None where the epoch
         is newer than all that it knows. Raises `Transient` at the deadline, `Terminal` or `Refused` as `fetch` does.
@@ -152,32 +221,52 @@ class RawLog:
     def _fetch(
         self, partition: Partition, offset: Offset, *, most_bytes: int, last_epoch: LeaderEpoch | None, until: float
     ) -> Any:
-        part = consumer.FetchRequest.FetchTopic.FetchPartition(
-            partition=partition,
-            current_leader_epoch=-1,
-            fetch_offset=offset,
-            last_fetched_epoch=-1 if last_epoch is None else last_epoch,
-            log_start_offset=-1,
-            partition_max_bytes=most_bytes,
+        leader = self._leader(partition, until)
+        answer = self._ask_for(
+            {partition: offset}, until, leader, part_bytes=most_bytes, bytes_=most_bytes, last_epoch=last_epoch
         )
+        return answer.responses[0].partitions[0]
+
+    def _ask_for(
+        self,
+        starts: Mapping[Partition, Offset],
+        until: float,
+        leader: Connection,
+        *,
+        part_bytes: int,
+        bytes_: int,
+        isolation: int = _COMMITTED,
+        last_epoch: LeaderEpoch | None = None,
+    ) -> Any:
+        parts = [
+            consumer.FetchRequest.FetchTopic.FetchPartition(
+                partition=p,
+                current_leader_epoch=-1,
+                fetch_offset=offset,
+                last_fetched_epoch=-1 if last_epoch is None else last_epoch,
+                log_start_offset=-1,
+                partition_max_bytes=part_bytes,
+            )
+            for p, offset in starts.items()
+        ]
         request = consumer.FetchRequest[_FETCH](
             replica_id=-1,
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
-            max_bytes=most_bytes,
-            isolation_level=_COMMITTED,
+            max_bytes=bytes_,
+            isolation_level=isolation,
             session_id=0,
             session_epoch=-1,
-            topics=[consumer.FetchRequest.FetchTopic(topic=self._topic, partitions=[part])],
+            topics=[consumer.FetchRequest.FetchTopic(topic=self._topic, partitions=parts)],
             forgotten_topics_data=[],
             rack_id="",
         )
-        answer = self._leader(partition, until).ask(request, deadline=until)
+        answer = leader.ask(request, deadline=until)
         if answer.error_code:
             raise translate(KafkaError(answer.error_code), f"fetching raw record batches of topic {self._topic}")
         if not answer.responses:  # what a broker says to a client above its quota
             raise Throttled(answer.throttle_time_ms / 1000)
-        return answer.responses[0].partitions[0]
+        return answer
 
     def _wait_out(self, quota: Throttled, until: float, where: str) -> None:
         wait = max(quota.seconds, _PAUSE_SECONDS)

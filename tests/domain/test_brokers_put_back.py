@@ -1,0 +1,219 @@
+"""Brokers whose disks are put back from a backup use leader epochs and offsets again: the log itself finds that out.
+
+Of each position the head keeps the record batch in front of it; what is written behind the backup is read, or named.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.domain.test_cut_log import CLOCK_MS, STREAM, forget_batches, ingest, produce, rewind, undo
+from tests.fakes.batch import Bench, run_batch
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.way_out import way_out
+from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.batch.rewind import Target, plan_rewind
+from wavestitch.contracts.errors import DataLost
+from wavestitch.contracts.position import GroupOffset, Position
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
+
+P0 = Partition(0)
+
+
+def published(bench: Bench) -> set[str]:
+    return {row.waveform_id for _, row in bench.tables.rows}
+
+
+def read_beyond_the_backup(bench: Bench) -> None:
+    """A backup at 2 in epoch 0; the broker is restarted, and more is written and read, up to 5 in epoch 1."""
+    produce(bench, "ab")
+    ingest(bench)
+    bench.log.restart(P0)
+    produce(bench, "cde")
+    ingest(bench)
+
+
+def put_back(bench: Bench) -> None:
+    """With the group's offsets, which lie on the same disks."""
+    bench.log.put_back(P0, Offset(2), 0)
+    bench.log.group[P0] = GroupOffset(Offset(2), bench.tables.snapshots[1].tag(bench.tables.uuid).encode())
+
+
+def by_its_way_out(bench: Bench) -> DataLost:
+    with pytest.raises(DataLost, match="was cut off before") as lost:
+        ingest(bench)
+    target = way_out(str(lost.value))
+    assert target is not None
+    rewind(bench, target)
+    ingest(bench)
+    return lost.value
+
+
+LATER = {
+    "and grows past the position": "vwxyz",
+    "and grows to the very position": "vwx",
+    "and does not grow that far": "v",
+    "and is restarted again": "vw|xyz",
+    "and is restarted more often than it was": "|vw|xyz",
+}
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_a_log_that_is_put_back_and_uses_an_epoch_again_is_found_out(later: str) -> None:
+    bench = Bench(FakeLog())
+    read_beyond_the_backup(bench)
+    put_back(bench)
+    for one in LATER[later]:
+        if one == "|":
+            bench.log.restart(P0)
+        else:
+            produce(bench, one)
+    lost = by_its_way_out(bench)
+    assert lost.facts["cut"] == 2, "the last place where the stream stood and that is there still"
+    assert published(bench) == {*"abcde", *LATER[later]} - {"|"}
+
+
+def test_where_nothing_is_proven_any_more_the_way_out_is_the_logs_beginning() -> None:
+    bench = Bench(FakeLog())
+    produce(bench, "ab")
+    bench.log.restart(P0)
+    produce(bench, "cde")
+    ingest(bench)
+    bench.log.put_back(P0, Offset(2), 0)
+    produce(bench, "vwxyz")
+    assert by_its_way_out(bench).facts["cut"] == 0
+    assert published(bench) == set("abcdevwxyz")
+
+
+def test_what_retention_took_of_it_meanwhile_is_named() -> None:
+    bench = Bench(FakeLog())
+    read_beyond_the_backup(bench)
+    put_back(bench)
+    produce(bench, "vwxyz")
+    bench.log.retain_from(P0, Offset(3))
+    with pytest.raises(DataLost, match=re.escape("perhaps never read, are partition 0 [0, 3)")):
+        ingest(bench)
+
+
+def test_whoever_goes_back_to_a_place_behind_it_does_not_hide_it() -> None:
+    for back in (
+        lambda bench: rewind(bench, Target(offsets={P0: Offset(4)})),
+        lambda bench: bench.log.reset_group(P0, Offset(4)),
+        lambda bench: bench.log.reset_group(P0, Offset(5)),
+    ):
+        bench = Bench(FakeLog())
+        read_beyond_the_backup(bench)
+        bench.log.put_back(P0, Offset(2), 0)
+        produce(bench, "vwxyz")
+        back(bench)
+        with pytest.raises(DataLost):
+            ingest(bench)
+        by_its_way_out(bench)
+        assert published(bench) == set("abcdevwxyz")
+
+
+def test_an_undo_goes_back_to_before_it_and_reads_all() -> None:
+    bench = Bench(FakeLog())
+    read_beyond_the_backup(bench)
+    bench.log.put_back(P0, Offset(2), 0)
+    produce(bench, "vwxyz")
+    undo(bench)
+    ingest(bench)
+    assert published(bench) == set("abcdevwxyz")
+
+
+def test_a_rewind_forward_names_what_was_written_anew_among_what_it_skips() -> None:
+    bench = Bench(FakeLog())
+    read_beyond_the_backup(bench)
+    put_back(bench)
+    produce(bench, "vwxyz")
+    edges: dict[str, Any] = {"log": bench.log, "tables": bench.tables}
+    found = plan_rewind(STREAM, Target("latest"), **edges, who="a test", why="to see")
+    assert [(r.start, r.end) for r in found.skipped] == [(2, 7)]
+    rewind(bench, Target("latest"))
+    produce(bench, "!")
+    ingest(bench)
+    assert published(bench) == set("abcde!")
+
+
+def test_a_head_that_is_rebuilt_on_a_log_that_was_put_back_does_not_hide_it() -> None:
+    """Where an older head is left that stood there: the group shows no other place."""
+    bench = Bench(FakeLog())
+    read_beyond_the_backup(bench)
+    ingest(bench)
+    head = bench.tables.head()
+    assert head is not None
+    bench.tables.expire_head()
+    bench.tables.left = head
+    bench.log.put_back(P0, Offset(2), 0)
+    produce(bench, "vwxyz")
+    rewind(bench, Target("rebuilt"))
+    by_its_way_out(bench)
+    assert published(bench) == set("abcdevwxyz")
+
+
+@pytest.mark.parametrize("more", ["", "f"])
+def test_what_an_earlier_version_did_not_keep_is_taken_up_by_the_next_head(more: str) -> None:
+    bench = Bench(FakeLog())
+    read_beyond_the_backup(bench)
+    forget_batches(bench)
+    produce(bench, more or "f")
+    ingest(bench)
+    assert bench.tables.snapshots[-1].positions[P0].last_batch == bench.log.partitions[P0].batch_at(Offset(5))
+    put_back(bench)
+    produce(bench, "stuvwxyz")
+    by_its_way_out(bench)
+    assert set("stuvwxyz") <= published(bench)
+
+
+def test_a_log_that_is_the_same_is_not_refused_whatever_its_epochs_are() -> None:
+    """A disk may be put back before anything came behind it, or brokers lose count."""
+    for epoch in (0, 1, 7):
+        bench = Bench(FakeLog())
+        read_beyond_the_backup(bench)
+        bench.log.partitions[P0].epoch = epoch
+        produce(bench, "fgh")
+        ingest(bench)
+        assert published(bench) == set("abcdefgh")
+
+
+def test_where_the_batch_itself_is_gone_nothing_is_proven_and_nothing_refused() -> None:
+    """A cleaner, or a broken broker; the epoch is asked as it was before."""
+    bench = Bench(FakeLog())
+    read_beyond_the_backup(bench)
+    bench.log.lose(P0, Offset(4))
+    produce(bench, "fgh")
+    ingest(bench)
+    assert published(bench) == set("abcdefgh")
+
+
+def test_of_one_batch_a_partition_the_log_is_asked_once_and_again_where_it_goes_on() -> None:
+    bench = Bench(FakeLog(partitions=3))
+    asked: list[dict[Partition, Offset]] = []
+    real = bench.log.batches_at
+    bench.log.batches_at = lambda topic, offsets: asked.append(dict(offsets)) or real(topic, offsets)  # type: ignore[method-assign,func-returns-value]
+    for p, names in enumerate(("ab", "c", "")):
+        produce(bench, names, p)
+    ingest(bench)
+    assert asked == [{0: 1, 1: 0}]
+    produce(bench, "d")
+    ingest(bench)
+    assert asked[1:] == [{0: 1, 1: 0}, {0: 2}]
+    assert isinstance(ingest(bench), NothingToDo)
+    assert asked[3:] == [{0: 2, 1: 0}]
+
+
+def test_a_stream_that_begins_where_a_group_stood_knows_what_lies_before_it() -> None:
+    bench = Bench(FakeLog())
+    produce(bench, "ab")
+    bench.log.restart(P0)
+    produce(bench, "cde")
+    bench.log.commit_group("waves-batches", "waves", {P0: Position(Offset(5), leader_epoch=LeaderEpoch(1))}, "theirs")
+    run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS)
+    bench.log.put_back(P0, Offset(2), 0)
+    produce(bench, "vwxyz")
+    with pytest.raises(DataLost):
+        ingest(bench)
