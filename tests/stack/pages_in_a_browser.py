@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.stack.airflow_home import prepare_airflow
+from tests.domain.maintenance_rig import STREAM
+from tests.domain.waveform_rig import hold_one, waveform_rig
+from tests.stack.airflow_home import make_database, prepare_airflow
 
 prepare_airflow()
 
@@ -34,6 +36,7 @@ PAGES = [
     "/waveforms/steady",
     "/waveforms/steady/map",
 ]
+ODD_ID = 'a"><b>\u202e %41'
 FRAME = """<!DOCTYPE html><html lang="en" class="dark"><title>Airflow</title><body>
 <iframe id="f" title="Wavestitch" width="1200" height="800" src="{page}"
   sandbox="allow-scripts allow-same-origin allow-forms allow-downloads"></iframe></body></html>"""
@@ -170,6 +173,58 @@ def test_a_batch_is_started_by_airflow_s_own_api_once_it_was_asked_for_twice(chr
             page.get_by_role("button", name="Press again to do it").click()
             page.get_by_text(said).wait_for()
     assert _started == [("ingest_late", {"logical_date": None}), ("ingest_steady", {"logical_date": None})]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A stream that holds two waveforms, one with an id of a stranger's."""
+    folder = tmp_path_factory.mktemp("desk")
+    with pytest.MonkeyPatch.context() as patch:
+        make_database()
+        rig = waveform_rig(folder, [])
+        for name in ("half", ODD_ID):
+            hold_one(rig, name, source="ward", channel="II")
+        patch.setenv("WAVESTITCH_CONFIG", str(folder / "wavestitch.toml"))
+        with served(_as_airflow) as found:
+            yield found
+
+
+def test_what_is_held_is_chosen_by_keyboard_and_a_preview_of_a_decision_about_exactly_that_is_asked_for(
+    chromium: Any, desk: Served
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
+
+    _started.clear()
+    with shown(chromium, desk, f"/held/{STREAM}") as page:
+        page.get_by_label("All of this page").focus()
+        page.keyboard.press("Space")
+        page.get_by_text("Decision about 2 chosen").wait_for()
+        page.get_by_label("half").focus()
+        page.keyboard.press("Space")
+        page.get_by_text("Decision about 1 chosen").wait_for()
+        page.get_by_label("Decision about").focus()
+        page.keyboard.type("discard")
+        page.keyboard.press("Tab")
+        page.keyboard.type("no patient")
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="What it would do").wait_for()
+        assert Axe().run(page).response["violations"] == []
+        assert (
+            page.get_by_role("link", name="What it would do")
+            .get_attribute("href")
+            .endswith(f"run/decide_{STREAM}?run_id=manual__1")
+        )
+    conf = {"action": "discard", "why": "no patient", "ids": [ODD_ID]}
+    assert _started == [(f"decide_{STREAM}", {"logical_date": None, "conf": conf})]
+    with shown(chromium, desk, f"/held/{STREAM}/one?id=half", width=360) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.get_by_label("Decision about").select_option("pick")
+        page.get_by_label("Copy").fill("first")
+        page.get_by_label("Why").fill("the first is right")
+        page.get_by_role("button", name="Show what it would do").click()
+        page.get_by_role("link", name="What it would do").wait_for()
+        assert Axe().run(page).response["violations"] == []
+    assert _started[1][1]["conf"] == {"action": "pick", "why": "the first is right", "ids": ["half"], "copy": "first"}
 
 
 def test_what_is_shown_is_kept_up_and_who_types_is_not_disturbed(chromium: Any, site: Served) -> None:

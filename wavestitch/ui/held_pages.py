@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from wavestitch.batch.held_page import HeldList, HeldOne
 from wavestitch.batch.held_request import OF_WAVEFORMS, held_reasons
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.plain_text import MAX_SAID
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, before
 from wavestitch.contracts.stream import decide_dag_id
 from wavestitch.html_pages import render_page
@@ -16,6 +20,7 @@ from wavestitch.ui.links import link
 
 AGES = {"1h": ("1 hour", 3_600_000), "1d": ("1 day", 86_400_000), "7d": ("7 days", 7 * 86_400_000)}
 _MOST_CHUNKS = 500
+ACTIONS = [action.value for action in HeldAction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,9 @@ def held_list_page(stream: str, filters: Filters, found: HeldList) -> str:
         states=_states,
         link_of=lambda one: link(f"{stream}/one", {"id": one.waveform_id}),
         dag=decide_dag_id(stream),
+        encoded=partial(quote, safe="", errors="replace"),
+        actions=ACTIONS,
+        most_said=MAX_SAID,
     )
 
 
@@ -86,6 +94,9 @@ def held_one_page(stream: str, found: HeldOne) -> str:
         rows=rows[:_MOST_CHUNKS],
         more=max(0, len(rows) - _MOST_CHUNKS),
         dag=decide_dag_id(stream),
+        encoded=partial(quote, safe="", errors="replace"),
+        actions=ACTIONS,
+        most_said=MAX_SAID,
     )
 
 
