@@ -8,7 +8,6 @@ of one run follow each other, a batch to its end before the next reads: the disk
 from __future__ import annotations
 
 import contextlib
-import logging
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +17,7 @@ from airflow.sdk import DAG, TriggerRule, get_current_context, result, task, tas
 from wavestitch.batch.request import plan_request
 from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.errors import BadInput, Transient
-from wavestitch.contracts.harmless import for_markdown, harmless
+from wavestitch.contracts.harmless import for_markdown
 from wavestitch.contracts.stream import Stream, backfill_dag_id
 from wavestitch.flows.alarms import late_after, tell_timed_out
 from wavestitch.flows.backfill_intervals import BackfillIntervals
@@ -28,6 +27,7 @@ from wavestitch.flows.batch_tasks import (
     carried_out,
     edges_of,
     log_line,
+    log_remark,
     of_a_batch,
     publish_of,
     reassemble,
@@ -55,8 +55,6 @@ PARAMS = {
 
 LATE = timedelta(days=1)
 
-log = logging.getLogger(__name__)
-
 
 @task(execution_timeout=timedelta(minutes=30))
 def plan(stream: str) -> list[str]:
@@ -77,15 +75,14 @@ def plan(stream: str) -> list[str]:
         raise BadInput("say which interval is meant (START/END), or use Backfill in the Trigger dialogue")
     planned = step_plan_backfill(edges_of(stream), request.scope)
     context["ti"].xcom_push(key="planned", value=PLANNED.content(planned))
-    if planned.nothing:
-        log_line(planned.nothing)
-    log.info("%s offsets in %s batches", planned.offsets, len(planned.plans))
+    takes = f"the interval takes {planned.offsets} offsets, in {len(planned.plans)} batches; no position moves"
+    log_line(f"{stream}: {planned.nothing or takes}")
     for r in planned.lost:
-        log.warning("%s is gone from the log, and no ingest has read it", r)
+        log_remark(f"{r} is gone from the log, and no ingest has read it")
     for told in planned.stages:
         log_line(f"{told.stage}: {told.does}")
     for remark in planned.remarks:
-        log.warning("%s", harmless(remark))
+        log_remark(remark)
     return list(planned.plans)
 
 
@@ -134,8 +131,9 @@ def report(stream: str) -> dict[str, Any]:
     planned = PLANNED.of(ti.xcom_pull(task_ids="plan", key="planned"))
     across = ti.xcom_pull(task_ids="plan_across_cuts", key="planned")
     done = step_close_backfill(edges_of(stream), planned, PLANNED.of(across) if across else None)
+    log_line(f"{stream}: {done.published} waveforms were published, by {done.batches} batches")
     for said in done.said:
-        log.warning("%s", harmless(said))
+        log_remark(said)
     return BACKFILLED.content(done)
 
 

@@ -6,7 +6,6 @@ Decides nothing: `wavestitch.batch.held_approval` does, and the stages are those
 
 from __future__ import annotations
 
-import logging
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +14,6 @@ from airflow.sdk import DAG, Param, get_current_context, result, task
 
 from wavestitch.batch.request import Gate
 from wavestitch.contracts.batch_stages import HELD
-from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plain_text import MAX_SAID
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
@@ -26,6 +24,8 @@ from wavestitch.flows.batch_tasks import (
     OWNER,
     RETRY_DELAY,
     edges_of,
+    log_line,
+    log_lines,
     of_a_batch,
     publish_of,
     reassemble,
@@ -93,8 +93,6 @@ ASK_DOC = (
     "Where nobody answers for a day, it is rejected."
 )
 
-log = logging.getLogger(__name__)
-
 
 @task(execution_timeout=timedelta(minutes=30), retries=0)
 def preview(stream: str) -> str:
@@ -119,8 +117,7 @@ def preview(stream: str) -> str:
         everything=form["everything"],
     )
     shown = describe_decision(found)
-    for line in shown.splitlines():
-        log.info("%s", harmless(line))
+    log_lines(shown)
     context["ti"].xcom_push(key="shown", value=shown)
     return found.plan.plan_id
 
@@ -133,7 +130,7 @@ def keep_plan(stream: str, preview_id: str) -> str:
     answer = get_current_context()["ti"].xcom_pull(task_ids="approve")
     by = str((answer["responded_by_user"] or {}).get("name") or "")
     plan = begin_approved(edges_of(stream), preview_id, by=by)
-    log.info("batch %s: %s", plan.plan_id, harmless(plan.choice.note if plan.choice is not None else ""))
+    log_line(f"{stream}: batch {plan.plan_id} was begun, {plan.choice.note if plan.choice is not None else ''}")
     return plan.plan_id
 
 

@@ -7,7 +7,6 @@ imported in the task: this file is parsed again and again.
 
 from __future__ import annotations
 
-import logging
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,6 +28,7 @@ from wavestitch.flows.batch_tasks import (
     carried_out,
     edges_of,
     log_line,
+    log_remark,
     of_a_batch,
     publish_of,
     read,
@@ -74,8 +74,6 @@ PARAMS = {
 
 CATCH_UP_DOC = "**Triggers the next run** where the batch's limits left records behind; skipped otherwise."
 
-log = logging.getLogger(__name__)
-
 
 @task.short_circuit(execution_timeout=timedelta(minutes=15))
 def plan(stream: str) -> list[dict[str, Any]]:
@@ -86,6 +84,7 @@ def plan(stream: str) -> list[dict[str, Any]]:
     """
     from wavestitch.batch.plan import NothingToDo  # noqa: PLC0415
     from wavestitch.batch.results import Finished, result_to_json, units_of_work  # noqa: PLC0415
+    from wavestitch.batch.results_told import said_of_result  # noqa: PLC0415
     from wavestitch.batch.steps import step_plan, step_take_up  # noqa: PLC0415
 
     context = get_current_context()
@@ -96,21 +95,20 @@ def plan(stream: str) -> list[dict[str, Any]]:
     gate_of_run(context, request)
     edges = edges_of(stream)
     planned = step_take_up(edges, earlier) if earlier else step_plan(edges, request)
+    log_line(f"{stream}: {said_of_result(planned)}")
     if isinstance(planned, NothingToDo):
-        log_line(planned.why)
         context["ti"].xcom_push(key="nothing", value=planned.why)
         return []
     context["ti"].xcom_push(key="plan", value=result_to_json(planned))
     context["ti"].xcom_push(key="plan_id", value=planned.plan_id)
     if isinstance(planned, Finished):
-        log.info("plan %s was committed before: only its offsets are looked after", planned.plan_id)
         return units_of_work(planned)
     for partition, why in planned.why.items():
         log_line(f"partition {partition} starts there: {why}")
     for told in planned.stages:
         log_line(f"{told.stage}: {told.does}")
     for remark in planned.remarks:
-        log.warning("%s", remark)
+        log_remark(remark)
     return units_of_work(planned)
 
 

@@ -26,6 +26,7 @@ from wavestitch.flows.batch_tasks import (
     comparing_edges_of,
     edges_of,
     log_line,
+    log_lines,
     of_a_batch,
     publish_of,
     read,
@@ -79,8 +80,7 @@ def preview(stream: str) -> str:
         watcher=Said(log_line),
     )
     shown = describe_promotion(found)
-    for line in shown.splitlines():
-        log_line(line)
+    log_lines(shown)
     context["ti"].xcom_push(key="shown", value=shown)
     return found.plan.plan_id
 
@@ -97,7 +97,7 @@ def keep_plan(stream: str, preview_id: str) -> list[dict[str, Any]]:
     ti = get_current_context()["ti"]
     answer = ti.xcom_pull(task_ids="approve")
     plan = begin_approved(edges_of(stream), preview_id, by=str((answer["responded_by_user"] or {}).get("name") or ""))
-    log_line(f"batch {plan.plan_id}: {plan.choice.note if plan.choice is not None else ''}")
+    log_line(f"{stream}: batch {plan.plan_id} was begun, {plan.choice.note if plan.choice is not None else ''}")
     ti.xcom_push(key="plan_id", value=plan.plan_id)
     return units_of_work(describe_plan(plan))
 

@@ -6,7 +6,6 @@ Decides nothing: `wavestitch.batch.rewind_preview` does. No task is tried again 
 
 from __future__ import annotations
 
-import logging
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,12 +15,11 @@ from airflow.sdk import DAG, Param, get_current_context, result, task
 from wavestitch.batch.rewind_target import TARGETS
 from wavestitch.contracts.batch_stages import REWIND
 from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.plain_text import MAX_SAID, said_by_person
 from wavestitch.contracts.stream import Stream, ingest_dag_id, rewind_dag_id
 from wavestitch.flows.alarms import tell_failure, tell_timed_out
 from wavestitch.flows.approval import Approval
-from wavestitch.flows.batch_tasks import OWNER
+from wavestitch.flows.batch_tasks import OWNER, edges_of, log_line, log_lines
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import needed_text, text_or_nothing
 from wavestitch.flows.pending import TellPending
@@ -63,8 +61,6 @@ ASK_DOC = (
     "Where nobody answers for a day, it is rejected."
 )
 
-log = logging.getLogger(__name__)
-
 
 @task(execution_timeout=timedelta(minutes=15))
 def preview(stream: str) -> str:
@@ -73,7 +69,6 @@ def preview(stream: str) -> str:
     Its XComs: `return_value`, the preview's id; `shown`, the text that is put before whoever approves.
     """
     from wavestitch.batch.rewind_preview import preview_rewind  # noqa: PLC0415 - loads the clients of Kafka and Iceberg
-    from wavestitch.flows.batch_tasks import edges_of  # noqa: PLC0415
     from wavestitch.flows.rewind_markdown import describe_preview  # noqa: PLC0415
 
     context = get_current_context()
@@ -84,8 +79,7 @@ def preview(stream: str) -> str:
     who = context["dag_run"].triggering_user_name or ""
     found = preview_rewind(edges_of(stream), params["to"], params["partitions"], who=who, why=why)
     shown = describe_preview(found)
-    for line in shown.splitlines():
-        log.info("%s", harmless(line))
+    log_lines(shown)
     context["ti"].xcom_push(key="shown", value=shown)
     return found.preview_id
 
@@ -95,7 +89,6 @@ def preview(stream: str) -> str:
 def apply(stream: str, preview_id: str) -> dict[str, Any]:
     """**Moves the positions** exactly as previewed, if the preview still holds. Never tried again by itself."""
     from wavestitch.batch.rewind_preview import apply_preview  # noqa: PLC0415
-    from wavestitch.flows.batch_tasks import edges_of  # noqa: PLC0415
 
     answer = get_current_context()["ti"].xcom_pull(task_ids="approve")
     edges = edges_of(stream)
@@ -103,7 +96,10 @@ def apply(stream: str, preview_id: str) -> dict[str, Any]:
     by = str((answer["responded_by_user"] or {}).get("name") or "")
     accepted = {name: bool((answer["params_input"] or {}).get(name)) for name in ACCEPTED}
     head = apply_preview(edges, found, by=by, **accepted)
-    log.info("head %s, generation %s: the next batch reads from there", head.sequence, head.generation)
+    moved = f"the positions were moved by head {head.sequence} of generation {head.generation}"
+    log_line(
+        f"{stream}: {moved}; the next batch reads from there. Undo it by this DAG, with undo:{head.sequence} as To"
+    )
     return {
         "head": head.sequence,
         "generation": head.generation,

@@ -8,7 +8,6 @@ table and log differ the run fails, and whoever is told of failures is told; wha
 
 from __future__ import annotations
 
-import logging
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -50,8 +49,6 @@ PARAMS = {
 }
 SHOWN = 50
 """Waveforms in the log and the result of a task that are not the same."""
-
-log = logging.getLogger(__name__)
 
 
 @result

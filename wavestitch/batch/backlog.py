@@ -102,7 +102,10 @@ def _named(
         here = ends.get(r.partition)
         if here is None or not here.log_start <= r.start <= r.end <= here.stable_end:
             has = f"[{here.log_start}, {here.stable_end})" if here else "no such partition"
-            raise Refused(f"stream {stream.name}: {r} was asked for; the log of {stream.topic} has {has}")
+            raise Refused(
+                f"stream {stream.name}: {r} was asked for; the log of {stream.topic} has {has}. Nothing was read; "
+                "ask for offsets that it has"
+            )
     if len({r.partition for r in wanted}) < len(wanted):
         raise Refused(f"stream {stream.name}: a partition was named twice; name one range a partition")
     return list(wanted), {r.partition: "named by the operator" for r in wanted}

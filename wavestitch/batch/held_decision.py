@@ -86,7 +86,10 @@ def plan_held(
     if not taken:
         refuse_records(tables, edges.log, stream, wanted.ids)
         first = f": {passed[0][0]!r} {passed[0][1]}" if passed else ""
-        raise Refused(f"stream {stream.name}: nothing that is held and meant can be changed by {action.value}{first}")
+        raise Refused(
+            f"stream {stream.name}: nothing that is held and meant can be changed by {action.value}{first}. What is "
+            f"held, and for what: `wavestitch held {stream.name}`"
+        )
     among = tuple(digest_of(_meant(w, action, stream)) for w in taken)
     choice = HeldChoice(action, tuple(w.waveform_id for w in taken), name_of_person(who), reason, pick, among)
     plan = _plan(edges, stream, head, choice)

@@ -138,7 +138,10 @@ def accept_losses(stream: Stream, rewind: Rewind, *, accept_skip: bool, accept_m
         )
     if rewind.skipped and not accept_skip:
         gone = ", ".join(str(r) for r in rewind.skipped)
-        raise Refused(f"stream {stream.name}: this would skip {gone}; nobody would read it any more. Say --accept-skip")
+        raise Refused(
+            f"stream {stream.name}: this would skip {gone}; nobody would read it any more, and nothing moved. Say "
+            "--accept-skip, or in Airflow trigger it again and approve of it with Accept skip"
+        )
     members = log.members(stream.group)
     if members:
         raise Refused(f"consumer group {stream.group} has live members ({', '.join(members[:3])}); stop them first")

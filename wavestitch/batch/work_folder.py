@@ -70,7 +70,10 @@ class WorkFolder:
         try:
             plan = plan_from_json(plain_text(self.path / "plan.json"))
         except FileNotFoundError:
-            raise BadInput(f"no plan in {self.path}; its batch was finished and cleaned, or never made") from None
+            raise BadInput(
+                f"no plan in {self.path}; its batch was finished and cleaned, or never made: look with `wavestitch "
+                f"batches {self.path.parent.name}`, or leave the plan out for a new one"
+            ) from None
         if plan.plan_id != self.path.name:
             raise Altered(
                 f"the plan in {self.path} is plan {plan.plan_id}; it was put there by somebody else: plan again"

@@ -85,7 +85,7 @@ def publish(stream: str, plan_id: str, reassembled: dict[str, Any], validated: d
     made = result_from_json(reassembled, Reassembled)
     done = carried_out("publish", stream, plan_id, made, result_from_json(validated, Validated))
     for remark in done.get("remarks", ()):
-        log.warning("%s", remark)
+        log_remark(remark)
     update_asset(get_current_context(), edges_of(stream), plan_id)
     return done
 
@@ -99,10 +99,13 @@ def carried_out(stage: str, stream: str, plan_id: str, *so_far: Result, **how: A
     """The stage of a batch that this task is for. `so_far`: what the stages before it have left."""
     from wavestitch.batch.carry import NOTHING_READ, Carried, How, Said, carry_out  # noqa: PLC0415
     from wavestitch.batch.results import result_to_json  # noqa: PLC0415
+    from wavestitch.batch.results_told import said_of_result  # noqa: PLC0415
 
     (kind,) = (k for k in BATCH if k.name == stage)
     carried = Carried(plan_id, (NOTHING_READ, *so_far))
-    return result_to_json(carry_out(kind, edges_of(stream), carried, How(**how, watcher=Said(log_line))).results[-1])
+    done = carry_out(kind, edges_of(stream), carried, How(**how, watcher=Said(log_line))).results[-1]
+    log_line(f"{stream}: {said_of_result(done)}")
+    return result_to_json(done)
 
 
 def edges_of(stream: str) -> DeploymentEdges:
@@ -143,5 +146,17 @@ def _hear_of_the_end(ended: Callable[[], None]) -> None:
 
 
 def log_line(text: str) -> None:
-    """What a step says, with what strangers said in it, as one line of the task's log."""
-    log.info("%s", harmless(text))
+    """What a step says, with what strangers said in it, as one line of the task's log; nothing, where it is blank."""
+    if text.strip():
+        log.info("%s", harmless(text))
+
+
+def log_lines(text: str) -> None:
+    """The same of a text that was put before somebody."""
+    for line in text.splitlines():
+        log_line(line)
+
+
+def log_remark(text: str) -> None:
+    """What stops nothing, and somebody should know."""
+    log.warning("%s", harmless(text))

@@ -20,7 +20,7 @@ from wavestitch.contracts.harmless import for_markdown
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream
 from wavestitch.flows.addresses import docs_page
-from wavestitch.flows.batch_tasks import carried_out, edges_of, log_line
+from wavestitch.flows.batch_tasks import carried_out, edges_of, log_lines
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import asks, gate_of_run
 from wavestitch.flows.pending import TellPending
@@ -75,8 +75,7 @@ def looked_at(
             holds=holds,
             chained=plan.scope is not None,
         )
-        for line in question.splitlines():
-            log_line(line)
+        log_lines(question)
         context["ti"].xcom_push(key=QUESTION, value=question)
         context["ti"].xcom_push(key=HOLDS, value=holds)
         context["ti"].xcom_push(key=CLOSED, value=closed.message)

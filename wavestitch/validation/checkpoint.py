@@ -6,6 +6,7 @@ means. Importing this module imports Great Expectations: import it where it is u
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from wavestitch.modes import make_folder, masked
 from wavestitch.plain_files import refuse_links
 from wavestitch.validation.docs import site_config
 from wavestitch.validation.outcome import ID
+
+# It says of each look which folders and settings it made for itself, in the log of whoever wants to know what it found.
+logging.getLogger("great_expectations").setLevel(logging.WARNING)
 
 _RESULT_FORMAT = {
     # SUMMARY would list 20 rows and drop the rest without a word.

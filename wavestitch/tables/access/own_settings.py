@@ -9,6 +9,7 @@ they are never read; where we are a guest, catalogs of others have them as ever.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from pyiceberg.typedef import FrozenDict
@@ -29,8 +30,10 @@ def read_when_asked() -> None:
 
 
 def only_own_settings() -> None:
-    """From now on, in this process, pyiceberg knows nothing but what it is given, for whichever catalog."""
+    """From now on, in this process, pyiceberg knows nothing but what it is given, for whichever catalog; and does not
+    say of each table which class reads its files: in a task's log that stood ten times before what the task did."""
     _guest[:] = [False]
+    logging.getLogger("pyiceberg.io").setLevel(logging.WARNING)
 
 
 def be_guest() -> None:
