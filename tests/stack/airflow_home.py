@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+SPARK = json.dumps({"conn_type": "spark", "host": "local[2]"})
+"""The connection to one in this machine."""
 
 
 @functools.cache
@@ -35,7 +37,7 @@ def prepare_airflow() -> Path:
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+            "AIRFLOW_CONN_SPARK_DEFAULT": SPARK,
         }
     )
     return home

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.postgresql import Postgresql
-from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
+from tests.stack.airflow_home import SPARK, make_database, prepare_airflow, write_settings
 from tests.stack.dag_lab import STREAM, Lab, answers, headers_of
-from tests.stack.live_airflow import LiveAirflow, Shared, start_live
+from tests.stack.live_airflow import STITCHER, WITHOUT_SPARK, LiveAirflow, Shared, start_live, write_stitcher
 from wavestitch.batch.deployment import Deployment
 from wavestitch.local.broker import Broker
 from wavestitch.local.process import wait_until
@@ -23,6 +24,10 @@ _shared = Shared()
 
 @pytest.fixture
 def lab(tmp_path: Path, broker: Broker, topic_factory: Any, java_home: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """Its batches are stitched without a Spark, which takes longer to start than all the rest of a run: see `spark`."""
+    write_stitcher(tmp_path / "bin" / STITCHER)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", WITHOUT_SPARK)
     streams = tmp_path / "streams"
     streams.mkdir()
     (streams / "ecg.yaml").write_text(STREAM.format(topic=topic_factory(partitions=2, prefix="dag")))
@@ -32,6 +37,12 @@ def lab(tmp_path: Path, broker: Broker, topic_factory: Any, java_home: Path, mon
     lab = Lab(Deployment(load_settings()), broker)
     assert wait_until(lambda: answers(lab), seconds=60), "the broker does not answer for groups"
     return lab
+
+
+@pytest.fixture
+def spark(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The laboratory's batches are stitched by Spark."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", SPARK)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import os
 import shlex
 import struct
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from urllib.parse import quote
 import httpx
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from sqlalchemy import create_engine, text
 
 from tests.builders.webhook import Webhook, listening_webhook
 from tests.stack.airflow_home import ROOT, write_settings
@@ -41,6 +42,8 @@ FIRST = "first"
 """A stream that is there from the start: by its DAGs their files are known, and can be read anew."""
 STITCHER = "spark3-submit"
 """A name that Airflow lets a Spark connection have for its binary."""
+WITHOUT_SPARK = json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": STITCHER}})
+"""The connection that leads to it, once it is on PATH."""
 WATCH = ROOT / "dags" / "watch.py"
 EVERY_FIVE_MINUTES = 'schedule=CronTriggerTimetable("*/5 * * * *", timezone="UTC")'
 """Here it is looked when a test says so."""
@@ -159,7 +162,18 @@ class LiveAirflow:
         heard = f"executor event with state success for task instance TaskInstanceKey(dag_id='{dag_id}', "
         heard += f"task_id='{task_id}', run_id='{run_id}'"
         log = self.home / "airflow.log"
-        assert wait_until(lambda: log.read_text(errors="replace").count(heard) >= times, seconds=SECONDS), heard
+        assert comes_true(lambda: log.read_text(errors="replace").count(heard) >= times), heard
+
+    @contextmanager
+    def nothing_is_scheduled(self) -> Iterator[None]:
+        """Airflow's scheduler takes up no task meanwhile. Airflow 3.3.2 on psycopg 3 dies of a pool that is changed at
+        the moment when it wants it: it looks for the code of the refused lock under psycopg 2's name."""
+        from airflow.utils.db import DBLocks  # noqa: PLC0415
+
+        turn = text("SELECT pg_advisory_xact_lock(:id)").bindparams(id=DBLocks.SCHEDULER_CRITICAL_SECTION.value)
+        with create_engine(self.environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]).begin() as asked:
+            asked.execute(turn)
+            yield
 
     def told(self, run_id: str) -> list[dict[str, Any]]:
         """What somebody was told of this run."""
@@ -205,7 +219,7 @@ class LiveAirflow:
                     found = api.request("GET", f"/api/v2/dags/{dag_id}/dagRuns/{quote(run['dag_run_id'])}")
                 return found.get("state") in ("success", "failed") and found["end_date"] != run["end_date"]
 
-            assert wait_until(ended, seconds=SECONDS), found
+            assert comes_true(ended), found
         return found
 
     def wait_backfilled(self, dag_id: str) -> None:
@@ -218,7 +232,7 @@ class LiveAirflow:
                     return all(each["completed_at"] for each in made)
                 return False
 
-            assert wait_until(over, seconds=SECONDS), dag_id
+            assert comes_true(over), dag_id
 
     def wait_all(self, dag_id: str, count: int) -> list[dict[str, Any]]:
         """Until so many runs of a DAG are finished."""
@@ -232,7 +246,7 @@ class LiveAirflow:
                     found = list(answer["dag_runs"])
                 return len(found) >= count and all(run["state"] in ("success", "failed") for run in found)
 
-            assert wait_until(ended, seconds=SECONDS), [(run["dag_run_id"], run["state"]) for run in found]
+            assert comes_true(ended), [(run["dag_run_id"], run["state"]) for run in found]
         return found
 
 
@@ -246,8 +260,8 @@ def start_live(
     for path in set((ROOT / "dags").glob("*.py")) - {ROOT / "dags" / "maintain.py", WATCH}:
         (folder / "dags" / path.name).symlink_to(path)
     (folder / "dags" / WATCH.name).write_text(WATCH.read_text().replace(EVERY_FIVE_MINUTES, "schedule=None"))
-    for name, text in OTHER_DAGS.items():
-        (folder / "dags" / name).write_text(text)
+    for name, source in OTHER_DAGS.items():
+        (folder / "dags" / name).write_text(source)
     write_stitcher(folder / "airflow" / "bin" / STITCHER)
     (folder / "streams" / f"{FIRST}.yaml").write_text("topic: none\ngroup: none\n")
     config = write_settings(folder, streams=folder / "streams", bootstrap=broker.bootstrap, java_home=java_home)
@@ -255,13 +269,14 @@ def start_live(
     webhook = closing.enter_context(listening_webhook())
     told = f'[notify]\nwebhook = "{webhook.address}"\n'
     config.write_text(f"{config.read_text()}{told}")
-    spark = {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": STITCHER}}
     environment = {
         "WAVESTITCH_CONFIG": str(config),
         "JAVA_HOME": str(java_home),
-        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
+        "AIRFLOW_CONN_SPARK_DEFAULT": WITHOUT_SPARK,
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
         "GIVEN_TO_TASKS": "the starter",
+        # It looks at its database that often when it has nothing to do, which is most of what it takes then.
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
         # Reading five files every five seconds takes a processor; they are read when a test declares a stream.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
     }
@@ -270,11 +285,18 @@ def start_live(
     return live
 
 
+def comes_true(condition: Callable[[], bool]) -> bool:
+    """Whether it does in the time that a busy machine may take. A look asks the server: looked at without a pause, that
+    would be the most that Airflow has to do."""
+    return wait_until(condition, seconds=SECONDS, every=1)
+
+
 def write_stitcher(path: Path) -> None:
     """In the place of spark-submit: the Spark app's tasks one after another, in a process that is up in a second. It
     fails where another one is at work: the pool of the settings has one slot, whatever kinds of runs want a Spark."""
     python, root = shlex.quote(sys.executable), shlex.quote(str(ROOT))
     alone = f"exec 9>{shlex.quote(str(path))}.alone\nflock -n 9 || {{ echo two Sparks at once >&2; exit 1; }}\n"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(f'#!/bin/sh\n{alone}cd {root} && exec {python} -m tests.stack.stitcher "$@"\n')
     path.chmod(0o755)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.stack.live_airflow import SECONDS, LiveAirflow, recorded
-from wavestitch.local.process import wait_until
+from tests.stack.live_airflow import SECONDS, LiveAirflow, comes_true, recorded
 
 START_NS = 1_577_836_800_000_000_000
 BURSTS = 5
@@ -32,7 +31,7 @@ def test_five_bursts_are_read_by_runs_that_their_lag_starts_and_a_consumer_runs_
             look(live)  # the last burst comes after it, while a run may be under way
     live.wait_all("ingest_brook", 1)
     look(live)
-    assert wait_until(lambda: stream.published() == sent, seconds=SECONDS), stream.published()
+    assert comes_true(lambda: stream.published() == sent), stream.published()
     found = live.wait_all("ingest_brook", 1)
     assert stream.positions() == stream.ends()
     assert {run["state"] for run in found} == {"success"}, "none is stranded"
@@ -48,7 +47,7 @@ def test_five_bursts_are_read_by_runs_that_their_lag_starts_and_a_consumer_runs_
             ended = [r["dag_run_id"] for r in runs(live, "consumer") if r["state"] == "success"]
             return [extra for run in ended for extra in api.xcom("consumer", run, "read")]
 
-        assert wait_until(lambda: bool(told()), seconds=SECONDS)
+        assert comes_true(lambda: bool(told()))
         for extra in told():
             assert extra["snapshot_id"] in heads
             assert extra["days"] == ["2020-01-01"]

@@ -15,14 +15,13 @@ import pytest
 
 from tests.faults.in_process import run_here
 from tests.stack.airflow_home import ROOT
-from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, recorded
+from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, comes_true, recorded
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.local.airflow_api import AirflowApi
 from wavestitch.local.airflow_settings import AirflowFolders, airflow_environment
-from wavestitch.local.process import wait_until
 from wavestitch.settings_sections import Spark
 
 DAY_NS = 86_400_000_000_000
@@ -103,13 +102,18 @@ def command(live: LiveAirflow, *words: str) -> subprocess.CompletedProcess[str]:
 def no_spark(live: LiveAirflow) -> Iterator[None]:
     """Whatever starts a Spark waits for its pool meanwhile: a run that is at work on a batch stays at work on it."""
     with live.airflow.login("op") as op:
-        name = Spark().pool
-        path, pool = f"/api/v2/pools/{name}", {"pool": name, "include_deferred": False}
-        op.request("PATCH", path, json={**pool, "slots": 0})
+
+        def slots(number: int) -> None:
+            name = Spark().pool
+            path, pool = f"/api/v2/pools/{name}", {"pool": name, "include_deferred": False}
+            with live.nothing_is_scheduled():
+                op.request("PATCH", path, json={**pool, "slots": number})
+
+        slots(0)
         try:
             yield
         finally:
-            op.request("PATCH", path, json={**pool, "slots": 1})
+            slots(1)
 
 
 def waits_for_spark(api: AirflowApi, run_id: str) -> bool:
@@ -133,7 +137,7 @@ def test_a_backfill_that_is_cancelled_made_again_and_cleared_publishes_each_wave
             made = user.request("POST", "/api/v2/backfills", json=asked)
             runs = user.request("GET", "/api/v2/dags/backfill_shoal/dagRuns", params={"order_by": "logical_date"})
             first, second = (run["dag_run_id"] for run in runs["dag_runs"])
-            assert wait_until(lambda: waits_for_spark(user, first), seconds=SECONDS)
+            assert comes_true(lambda: waits_for_spark(user, first))
             user.request("PUT", f"/api/v2/backfills/{made['id']}/cancel")
         # What was at work goes on to its end; what was queued has failed, and did nothing.
         assert [run["state"] for run in live.wait_all("backfill_shoal", 2)] == ["success", "failed"]
@@ -146,7 +150,7 @@ def test_a_backfill_that_is_cancelled_made_again_and_cleared_publishes_each_wave
         user.request("PATCH", path, json={"state": "failed"})
         with no_spark(live):
             user.request("POST", "/api/v2/backfills", json={**asked, "reprocess_behavior": "failed"})
-            assert wait_until(lambda: waits_for_spark(user, second), seconds=SECONDS)
+            assert comes_true(lambda: waits_for_spark(user, second))
             user.request("POST", f"{path}/clear", json={"dry_run": False})
     assert [run["state"] for run in live.wait_all("backfill_shoal", 2)] == ["success", "success"]
     assert (stream.positions(), stream.published()) == ({0: 1}, ["d0", "d1"])

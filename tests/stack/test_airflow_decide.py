@@ -9,13 +9,12 @@ import pytest
 
 from tests.builders.published_bytes import published_bytes
 from tests.faults.in_process import run_here
-from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, recorded
+from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, comes_true, recorded
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.held import HeldLook, effective_held
-from wavestitch.local.process import wait_until
 
 START_NS = 1_577_836_800_000_000_000
 FEW: dict[str, Any] = {
@@ -35,7 +34,7 @@ def waits(live: LiveAirflow, dag_id: str, run_id: str) -> str:
         return states.get("approve") == "awaiting_input"
 
     with live.airflow.login() as api:
-        assert wait_until(pending, seconds=SECONDS)
+        assert comes_true(pending)
         live.wait_asked(dag_id, run_id, "approve")
         return str(api.xcom(dag_id, run_id, "preview", key="shown"))
 

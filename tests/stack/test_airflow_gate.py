@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, recorded
+from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, comes_true, recorded
 from wavestitch.contracts.errors import BadInput, Transient
-from wavestitch.local.process import wait_until
 
 START_NS = 1_577_836_800_000_000_000
 FEW: dict[str, Any] = {
@@ -42,7 +41,7 @@ class Asked:
                     return any(t.state == "awaiting_input" for t in op.task_states(self.dag_id, self.run_id))
                 return False
 
-            assert wait_until(asked, seconds=SECONDS), op.task_states(self.dag_id, self.run_id)
+            assert comes_true(asked), op.task_states(self.dag_id, self.run_id)
             self.live.wait_asked(self.dag_id, self.run_id, self.path.split("/")[-3], times=times)
             return dict(op.request("GET", self.path))
 
@@ -135,7 +134,7 @@ def test_a_batch_of_a_backfill_waits_at_its_gate_for_somebody_and_those_behind_i
     assert f"({docs})" in asked["body"]
     assert "expect_table_row_count_to_be_between" in live.page("viewer", docs)
     landing = stream.deployment.settings.landing / "scarp"
-    assert wait_until(lambda: run.states("batch.read") == ["success", "up_for_reschedule"], seconds=SECONDS)
+    assert comes_true(lambda: run.states("batch.read") == ["success", "up_for_reschedule"])
     assert [bool(list((landing / plan).glob("slice-*"))) for plan in (first, second)] == [True, False]
     with pytest.raises(BadInput, match="403"):
         run.answer("viewer", "Accept", "whatever")

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from tests.faults.in_process import run_here
-from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, recorded
+from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, comes_true, recorded
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.quantities import Offset, Partition
-from wavestitch.local.process import wait_until
 
 START_NS = 1_577_836_800_000_000_000
 DECLARED: dict[str, Any] = {"limits": {"max_clock_skew": "36500 d"}}
@@ -34,7 +33,7 @@ def waits(live: LiveAirflow, stream: str, run_id: str) -> None:
         return states.get("approve") == "awaiting_input"
 
     with live.airflow.login() as api:
-        assert wait_until(pending, seconds=SECONDS)
+        assert comes_true(pending)
     live.wait_asked(f"rewind_{stream}", run_id, "approve")
 
 

@@ -31,7 +31,7 @@ XCOM_LIMIT = 4096
 
 
 def test_a_batch_is_published_once_and_the_next_run_has_nothing_to_do(
-    lab: Lab, server: Any, viewer: dict[str, str]
+    lab: Lab, spark: None, server: Any, viewer: dict[str, str]
 ) -> None:
     lab.send(waveform(1), waveform(2), waveform(3)[:2])
 
@@ -150,7 +150,9 @@ def test_what_cannot_be_done_fails_on_the_first_try_in_spite_of_retries(
     assert words in out.out + out.err
 
 
-def test_a_terminal_error_inside_spark_is_still_terminal_outside(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_error_inside_spark_is_still_terminal_outside(
+    lab: Lab, spark: None, capfd: pytest.CaptureFixture[str]
+) -> None:
     sent = waveform(1)
     lab.send(sent)
 
@@ -225,7 +227,7 @@ def test_a_closed_gate_stops_the_run_until_somebody_parks_the_plan_with_a_reason
     assert sum(lab.positions().values()) == lab.sent
 
 
-def test_a_step_that_is_out_of_time_leaves_no_spark_behind(lab: Lab) -> None:
+def test_a_step_that_is_out_of_time_leaves_no_spark_behind(lab: Lab, spark: None) -> None:
     lab.send(waveform(1))
     dag = lab.dag()
     task = dag.get_task("reassemble")

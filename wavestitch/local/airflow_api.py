@@ -16,7 +16,7 @@ import httpx
 
 from wavestitch.contracts.errors import BadInput, Terminal, Transient, WavestitchError
 
-_POLL_SECONDS = 0.3
+_POLL_SECONDS = 1.0  # each look takes the server fifty milliseconds, on the processors that its tasks need
 _FINISHED = frozenset({"success", "failed"})
 _PAGE = 100
 

@@ -131,13 +131,13 @@ def listens(session: int, port: int) -> bool:
     return False
 
 
-def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
-    """Whether the condition came true within this time."""
+def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = _POLL_SECONDS) -> bool:
+    """Whether the condition came true within this time. `every`: so many seconds are between two looks."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(_POLL_SECONDS)
+        time.sleep(every)
     return True
 
 
