@@ -68,8 +68,14 @@ class Under:
         return folder.write_digested("report", json.dumps(found)).name
 
 
+@pytest.fixture(scope="module")
+def under(tmp_path_factory: pytest.TempPathFactory) -> Under:
+    """Of all tests that leave its files as they are."""
+    return Under(tmp_path_factory.mktemp("batch") / "d")
+
+
 @pytest.fixture
-def under(tmp_path: Path) -> Under:
+def own(tmp_path: Path) -> Under:
     return Under(tmp_path / "d")
 
 
@@ -89,8 +95,8 @@ def test_receipts_and_verdicts_are_too(under: Under, name: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["link", "pipe", "zeros", "folder"])
-def test_a_report_that_is_no_plain_file_is_not_opened(under: Under, what: str) -> None:
-    path = under.folder / PLAIN
+def test_a_report_that_is_no_plain_file_is_not_opened(own: Under, what: str) -> None:
+    path = own.folder / PLAIN
     if what == "link":
         path.symlink_to("/etc/hostname")
     elif what == "zeros":
@@ -100,22 +106,22 @@ def test_a_report_that_is_no_plain_file_is_not_opened(under: Under, what: str) -
     else:
         path.mkdir()
     with pytest.raises(Altered, match="is no plain file"):
-        under.validated(PLAIN)
+        own.validated(PLAIN)
 
 
-def test_a_report_that_is_larger_than_any_of_ours_is_not_read(under: Under) -> None:
-    with (under.folder / PLAIN).open("wb") as file:
+def test_a_report_that_is_larger_than_any_of_ours_is_not_read(own: Under) -> None:
+    with (own.folder / PLAIN).open("wb") as file:
         file.truncate(4 << 30)  # of holes: it takes no room
     before = forget_peak()
     with pytest.raises(Altered, match="has 4096 MiB, allowed are"):
-        under.validated(PLAIN)
+        own.validated(PLAIN)
     assert peak_rss() - before < 64 << 20
 
 
-def test_a_report_whose_bytes_are_not_those_of_its_name_is_altered(under: Under) -> None:
-    (under.folder / PLAIN).write_text("{}")
+def test_a_report_whose_bytes_are_not_those_of_its_name_is_altered(own: Under) -> None:
+    (own.folder / PLAIN).write_text("{}")
     with pytest.raises(Altered, match="is not as it was written"):
-        under.validated(PLAIN)
+        own.validated(PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -142,13 +148,13 @@ def test_a_report_of_another_plan_is_refused(under: Under) -> None:
 
 
 @pytest.mark.parametrize("which", ["stitched", "file"])
-def test_a_link_in_place_of_a_file_that_a_report_names_is_refused(under: Under, which: str, tmp_path: Path) -> None:
-    result = json.loads((under.folder / str(under.made.report)).read_text())["results"][0]
-    checked = under.validated(str(under.made.report))
-    folder = under.folder if which == "stitched" else under.edges.tables.data_folder()
+def test_a_link_in_place_of_a_file_that_a_report_names_is_refused(own: Under, which: str, tmp_path: Path) -> None:
+    result = json.loads((own.folder / str(own.made.report)).read_text())["results"][0]
+    checked = own.validated(str(own.made.report))
+    folder = own.folder if which == "stitched" else own.edges.tables.data_folder()
     path = folder / result[which]
     elsewhere = tmp_path / "elsewhere"
     path.rename(elsewhere)
     path.symlink_to(elsewhere)
     with pytest.raises(WavestitchError, match="is no plain file"):
-        step_publish(under.edges, under.plan_id, under.made, checked)
+        step_publish(own.edges, own.plan_id, own.made, checked)
