@@ -23,8 +23,8 @@ up: runtime ## Start Kafka and Airflow on this machine and say where they are
 down: runtime ## Stop what `make up` started; data stay
 	.venv/bin/wavestitch down
 
-test: dev ## Run all tests (they start real Kafka brokers), WORKERS=2 at a time
-	$(PYTHON) -m pytest -n $(or $(WORKERS),2) --no-loadscope-reorder
+test: dev ## Run all tests (they start real Kafka brokers), WORKERS=3 at a time: on two processors one of them waits
+	$(PYTHON) -m pytest -n $(or $(WORKERS),3) --no-loadscope-reorder
 
 check: dev ## Lint, formatting, types, the direction of imports, scripts, and what is known to be dangerous
 	.venv/bin/ruff check .

@@ -106,9 +106,9 @@ def make_deployment_rig(
     return DeploymentRig(deployment, topic, group, folder)
 
 
-def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
-    """Wait on a condition, with a deadline."""
+def eventually(condition: Callable[[], bool], *, seconds: float = 30.0, every: float = 0.05) -> None:
+    """Wait on a condition, with a deadline. `every`: so many seconds are between two looks."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.05)  # between two looks at a condition, not instead of one
+        time.sleep(every)  # between two looks at a condition, not instead of one

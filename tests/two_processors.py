@@ -20,7 +20,6 @@ _ONE_BY_ONE = frozenset(
     {
         "tests/domain/test_machine_catches_mutants.py",
         "tests/faults/test_broker_faults.py",
-        "tests/faults/test_kill_points.py",
         "tests/faults/test_local_faults.py",
     }
 )
@@ -37,6 +36,17 @@ _TOGETHER = {
     "tests/stack/test_airflow_stack.py": "airflow",
     "tests/stack/test_demo.py": "airflow",
     "tests/security/test_a_dag_run.py": "airflow",
+    # A Spark that stays, one for all of them.
+    "tests/faults/test_kill_points.py": "spark",
+    "tests/broker/test_whole_batch.py": "spark",
+    "tests/domain/test_reassemble_spark.py": "spark",
+    "tests/domain/test_remote_spark.py": "spark",
+    "tests/stack/test_ingest_dag.py": "spark",
+    # A broker that knows its users.
+    "tests/security/test_a_whole_run.py": "logins",
+    "tests/security/test_least_privilege.py": "logins",
+    "tests/security/test_login.py": "logins",
+    "tests/security/test_untrusted_producer.py": "logins",
     # They bound the seconds and the memory that something takes.
     "tests/hostile/test_long_waveforms.py": "measured",
     "tests/hostile/test_memory.py": "measured",
@@ -47,7 +57,10 @@ _TOGETHER = {
 
 _LONG_FIRST = (
     "airflow",
+    "spark",
     "tests/histories/",
+    "tests/faults/test_cluster_faults.py",
+    "logins",
     "tests/faults/",
     "tests/domain/test_machine_catches_mutants.py",
     "tests/domain/test_protocol_machine.py",

@@ -7,9 +7,8 @@ from contextlib import suppress
 
 from confluent_kafka import KafkaException
 
-from tests.deployment_rig import eventually
 from tests.faults.broker_faults_case import BETWEEN, Case, Ended, play
-from tests.faults.cluster import NODES, Cluster
+from tests.faults.cluster import NODES, Cluster, settled
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 
 BEFORE_THE_COMMIT = (*BETWEEN, "mid-read", "mid-read", "mid-read")
@@ -94,7 +93,7 @@ def leader_moves(bench: Bench, seed: int) -> Counts:
 
         def elect() -> None:
             cluster.elect(topic, p)
-            eventually(lambda: cluster.leader(topic, p) == victim)
+            settled(lambda: cluster.leader(topic, p) == victim)
 
         ended = case.run(at_record=(case.rng.randint(1, max(1, sent // 2)), elect))
         assert ended.word == "done", ended
@@ -116,14 +115,14 @@ def unclean_election(bench: Bench, seed: int) -> Counts:
         if case.rng.random() < 0.5:
             case.run()
         cluster.stop(behind)
-        eventually(lambda: cluster.in_sync(topic, 0) == {ahead})
+        settled(lambda: cluster.in_sync(topic, 0) == {ahead})
         kept = list(case.ledger.records)
         cut_off = len(case.produce(prefix="cut"))
 
         def cut() -> None:
             cluster.kill(ahead)
             cluster.start(behind)
-            eventually(lambda: elected(cluster, topic, behind), seconds=120)
+            settled(lambda: elected(cluster, topic, behind))
             case.ledger.records[:] = kept
             case.rewritten = True
             while case.rng.random() < 0.7 or len(case.ledger.records) - len(kept) < cut_off * (seed % 3) // 2:

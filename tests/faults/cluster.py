@@ -25,7 +25,9 @@ from wavestitch.local.loopback_port import LOOPBACK, free_ports
 from wavestitch.local.process import running_daemon, stop_daemon
 
 NODES = (1, 2, 3)
-_SETTLE_SECONDS = 90.0
+_SETTLE_SECONDS = 120.0
+_LOOK_SECONDS = 0.3
+"""Between two looks: each makes a client of its own, on the processors that the nodes need to settle."""
 
 _COMMON = {
     "inter.broker.listener.name": "PLAINTEXT",
@@ -121,7 +123,7 @@ class Cluster:
         """None of them answers before a second one is there."""
         with ThreadPoolExecutor(len(NODES)) as pool:
             list(pool.map(self.start, NODES))
-        eventually(lambda: len(self.admin.list_topics(timeout=10).brokers) == len(NODES), seconds=_SETTLE_SECONDS)
+        settled(lambda: len(self.admin.list_topics(timeout=10).brokers) == len(NODES))
 
     def stop_all(self) -> None:
         self.thaw_all()
@@ -139,13 +141,11 @@ class Cluster:
         self.thaw_all()
         self.start_all()
         if topic:
-            eventually(
-                lambda: all(len(p.isrs) == len(p.replicas) for p in self._partitions(topic)), seconds=_SETTLE_SECONDS
-            )
+            settled(lambda: all(len(p.isrs) == len(p.replicas) for p in self._partitions(topic)))
 
     def leader(self, topic: str, partition: int) -> int:
         """The node that leads; waits until there is one."""
-        eventually(lambda: self._leader(topic, partition) > 0, seconds=_SETTLE_SECONDS)
+        settled(lambda: self._leader(topic, partition) > 0)
         return self._leader(topic, partition)
 
     def elect(self, topic: str, partition: int, *, unclean: bool = False) -> None:
@@ -175,6 +175,11 @@ class Cluster:
         with ExitStack() as stack:
             proxies = {n: stack.enter_context(TcpProxy(p.proxy, p.behind)) for n, p in self.ports.items()}
             yield ",".join(f"{LOOPBACK}:{p.proxy}" for p in self.ports.values()), proxies
+
+
+def settled(condition: Callable[[], bool]) -> None:
+    """Wait until this is so of a cluster."""
+    eventually(condition, seconds=_SETTLE_SECONDS, every=_LOOK_SECONDS)
 
 
 def open_cluster(folder: Path, *, java_home: Path, jars: Path) -> Cluster:

@@ -71,3 +71,8 @@ class FaultClass:
     cases: int
     quick: tuple[int, ...]
     run: Callable[[Bench, int], Counts]
+
+
+def named(value: object) -> str:
+    """A class, or a seed, as part of a test's name."""
+    return value.name.replace(" ", "-") if isinstance(value, FaultClass) else str(value)

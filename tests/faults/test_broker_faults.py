@@ -1,133 +1,32 @@
-"""Every fault class that needs Kafka, on few seeds; `python -m tests.faults.campaign` runs all of them.
+"""Every fault class that needs a broker, on few seeds; `python -m tests.faults.campaign` runs all of them.
 
 Names what it proves: I1 to I8, as far as the fault of the class touches them.
 """
 
 from __future__ import annotations
 
-import time
-import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import NewTopic
 
 from consumers.log_view import KafkaLog
-from tests.broker.reading_rig import Sender
-from tests.builders.recordings import cut, recordings
-from tests.builders.streams import make_stream
-from tests.deployment_rig import eventually
 from tests.faults.broker_faults import CLASSES
-from tests.faults.broker_faults_nodes import elected
-from tests.faults.cluster import Cluster, start_cluster
-from tests.faults.fault_class import Bench, FaultClass, Need
-from wavestitch.batch.cut_log import find_cuts, refuse_cut_log
-from wavestitch.contracts.errors import DataLost, Transient
-from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
+from tests.faults.fault_class import Bench, FaultClass, Need, named
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.quantities import Partition
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.kafka.raw_log import ask_cluster
 from wavestitch.local.broker import Broker
-from wavestitch.local.loopback_port import LOOPBACK
-from wavestitch.producers.sender import send_chunks
 
 ON_ONE_BROKER = [(c, s) for c in CLASSES if c.need is Need.BROKER for s in c.quick]
-ON_THREE = [(c, s) for c in CLASSES if c.need is Need.CLUSTER for s in c.quick]
 
 
-def _name(value: object) -> str:
-    return value.name.replace(" ", "-") if isinstance(value, FaultClass) else str(value)
-
-
-@pytest.fixture(scope="module")
-def cluster(java_home: Path, kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    found = start_cluster(tmp_path_factory.mktemp("cluster"), java_home=java_home, jars=kafka_jars)
-    try:
-        yield found
-    finally:
-        found.stop_all()
-
-
-@pytest.mark.parametrize(("fault", "seed"), ON_ONE_BROKER, ids=_name)
+@pytest.mark.parametrize(("fault", "seed"), ON_ONE_BROKER, ids=named)
 def test_nothing_is_lost_twice_altered_or_unexplained_whatever_befalls_log_or_batch(
     fault: FaultClass, seed: int, tmp_path: Path, broker: Broker, java_home: Path
 ) -> None:
     counts = fault.run(Bench(tmp_path, broker.bootstrap, java_home), seed)
     assert counts.clean, counts
-
-
-@pytest.mark.parametrize(("fault", "seed"), ON_THREE, ids=_name)
-def test_nothing_is_lost_twice_altered_or_unexplained_whatever_befalls_nodes_or_network(
-    fault: FaultClass, seed: int, tmp_path: Path, cluster: Cluster, java_home: Path
-) -> None:
-    counts = fault.run(Bench(tmp_path, cluster.bootstrap, java_home, cluster), seed)
-    assert counts.clean, counts
-
-
-def test_a_partition_without_a_leader_has_no_end_instead_of_an_early_one(cluster: Cluster) -> None:
-    """I8: the client's answer for it is -1001, without an error; taken for an offset, all were cut off behind it."""
-    topic, victim = f"alone-{uuid.uuid4().hex[:6]}", 2
-    log = KafkaLog(KafkaSettings(cluster.bootstrap), deadline=5)
-    admin = cluster.admin
-    admin.create_topics([NewTopic(topic, num_partitions=1, replica_assignment=[[victim]])])[topic].result(30)
-    eventually(lambda: cluster.leader(topic, 0) == victim)
-    assert log.ends(topic, [Partition(0)])[Partition(0)].high_watermark == 0
-    try:
-        cluster.kill(victim)
-        for _ in range(2):  # by the client that knew the leader, and by one that never did
-            with pytest.raises(Transient):
-                log.ends(topic, [Partition(0)])
-            log = KafkaLog(KafkaSettings(cluster.bootstrap), deadline=5)
-    finally:
-        cluster.heal()
-    assert log.ends(topic, [Partition(0)])[Partition(0)].high_watermark == 0
-
-
-def test_every_question_outlasts_one_dead_broker_of_three_whether_it_dies_before_or_while_it_is_asked(
-    cluster: Cluster,
-) -> None:
-    """librdkafka sends some to the broker that it takes for the controller, and waits for that one alone."""
-    topic, group, victim = f"outlast-{uuid.uuid4().hex[:6]}", f"g-{uuid.uuid4().hex[:6]}", 2
-    settings, partitions = KafkaSettings(cluster.bootstrap), (Partition(0), Partition(1), Partition(2))
-    admin = cluster.admin
-    new = NewTopic(topic, num_partitions=3, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
-    admin.create_topics([new])[topic].result(30)
-    eventually(lambda: cluster.leader(topic, 1) == victim)
-
-    def going_to_ask_it() -> KafkaLog:
-        log = KafkaLog(settings)
-        log.ends(topic, partitions)
-        client = log._admin._client.admin
-        eventually(lambda: bool(client.list_topics(timeout=10).controller_id == victim), seconds=60)
-        return log
-
-    before, meanwhile, whole = going_to_ask_it(), going_to_ask_it(), cut(recordings(2))
-    before.commit_group(group, topic, {Partition(0): Position(Offset(0))}, "")
-    try:
-        cluster.freeze(victim)
-        silent_first = ",".join(f"{LOOPBACK}:{cluster.ports[node].clients}" for node in (victim, 1, 3))
-        brokers, _ = ask_cluster(KafkaSettings(silent_first), [topic], until=time.monotonic() + 15)
-        assert brokers.keys() >= {1, 3}
-        with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(meanwhile.topic, topic)
-            cluster.kill(victim)
-            assert asked.result(60).partitions == partitions
-        assert before.topic(topic).partitions == partitions
-        for log in (before, KafkaLog(settings)):
-            assert {p: at.high_watermark for p, at in log.ends(topic, partitions).items()} == dict.fromkeys(
-                partitions, 0
-            )
-            assert log.members(group) == []
-            log.commit_group(group, topic, {Partition(0): Position(Offset(1))}, "")
-            found = log.group_offsets(group, topic, [Partition(0)])[Partition(0)]
-            assert found is not None
-            assert found.offset == 1
-        sent = send_chunks(whole, topic=topic, settings=settings)
-        assert sent.records == len(whole)
-    finally:
-        cluster.heal()
 
 
 def test_where_no_broker_answers_the_sentence_names_each_of_them() -> None:
@@ -138,38 +37,3 @@ def test_where_no_broker_answers_the_sentence_names_each_of_them() -> None:
             ask()
         assert "127.0.0.1:2/" in raised.value.message
         assert "identical" not in raised.value.message
-
-
-def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cluster: Cluster) -> None:
-    """Also where it was written anew to the very position: by the leader epoch, which the client cannot ask for."""
-    topic, ahead, behind = f"cut-{uuid.uuid4().hex[:6]}", 1, 2
-    log, admin, stream = KafkaLog(KafkaSettings(cluster.bootstrap)), cluster.admin, make_stream(topic=topic)
-    config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-    new = NewTopic(topic, num_partitions=1, replica_assignment=[[ahead, behind]], config=config)
-    admin.create_topics([new])[topic].result(30)
-    try:
-        eventually(lambda: cluster.leader(topic, 0) == ahead)
-        Sender(cluster.bootstrap, topic).send(5)
-        eventually(lambda: cluster.in_sync(topic, 0) == {ahead, behind})
-        cluster.stop(behind)
-        eventually(lambda: cluster.in_sync(topic, 0) == {ahead})
-        Sender(cluster.bootstrap, topic).send(3)
-        read = log.ends(topic, [Partition(0)])[Partition(0)]
-        position = {Partition(0): Position(read.stable_end, leader_epoch=read.leader_epoch)}
-        assert find_cuts(topic, position, {Partition(0): read}, log) == {}
-        cluster.kill(ahead)
-        cluster.start(behind)
-        eventually(lambda: elected(cluster, topic, behind), seconds=120)
-        Sender(cluster.bootstrap, topic).send(3)
-        log = KafkaLog(KafkaSettings(cluster.bootstrap))  # the other one has to learn who leads
-        now = log.ends(topic, [Partition(0)])[Partition(0)]
-        assert (read.stable_end, now.stable_end) == (8, 8)
-        assert log.epoch_ends(topic, {Partition(0): read.leader_epoch or LeaderEpoch(0)}) == {0: 5}
-        assert find_cuts(topic, position, {Partition(0): now}, log) == {0: 5}
-        with pytest.raises(DataLost, match=r"--to 0:5 --apply"):
-            refuse_cut_log(stream, position, {Partition(0): now}, log)
-        # One election more, which cuts nothing off: it still is found.
-        cluster.heal(topic)
-        assert log.epoch_ends(topic, {Partition(0): read.leader_epoch or LeaderEpoch(0)}) == {0: 5}
-    finally:
-        cluster.heal()

@@ -22,10 +22,10 @@ from wavestitch.local.broker import Broker
 _DEADLINE = 120
 
 
+# Spark dies with the step. At the other points it has done its work before, or has not begun: one that is there does.
+ON_A_SPARK_OF_ITS_OWN_TOO = ("mid-write in Spark",)
 # At the other points a catalog has heard of the batch what one in SQLite has, or nothing yet.
 IN_POSTGRESQL_TOO = ("between commit and offsets",)
-# Where Spark does not die with the step, or has done its work before.
-ON_A_SPARK_THAT_IS_THERE_TOO = ("mid-write in Spark", "before the decision")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ ON_A_SPARK_THAT_IS_THERE_TOO = ("mid-write in Spark", "before the decision")
     [
         *((point, "") for point in POINTS),
         *((point, "postgresql") for point in IN_POSTGRESQL_TOO),
-        *((point, "a Spark that is there") for point in ON_A_SPARK_THAT_IS_THERE_TOO),
+        *((point, "a Spark of its own") for point in ON_A_SPARK_OF_ITS_OWN_TOO),
     ],
 )
 def test_a_batch_killed_there_is_carried_through_again(
@@ -55,7 +55,7 @@ def test_a_batch_killed_there_is_carried_through_again(
         topic=topic_factory(partitions=2),
         java_home=java_home,
         catalog=address,
-        spark=request.getfixturevalue("spark_server") if with_ == "a Spark that is there" else None,
+        spark=None if with_ == "a Spark of its own" else request.getfixturevalue("spark_server"),
     )
     sent = recordings(8, samples=60_000)
     chunks = cut(sent, 8192)
