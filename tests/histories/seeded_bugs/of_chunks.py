@@ -56,7 +56,7 @@ def copies_are_told_apart_by_their_checksum(patch: Patch) -> None:
     patch.setattr(ChunkFacts, "identity", property(lambda c: (c.seq, c.crc if c.count is None else 0, c.length)))
 
 
-@shows(Kind.DUPLICATE)
+@shows(Kind.DUPLICATE, since=14)
 def what_is_published_is_not_looked_up(patch: Patch) -> None:
     real = decision.decide
     for module in (publish, reassemble):
@@ -71,7 +71,7 @@ def an_index_of_ids_is_believed_whatever_became_of_it(patch: Patch) -> None:
     patch.setattr(IdStore, "_bodies", wrong)
 
 
-@shows(Kind.DUPLICATE, since=45)
+@shows(Kind.DUPLICATE, since=79)
 def an_index_of_ids_answers_for_files_that_it_has_never_seen(patch: Patch) -> None:
     real = IdStore.known_parts
 

@@ -39,7 +39,7 @@ def the_group_is_put_one_too_far(patch: Patch) -> None:
     patch.setattr(commit_offsets, "project", wrong)
 
 
-@shows(Kind.COMMIT_AHEAD, since=90)
+@shows(Kind.COMMIT_AHEAD, since=111)
 def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> None:
     real = commit_offsets.project
 
@@ -106,7 +106,7 @@ def a_lost_commit_is_tried_again_because_a_property_says_so(patch: Patch) -> Non
     patch.setattr(FakeTables, "commit", wrong)
 
 
-@shows(Kind.LOST, since=140)
+@shows(Kind.LOST, since=150)
 def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> None:
     """What a library does that deletes what it wrote on every 409, the answer to a request that was sent twice too."""
 
@@ -155,7 +155,7 @@ def a_foreign_tag_is_overwritten(patch: Patch) -> None:
     patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
 
 
-@shows(Kind.STALE_WRITER, since=10)
+@shows(Kind.STALE_WRITER, since=18)
 def a_head_is_written_over_a_reset_that_came_after_it(patch: Patch) -> None:
     patch.setattr(commit_offsets, "left_alone", lambda *_, **__: set())
 
@@ -186,7 +186,7 @@ def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> N
     patch.setattr(disagreement, "_doubt", wrong)
 
 
-@shows(Kind.STALE_WRITER, since=35)
+@shows(Kind.STALE_WRITER, since=71)
 def a_copy_of_the_table_that_goes_on_is_not_seen(patch: Patch) -> None:
     real = disagreement._doubt
 

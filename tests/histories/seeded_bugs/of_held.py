@@ -25,7 +25,7 @@ def held_rows_are_not_written(patch: Patch) -> None:
     patch.setattr(publish, "_held_rows", lambda *_: [])
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=33)
 def what_is_held_open_is_forgotten_by_the_next_batch(patch: Patch) -> None:
     real = stream_state.load_ground
 
@@ -89,7 +89,7 @@ def a_chunk_that_comes_again_undoes_parking(patch: Patch) -> None:
     _never_blocked_by(patch, Reason.PARKED)
 
 
-@shows(Kind.INVENTED, since=10)
+@shows(Kind.INVENTED, since=27)
 def a_chunk_that_comes_again_brings_back_what_was_discarded(patch: Patch) -> None:
     _never_blocked_by(patch, Reason.DISCARDED)
     patch.setattr(Tombstones, "cover", lambda *_: False)
