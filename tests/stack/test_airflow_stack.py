@@ -60,14 +60,10 @@ def test_every_part_listens_on_this_machine_only(live: LiveAirflow) -> None:
     assert listening_addresses(session_members(live.airflow.pid)) == LOOPBACK_HEX
 
 
-def test_stopping_leaves_no_process_and_a_new_start_keeps_address_and_history(live: LiveAirflow) -> None:
+def test_stopping_leaves_no_process(live: LiveAirflow) -> None:
+    """`make test-airflow` starts it again: that takes as long as all tests of this file."""
     airflow = live.airflow
     assert stop_airflow(live.home) is True
     assert session_members(airflow.pid) == []
     assert running_airflow(live.home) is None
-    again = live.start()
-    assert again.url == airflow.url
-    with again.login() as api:
-        assert api.request("GET", "/api/v2/dags/trivial/dagRuns")["total_entries"] >= 1
-    assert stop_airflow(live.home) is True
-    assert session_members(again.pid) == []
+    assert stop_airflow(live.home) is False

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from wavestitch.contracts.errors import Transient
-from wavestitch.local.airflow_stack import Airflow
+from wavestitch.local.airflow_stack import Airflow, _choose_port
+from wavestitch.local.loopback_port import free_ports
 from wavestitch.local.process import listens, start_daemon, stop_daemon, wait_until
 
 QUIET = "import time; time.sleep(600)"
@@ -79,3 +80,12 @@ def test_a_port_is_ours_where_any_process_of_the_session_has_it(tmp_path: Path) 
         assert listens(pid, port)
         assert not listens(pid, port + 1)
         assert not listens(os.getsid(0), port)
+
+
+def test_a_new_start_has_the_port_of_the_one_before_where_nobody_took_it(tmp_path: Path) -> None:
+    (tmp_path / "port").write_text(str(free_ports(1)[0]))
+    before = int((tmp_path / "port").read_text())
+    assert _choose_port(tmp_path, wanted=None, fresh=False) == before
+    with stranger([]) as taken:
+        (tmp_path / "port").write_text(str(taken))
+        assert _choose_port(tmp_path, wanted=None, fresh=False) != taken
