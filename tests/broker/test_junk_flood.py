@@ -82,7 +82,7 @@ def test_a_flood_stops_nothing_is_seen_and_expires(whole: DeploymentRig, tmp_pat
     waits = cut(recordings(1, prefix="open"))[:1]
     whole.send([*cut(first), *waits])
     misdirect(whole, 300)
-    published = whole.run()["published"]
+    published = whole.run_without_spark()["published"]
     assert published["identity_balances"]
     assert published["counts"]["quarantined"] == 300
     assert f"{300 - KEPT} records that are no chunks were held without their bytes" in published["remarks"][0]

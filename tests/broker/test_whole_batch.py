@@ -72,7 +72,7 @@ def test_with_a_catalog_in_postgresql_backfill_decisions_rewind_and_what_heals_p
     whole.plan()  # the first head; this plan is left
     back = PlanRequest(PlanKind.BACKFILL, scope=Scope(start_ns - 1, start_ns + hour))
     assert whole.run_without_spark(request=back)["published"]["waveforms"]["published"] == 1
-    first = whole.run()["published"]
+    first = whole.run_without_spark()["published"]
     assert first["waveforms"] == {"published": 4, "open": 1, "quarantined": 0}
     assert first["counts"]["replay"] > 0
     for action in (HeldAction.DISCARD, HeldAction.RESTORE):
@@ -171,7 +171,7 @@ def test_a_backfill_publishes_what_starts_in_its_interval_and_moves_nothing(whol
     assert before is not None
     hour = 3600 * 1_000_000_000
     scope = Scope(start_ns - 1, start_ns + hour)
-    done = whole.run(request=PlanRequest(PlanKind.BACKFILL, scope=scope))["published"]
+    done = whole.run_without_spark(request=PlanRequest(PlanKind.BACKFILL, scope=scope))["published"]
     assert whole.published() == {sent[0].waveform_id: bytes(sent[0].samples)}
     assert done["counts"]["out_of_scope"] == 2 * len(cut(sent)) // 3
     after = whole.deployment.tables(STREAM).head()

@@ -16,6 +16,7 @@ from consumers.unit_reader import read_here
 from tests.builders.recordings import cut, recordings
 from tests.conftest import ROOT
 from tests.deployment_rig import STREAM, plan_on
+from tests.faults.in_process import stitch_here
 from tests.security.secure_broker import SecureBroker, binding
 from tests.security.secure_deployment import GRANTS, JOBS, SecureDeployment, make_secure_site
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -100,7 +101,7 @@ def test_a_batch_goes_through_with_each_step_as_its_own_principal(prepared: Prep
     plan_id = planned.plan_id
     reader = DeploymentEdges(enter("reader"), STREAM, read=read_here)
     read = together([step_read(reader, plan_id, [u]) for u in planned.units])
-    edges = DeploymentEdges(nobody, STREAM)
+    edges = DeploymentEdges(nobody, STREAM, submit=stitch_here)
     stitched = step_reassemble(edges, plan_id, read)
     checked = step_validate(edges, plan_id, stitched)
     step_publish(edges, plan_id, stitched, checked)
