@@ -231,6 +231,15 @@ def test_what_is_held_from_an_offset_that_the_log_does_not_deliver_is_named(worl
     assert "from partition 0 offset 1 it is held, where the log has no record" in why(done, "half")
 
 
+def test_what_was_written_anew_in_that_very_millisecond_is_not_taken_for_what_is_held_from_there(world: World) -> None:
+    world.bench.log.append(P, T, *lied(letter("x", 0, ONE, meta=metadata(T), count=1), Lie.FLIPPED_BYTE))
+    world.ingest()
+    world.bench.log.truncate(P, Offset(0))
+    world.send("w", 0, ONE)
+    done = verify(world, batch=next(row.plan_id for row in world.bench.tables.history if row.ranges))
+    assert found(done)["w"] is Agreement.MISSING_IN_TABLE
+
+
 def test_a_record_that_is_no_chunk_and_is_held_from_another_place_is_named(world: World) -> None:
     world.bench.log.append(P, T, None, (), b"junk")
     two_published(world)

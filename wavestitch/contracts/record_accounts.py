@@ -10,7 +10,7 @@
     nothing of this                                      neither published nor held
 
 And the other way round: whether what is held from a place still lies there. A record is the one that is held where the
-pieces agree; where it was no chunk then and is one today, or the other way round, its place and record time say so.
+pieces agree; where it was no chunk then and is one today, or the other way round, place, record time and id say so.
 Pure. Keeps I1 and I8.
 """
 
@@ -128,10 +128,12 @@ def account(chunks: Iterable[ChunkFacts], read: Sequence[OffsetRange], table: Ta
 
 
 def is_record_of(h: HeldChunk, c: ChunkFacts) -> bool:
-    """Whether a record that lies at the place of a held one is that one."""
+    """Whether a record that lies at the place of a held one is that one. Of what is a chunk by one definition and none
+    by another, the log may have been cut off and written anew within a millisecond: then it names another waveform."""
     if (h.chunk.reason is None) == (c.reason is None):
         return h.key[1] == c.key[1]
-    return h.chunk.timestamp_ms == c.timestamp_ms
+    named = {h.chunk.waveform_id, c.waveform_id} - {None}
+    return h.chunk.timestamp_ms == c.timestamp_ms and len(named) < 2
 
 
 def settled(
