@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.domain import backfill_rig as rig
+from tests.domain.backfill_rig import ARCHIVE, backfill, days, send
 from tests.domain.test_cut_log import CLOCK_MS, STREAM, forget_batches, ingest, produce, rewind, undo
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
@@ -217,3 +219,20 @@ def test_a_stream_that_begins_where_a_group_stood_knows_what_lies_before_it() ->
     produce(bench, "vwxyz")
     with pytest.raises(DataLost):
         ingest(bench)
+
+
+def test_what_batches_had_noted_behind_the_backup_is_not_believed_by_a_backfill() -> None:
+    """Before anybody has rewound; and with what the ingest had read there nothing is lost."""
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "old0", day=5)
+    rig.ingest(bench)
+    bench.log.restart(P0)
+    for n in range(1, 4):
+        send(bench, f"old{n}", day=5)
+    rig.ingest(bench)
+    bench.log.put_back(P0, Offset(1), 0)
+    for n in range(5):
+        send(bench, f"new{n}", day=1)
+    done = backfill(bench, ARCHIVE, days(1, 2))
+    assert published(bench) == {*(f"old{n}" for n in range(4)), *(f"new{n}" for n in range(5))}
+    assert done.lost == ()

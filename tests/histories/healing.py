@@ -10,7 +10,7 @@ from tests.builders.ranges import span
 from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
 from tests.histories.events import Quiet
-from tests.histories.verifying import Verifying
+from tests.histories.putting_back import PuttingBack
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.held import HeldChunk
@@ -20,8 +20,8 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
 
-class Healing(Verifying):
-    """Verifying, and ending well."""
+class Healing(PuttingBack):
+    """All that, and ending well."""
 
     def heal(self) -> None:
         """End what is under way, put the world in order, and let quiet runs finish the work."""

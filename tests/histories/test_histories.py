@@ -33,7 +33,7 @@ ACTS = (
         "junk flood",
     ),
     *("reset", "expiry", "shared group", "retention", "partition", "member", "compacted", "recreated"),
-    *("truncated", "offset lost", "what is good taken in"),
+    *("truncated", "offset lost", "what is good taken in", "disk backed up", "disk put back"),
     *("reader: empty", "reader: stale end", "reader: jump"),
     *("snapshots", "history rows gone", "property edited", "catalog lost", "catalog set back", "head expired"),
     *("gate: accept", "gate: park", "gate: abandon", "a month at a closed gate", "limit raised"),

@@ -96,10 +96,22 @@ def the_way_past_a_bad_place_takes_in_the_other_partitions_too(patch: Patch) -> 
     patch.setattr(holes, "past_bad_place", wrong)
 
 
+@shows(Kind.LOST, act="put_back_from_a_backup")
+def a_log_is_known_by_its_leader_epochs_alone(patch: Patch) -> None:
+    patch.setattr(cut_log, "_compared", lambda topic, positions, *_: ({}, dict(positions)))
+
+
+@shows(Kind.LOST, act="put_back_and_restarted_more_often")
+def where_a_log_was_cut_off_is_where_an_epoch_of_that_number_ends(patch: Patch) -> None:
+    patch.setattr(cut_log, "_is_that_epoch", lambda *_: True)
+
+
 @shows(Kind.LOST, since=180)
 def whoever_goes_back_behind_a_cut_hides_it(patch: Patch) -> None:
-    """A position that is set is of the epoch of now, wherever it is."""
+    """A position that is set is of the epoch and the batch of now, wherever it is."""
+    real = cut_log.with_last_batches
     for module in (reconciled_head, rewind):
+        patch.setattr(module, "with_last_batches", lambda topic, at, ends, log, **_: real(topic, at, ends, log))
         patch.setattr(module, "moved_position", lambda to, *, here, **_: Position(to, leader_epoch=here.leader_epoch))
 
 
