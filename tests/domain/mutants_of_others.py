@@ -62,10 +62,6 @@ _CUT_OFF_BY_AN_ELECTION = {"accident": {"what": "election"}}
 _DRAWS: dict[Plant, Mapping[str, Mapping[str, Any]]] = {
     of_heads.a_foreign_tag_is_overwritten: {"accident": {"what": "reset"}},
     of_heads.a_head_is_written_over_a_reset_that_came_after_it: {"accident": {"what": "reset"}},
-    of_heads.a_copy_of_the_table_that_goes_on_is_not_seen: {
-        "another_catalog": {"what": "copied"},
-        "begin": {"partitions": 1},
-    },
     of_offsets.a_log_that_was_cut_off_and_written_anew_passes_for_the_one_that_was_read: {
         **_CUT_OFF_BY_AN_ELECTION,
         "begin": {"partitions": 1},
@@ -80,11 +76,6 @@ _DRAWS: dict[Plant, Mapping[str, Mapping[str, Any]]] = {
     wrong_products.a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after: {
         "ingest": {"until": "tables.commit"},
         "disturb": {"fault": Fault.LATE},
-    },
-    of_operators.undo_of_a_decision_is_about_all_that_is_held_of_its_waveforms: {
-        "decide_held": {"until": "end"},
-        "undo": {"until": "end"},
-        "ingest": {"until": "end", "most": 1000},
     },
 }
 """Of what these rules draw, what shows a bug soon that is met late among all that they can."""

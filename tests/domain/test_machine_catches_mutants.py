@@ -1,6 +1,7 @@
 """The state machine is worth something: with one rule of the product dropped it finds a broken invariant.
 
-Each mutant is a function of the product replaced by a wrong one, and the examples are the same every time.
+Each mutant is a function of the product replaced by a wrong one, and the examples are the same every time. Those that
+chance meets late have a course of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 from tests import both_ways
 from tests.domain import mutants_of_others
 from tests.domain.effort import effort
+from tests.domain.machine_courses import COURSES, take
 from tests.domain.machine_mutants import ALWAYS, MUTANTS, RULES, Patch, mutant
 from tests.domain.protocol_machine import ProtocolMachine
 from tests.fakes.fake_tables import FakeTables
@@ -150,11 +152,24 @@ def test_every_rule_of_the_machine_can_be_left_out() -> None:
     assert found == ALWAYS | RULES
 
 
+def play(name: str) -> None:
+    """Where it has a course, that; else until the first finding."""
+    if name in COURSES:
+        take(COURSES[name])
+        return
+    run_state_machine_as_test(MUTANTS[name].machine, settings=effort(20_000, steps=40, shrink=False, fixed=True))
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_dropped_rule_is_found_out(name: str, monkeypatch: Patch) -> None:
     monkeypatch.setattr(decision, "decide_beside", both_ways.as_the_product_does)
     MUTANTS[name].plant(monkeypatch)
     # By a guarantee, or by a run that ends as no run of the product may.
     with pytest.raises(AssertionError, match=r"I\d:|audit|live:|reset:|held:|gate:|doubt:|undo:|preview:|ended with"):
-        # It ends with the first finding.
-        run_state_machine_as_test(MUTANTS[name].machine, settings=effort(20_000, steps=40, shrink=False, fixed=True))
+        play(name)
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_a_course_shows_nothing_where_the_product_is_sound(name: str) -> None:
+    assert name in MUTANTS
+    take(COURSES[name])
