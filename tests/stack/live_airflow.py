@@ -47,8 +47,6 @@ WITHOUT_SPARK = json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {
 OTHERWISE_HERE = {
     # It is looked when a test says so.
     "watch.py": ('schedule=CronTriggerTimetable("*/5 * * * *", timezone="UTC")', "schedule=None"),
-    # A batch asks for its turn, and a task is tried again, after seconds.
-    "backfill.py": ("retry_delay: timedelta = RETRY_DELAY,", "retry_delay: timedelta = RETRY_DELAY / 6,"),
 }
 """What of the project's DAGs is not as they are written."""
 OTHER_DAGS = {
