@@ -17,8 +17,8 @@ from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.plain_yaml import MAX_CHARS
 from wavestitch.contracts.stream import Stream, parse_stream
 
-MOST_BYTES = 4 * MAX_CHARS
-"""No text of as many characters as are allowed has more, in UTF-8."""
+MOST_BYTES = MAX_CHARS
+"""Of one file. A larger one is refused before it is read."""
 DRAFTS = "drafts"
 SETTLED_SECONDS = 2.0
 _SAID_CHARS = 300
@@ -45,9 +45,9 @@ class Declared:
         some, more = ", ".join(map(ascii, self.left_out[:_SAID_NAMES])), len(self.left_out) - _SAID_NAMES
         return (
             f"{self.folder} has {len(self.names) + len(self.left_out)} files of streams; {len(self.names)} are read, "
-            f"as most_streams allows ({self.most}, of {_BYTES_EACH} bytes on average), those first that have run. Left "
-            f"out are {some}{f' and {more} more' if more > 0 else ''}: take away what is no stream, or raise "
-            "most_streams in the settings"
+            f"as most_streams allows ({self.most}, of {_BYTES_EACH} bytes on average), those first that have run, and "
+            f"the small before the large. Left out are {some}{f' and {more} more' if more > 0 else ''}: take away what "
+            "is no stream, or raise most_streams in the settings"
         )
 
     def check(self, name: str) -> None:
@@ -61,14 +61,15 @@ class Declared:
 
 def find_streams(folder: Path, *, most: int, landing: Path) -> Declared:
     """What is declared there. Those that have a folder in the landing, as each that was planned once, are not left out
-    for others: who may add a file cannot take their place."""
+    for others: who may add a file cannot take their place. Nor does one that has run and grows take that of a smaller
+    one: as many as are allowed have room for what each has on average."""
     sizes = {p.stem: _size(p) for p in folder.glob("*.yaml")}
     if len(sizes) <= most and sum(sizes.values()) <= most * _BYTES_EACH:
         return Declared(folder, tuple(sorted(sizes)), (), most)
     left, room = [], most * _BYTES_EACH
     read: list[str] = []
     ran = set(os.listdir(landing)) if landing.is_dir() else set()
-    for name in sorted(sizes, key=lambda n: (n not in ran, n)):
+    for name in sorted(sizes, key=lambda n: (n not in ran, sizes[n], n)):
         if len(read) < most and sizes[name] <= room:
             read.append(name)
             room -= sizes[name]
@@ -78,11 +79,13 @@ def find_streams(folder: Path, *, most: int, landing: Path) -> Declared:
 
 
 def _size(path: Path) -> int:
-    """Of what is read of it. One that cannot be looked at costs nothing, and is refused where it is read."""
+    """Of what is read of it. One that cannot be looked at, or is larger than any that is read, costs nothing: it is
+    refused by what it is."""
     try:
-        return min(path.stat().st_size, MOST_BYTES)
+        size = path.stat().st_size
     except OSError:
         return 0
+    return size if size <= MOST_BYTES else 0
 
 
 def stream_names(folder: Path) -> list[str]:
@@ -145,10 +148,11 @@ def _text(folder: Path, file: str, *, where: str) -> str:
         # A pipe is not waited for, and neither it nor a device is read.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with open(handle, "rb") as opened:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+            about = os.fstat(handle)
+            if not stat.S_ISREG(about.st_mode):
                 raise BadInput(f"{where} is no plain file; put a text file there", file=where)
-            found = opened.read(MOST_BYTES + 1)
-        if len(found) > MOST_BYTES:
+            found = opened.read(MOST_BYTES + 1) if about.st_size <= MOST_BYTES else b""
+        if max(len(found), about.st_size) > MOST_BYTES:
             raise BadInput(f"{where} has more than the {MOST_BYTES} bytes allowed; make it shorter", file=where)
         return found.decode()
     except (OSError, UnicodeDecodeError) as error:

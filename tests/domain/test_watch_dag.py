@@ -14,6 +14,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.settings import load_settings
 
 prepare_airflow()
 
@@ -43,6 +44,7 @@ def test_each_stream_is_looked_at_and_what_is_wrong_with_one_is_told_once_and_so
     assert blind["subject"] == "bad: cannot be looked at, so nobody sees how close retention is"
     assert failure["subject"] == "maintain: bad failed"
     assert "bad.yaml is not YAML" in failure["text"]
+    assert not (load_settings().landing / "bad").exists(), "by its folder a stream is known that was planned once"
 
 
 def test_a_stream_that_is_started_by_its_lag_is_where_something_is_unread_and_no_run_of_it_waits_or_is_under_way(

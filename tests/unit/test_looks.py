@@ -278,6 +278,28 @@ def test_however_many_pages_ask_so_many_looks_are_renewed_in_a_time(stream: Stre
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+def test_who_keeps_asking_for_many_streams_takes_no_turn_of_the_one_that_somebody_else_asks_for(stream: Stream) -> None:
+    stream.tables.set()
+    stream.log.set()
+    fresh, many = 0.2, [f"s{n:03}" for n in range(2 * AT_ONCE)]
+
+    async def story() -> None:
+        found, looked = looks(stream, fresh=fresh, wait=10), set[float]()
+        for names in (many, many, ["mine"]):
+            await found.at(names)
+        began = time.monotonic()
+        while time.monotonic() - began < 20 * fresh:
+            await found.at(many, wait=0.01)  # takes each place as it comes free
+            # 65 streams have their turn within three times; whoever looks asks once in each.
+            if time.monotonic() - began > fresh * len(looked):
+                [(_, age)] = await found.at(["mine"], wait=0.0)
+                assert age is not None
+                looked.add(age)
+        assert max(looked) < 8 * fresh
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
 def test_two_hundred_who_ask_the_same_are_one_question_and_another_stream_is_looked_at_meanwhile(
     stream: Stream,
 ) -> None:

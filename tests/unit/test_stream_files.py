@@ -102,6 +102,25 @@ def test_few_files_that_are_large_together_take_no_stream_away_that_has_run(tmp_
     assert len(found.left_out) == 40 + 1 - len(found.names)
 
 
+def test_files_that_grow_after_they_have_run_take_no_smaller_one_s_place(tmp_path: Path) -> None:
+    running = [f"ecg_{n:02}" for n in range(40)]
+    grown = [f"aa{n:02}" for n in range(80)]
+    for name in (*running, *grown):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"{name}.yaml").write_text(GOOD if name in running else "#" * MOST_BYTES)
+    found = find_streams(tmp_path, most=500, landing=tmp_path)
+    assert set(running) <= set(found.names)
+    assert set(found.left_out) < set(grown)
+
+
+def test_a_file_that_is_larger_than_any_that_is_read_takes_no_room(tmp_path: Path) -> None:
+    for n in range(40):
+        with (tmp_path / f"a{n:02}.yaml").open("wb") as file:
+            file.truncate(MOST_BYTES + 1 + n)
+    (tmp_path / "ward_7.yaml").write_text(GOOD)
+    assert find_streams(tmp_path, most=500, landing=tmp_path).left_out == ()
+
+
 def test_what_is_within_the_bound_is_all_read(tmp_path: Path) -> None:
     for n in range(3):
         (tmp_path / f"s{n}.yaml").write_text(GOOD)

@@ -1,9 +1,10 @@
-"""What was last told, on disk: of a stream's headroom `LANDING/STREAM/told.json`, of a DAG's failures
+"""What was last told, on disk: of a stream's headroom `LANDING/.told/STREAM/told.json`, of a DAG's failures
 `LANDING/.failures/DAG.json`, and what was counted for a stream's metrics, `LANDING/.metrics/STREAM/counted.json`.
 
-There, since all hosts of a deployment see the landing, whoever looks may write there already, and neither the catalog
-nor Airflow must be there to remember it. Not write-once, and the truth about nothing: a file that is lost or damaged
-costs one notice more, or has counting begin anew.
+None of it is in the stream's own folder, since by that a stream that was planned once is known from one that was only
+looked at (`stream_files`). There, since all hosts of a deployment see the landing, whoever looks may write there
+already, and neither the catalog nor Airflow must be there to remember it. Not write-once, and the truth about nothing:
+a file that is lost or damaged costs one notice more, or has counting begin anew.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def counted_folder(landing: Path, stream: str) -> Path:
 
 
 def _of_stream(landing: Path, stream: str) -> Path:
-    return below(landing, stream) / "told.json"
+    return below(landing, ".told", stream) / "told.json"
 
 
 def _of_dag(landing: Path, dag_id: str) -> Path:

@@ -236,7 +236,8 @@ def remove_orphans(run: MaintenanceRun) -> ActionReport:
         for file in going:
             with reading(keeper[file.path].name):
                 keeper[file.path].files.remove(file.path)
-        write_first_seen(run.landing, run.stream, waiting)
+        if waiting != seen:  # of a stream that was never planned there is nothing to keep, nor a folder for it
+            write_first_seen(run.landing, run.stream, waiting)
     kept = [f"{len(waiting)} more that nothing names wait for the orphan age"] if waiting else []
     kept += [f"{len(theirs)} that only other tables of the catalog name stay"] if theirs else []
     return ActionReport(

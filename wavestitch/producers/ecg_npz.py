@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import lzma
 import re
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -28,6 +29,7 @@ BASELINE = 1024
 _UNREADABLE = (
     *(OSError, ValueError, EOFError, IndexError, TypeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     RuntimeError,  # packed with a password, or by a method that nobody knows
+    *(tokenize.TokenError, MemoryError),  # of the text that says what the numbers are
 )
 _NAME = re.compile(r"^(?P<record>mitdb-\d{3})-(?P<lead>[a-z0-9]+)$")
 

@@ -2,11 +2,11 @@
 
 Decides how long a page waits and how old its facts may be. One look at a time per stream, however many ask, and beside
 it one question about what else its tables have, however many ask what; what the tables know is shown at once, what the
-log says when it answers. So many looks are begun in a time, of what was looked at longest ago, however many pages
-ask: with hundreds of streams the rest is a minute older, and says so. So many looks wait at most; one
-that takes longer than `hung` seconds is given up with its threads, and others take their place. A broker that did not
-answer for two streams in a row is asked about one at a time, so that the others need not wait for it. Invariant: a page
-waits at most `wait` seconds, and no thread of the server waits with it.
+log says when it answers. So many looks are begun in a time, of what was looked at longest ago of all that anybody asked
+for lately, however many pages ask and how often: with hundreds of streams each is a minute older, and says so. So many
+looks wait at most; one that takes longer than `hung` seconds is given up with its threads, and others take their place.
+A broker that did not answer for two streams in a row is asked about one at a time, so that the others need not wait for
+it. Invariant: a page waits at most `wait` seconds, and no thread of the server waits with it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ ENOUGH_S = 120.0
 """What is younger is shown to people at once: beside a dead broker some look is always under way."""
 AT_ONCE = 32
 """Looks that one page begins, and that are renewed in `fresh` seconds, however many pages there are."""
+_LATELY = 3
+"""Times `fresh`: a page asks again once in `fresh` seconds, a little later than that."""
 _MOST_LEFT = 32
 """Answers that came when nobody waited any more and are kept for who asks again."""
 _IN_A_ROW = 2
@@ -116,6 +118,7 @@ class Looks:
         self._lock = Lock()
         self._seen: dict[str, Seen] = {}
         self._renewed: deque[float] = deque()
+        self._wanted: dict[str, float] = {}
         self._under_way: dict[str, _Look] = {}
         self._asked: dict[str, tuple[str, _Look]] = {}
         self._left: dict[tuple[str, str], tuple[Future[Any], float]] = {}
@@ -130,8 +133,10 @@ class Looks:
         if enough and self._younger(names, enough):
             self._begin_evenly(wanted)
         else:
-            begun = [self._begin(n) for n in wanted]
-            waiting = [asyncio.wrap_future(look) for look in begun if look is not None]
+            mine = frozenset(names)
+            # Others' looks, whose turn it is, are begun here, too; nobody waits for them here.
+            begun = [look for n in wanted if (look := self._begin(n)) is not None and n in mine]
+            waiting = [asyncio.wrap_future(look) for look in begun]
             if waiting:
                 _, unfinished = await asyncio.wait(waiting, timeout=self._wait if wait is None else wait)
                 # They go on for the next page; a cancelled wrapper would cancel a look that has not begun.
@@ -158,12 +163,15 @@ class Looks:
 
     def _oldest(self, names: Sequence[str]) -> list[str]:
         """Those under way; as many that nobody has looked at yet as a page may begin; and those looked at longest ago,
-        as many as may be renewed in a time: however many pages ask, each look costs the server what it costs."""
+        as many as may be renewed in a time: however many pages ask, each look costs the server what it costs. Whoever
+        asks often, or for many, takes no turn of what somebody else has asked for lately."""
         now = time.monotonic()
         with self._lock:
+            self._wanted.update(dict.fromkeys(names, now))
+            self._wanted = {n: when for n, when in self._wanted.items() if now - when <= _LATELY * self._fresh}
             under_way = [n for n in names if n in self._under_way]
             new = [n for n in names if n not in self._seen and n not in self._under_way]
-            at = {n: self._seen[n].at for n in names if n in self._seen and n not in self._under_way}
+            at = {n: self._seen[n].at for n in self._wanted if n in self._seen and n not in self._under_way}
             stale = sorted((n for n, when in at.items() if now - when >= self._fresh), key=at.__getitem__)
             while self._renewed and now - self._renewed[0] >= self._fresh:
                 self._renewed.popleft()
