@@ -26,7 +26,7 @@ from wavestitch.batch.held_approval import begin_approved
 from wavestitch.batch.held_decision import HeldPreview, carry_out, plan_held
 from wavestitch.batch.held_records import find_records, refuse_without_bytes
 from wavestitch.batch.held_request import held_action, held_selection
-from wavestitch.batch.held_told import chunk_said, waveform_said
+from wavestitch.batch.held_told import chunk_said, texts_said, waveform_said
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.preview_answer import refuse_dead_preview
 from wavestitch.batch.results import Finished, Published
@@ -124,7 +124,8 @@ def _show(deployment: Deployment, stream: str, wanted: Selection, as_json: bool)
     if not found:
         raise BadInput(f"nothing of {wanted.ids[0]!r} is held; `wavestitch held {stream}` lists what is")
     if as_json:
-        _print_json([waveform_said(one) | {"held": list(map(chunk_said, one.held, one.states))} for one in found])
+        rows = ((one, list(map(chunk_said, one.held, one.states))) for one in found)
+        _print_json([waveform_said(one) | {"metadata": texts_said(one.held), "held": held} for one, held in rows])
         return
     for one in found:
         console_held.show_waveform(one, definition)
@@ -142,7 +143,7 @@ def _record(deployment: Deployment, stream: str, places: Sequence[str], into: Pa
             raise BadInput(f"{into} is there already; name a new file")
         tables.held_payloads(head.held, {r.held.key for r in found}, into)
     if as_json:
-        rows = [(chunk_said(r.held, r.held.reason), r) for r in found]
+        rows = [(chunk_said(r.held, r.held.reason) | {"metadata": texts_said([r.held])}, r) for r in found]
         _print_json([said | {"without_bytes": r.without_bytes, "in_log": r.in_log} for said, r in rows])
     else:
         console_held.show_records(found)

@@ -48,11 +48,14 @@ def live(tables: StreamTables) -> HeldFiles:
 
 def test_a_file_is_ruled_out_exactly_where_the_tables_own_scan_rules_it_out(tables: StreamTables) -> None:
     table, files = tables.stored()[1].ensure(), live(tables)
-    since = facts(0, 140, b"").timestamp_ms
+    since, opened = facts(0, 140, b"").timestamp_ms, files.of_reasons({"open"})
     places = {place(1, 50), place(1, 95), place(2, 70, "a\0"), place(0, 1000, "a\0")}
     everywhere = {place(p, o, t) for t in (TOPIC_ID, "a\0") for p in range(3) for o in (0, 300)}
     looks = [
-        (files.waiting(since), all_of(equals("reason", "open"), at_least("timestamp_ms", since))),
+        (
+            opened & files.since(since),
+            all_of(equals("reason", "open"), at_least("timestamp_ms", since)),
+        ),
         (files.near(places), near(places)),
         (files.near(everywhere), near(everywhere)),
         (files.of_reasons({"null_value", "conflict"}), is_in("reason", {"null_value", "conflict"})),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.security.seen_tags import tags_and_links
 from wavestitch.batch import held_page
 from wavestitch.batch.held_page import HeldList, HeldOne, held_list, held_one
-from wavestitch.batch.held_waveforms import HeldWaveform
+from wavestitch.batch.held_waveforms import Crowd, HeldWaveform
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import is_plain
+from wavestitch.contracts.held import HeldChunk, HeldLook
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.ui.facts import held_list_facts, held_one_facts
 from wavestitch.ui.held_pages import Filters, held_list_page, held_one_page
 
 NOW = EpochMs(T + 2 * 3_600_000)
@@ -56,11 +59,11 @@ def test_a_reason_that_is_none_is_refused(rig: Rig) -> None:
         listed(rig, reason="corrupt")
 
 
-@pytest.mark.parametrize("bound", ["MOST", "MOST_LOOKED_AT", "MOST_CHUNKS"])
+@pytest.mark.parametrize("bound", [("MOST", 1), ("MOST_LOOKED_AT", 1), ("MOST_CHUNKS", 3)])
 def test_a_look_has_an_end_and_the_page_says_where_it_goes_on(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, bound: str
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, bound: tuple[str, int]
 ) -> None:
-    monkeypatch.setattr(held_page, bound, 1)
+    monkeypatch.setattr(held_page, *bound)
     page = listed(rig)
     assert ([one.waveform_id for one in page.waveforms], page.after) == (["conflicting"], "conflicting")
     html = held_list_page(STREAM, Filters(reason="conflict"), page)
@@ -78,27 +81,27 @@ def test_a_page_on_which_nothing_meets_its_filters_says_whether_all_was_looked_a
 
 def test_one_waveform_says_which_chunks_miss_and_what_would_become_of_it(rig: Rig) -> None:
     found = held_one(rig.deployment, STREAM, "half")
-    assert found is not None
+    assert isinstance(found, HeldOne)
     assert (found.whole, found.missing) == (2, (1,))
     html = held_one_page(STREAM, found)
     for said in ("Of 2 chunks 1 is missing: 1", "0:3", "open", "2026-01-05 12:00:00", "decide_ecg"):
         assert said in html
     whole = held_one(rig.deployment, STREAM, "parked")
-    assert whole is not None
+    assert isinstance(whole, HeldOne)
     assert "<strong>whole</strong>" in held_one_page(STREAM, whole)
     assert held_one(rig.deployment, STREAM, "nobody") is None
 
 
 def test_nothing_that_a_producer_or_an_address_says_becomes_part_of_a_page(rig: Rig) -> None:
     found = held_one(rig.deployment, STREAM, "half")
-    assert found is not None
+    assert isinstance(found, HeldOne)
     (h,), states = found.waveform.held, found.waveform.states
 
     def pages(text: str) -> list[str]:
         hostile = replace(h, chunk=h.chunk._replace(waveform_id=text, meta=text), evidence=text)
         one = HeldWaveform(text, (hostile,), states, published=True)
         return [
-            held_list_page(STREAM, Filters(source=text), HeldList({text: 1}, (one,), text)),
+            held_list_page(STREAM, Filters(source=text), HeldList({text: 1}, (one,), (Crowd(text, 3),), text)),
             held_one_page(STREAM, HeldOne(one, 2, (1,), text, {hostile: text})),
         ]
 
@@ -108,6 +111,47 @@ def test_nothing_that_a_producer_or_an_address_says_becomes_part_of_a_page(rig: 
         for html, allowed in zip(pages(text), plain, strict=True):
             tags, links = tags_and_links(html)
             assert tags == allowed
-            ours = (f"{STREAM}?", f"{STREAM}/one?id=", "../", "#main")
+            ours = (f"{STREAM}?", f"{STREAM}/one?id=", "one?id=", "../", "#main")
             assert all(link.startswith(ours) for link in links)
             assert is_plain(html.replace("\n", ""))
+
+
+def test_a_waveform_with_more_chunks_than_a_page_looks_at_is_counted_and_not_loaded(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_page, "MOST_CHUNKS", 1)
+    loaded: list[str] = []
+    look_at = rig.tables.held
+
+    def noting(mark: object, look: HeldLook) -> list[HeldChunk]:
+        loaded.extend(look.ids)
+        return look_at(mark, look)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rig.tables, "held", noting)
+    [crowd] = [held_one(rig.deployment, STREAM, "conflicting")]
+    assert crowd == Crowd("conflicting", 3)
+    page = listed(rig)
+    assert page.crowds == (crowd,)
+    assert "conflicting" not in loaded
+    html = held_list_page(STREAM, Filters(), page)
+    assert "<code>conflicting</code> (3 chunks)" in html
+    assert held_list_facts(STREAM, page)["not_looked_at"] == {"conflicting": 3}
+
+
+def test_a_waveform_is_told_to_programs_some_chunks_at_a_time_and_each_text_of_metadata_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = held_one(rig.deployment, STREAM, "conflicting")
+    assert isinstance(found, HeldOne)
+    said = held_one_facts(STREAM, found)
+    (text,) = {h.chunk.meta for h in found.waveform.held}
+    assert said["metadata"] == {said["held"][0]["meta"]: text}
+    assert json.dumps(said).count(json.dumps(text)) == 1
+    assert said["after"] is None
+    monkeypatch.setattr("wavestitch.ui.facts.ROWS_SHOWN", 1)
+    monkeypatch.setattr("wavestitch.ui.held_pages.ROWS_SHOWN", 1)
+    pages = [held_one_facts(STREAM, found, first) for first in (0, 1, 2)]
+    assert [page["after"] for page in pages] == [1, 2, None]
+    assert [row for page in pages for row in page["held"]] == said["held"]
+    assert "one?id=conflicting&after=1" in tags_and_links(held_one_page(STREAM, found))[1]
+    assert "after=" not in held_one_page(STREAM, found, 2)

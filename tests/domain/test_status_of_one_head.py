@@ -24,7 +24,7 @@ def test_what_waits_is_counted_by_the_head_that_counts_the_rest(
     assert isinstance(deployment, FakeDeployment)
     send_chunk(deployment.memory, "whole", at_ms=now_ms)
     run_landed_batch(deployment)
-    looks = stream_facts.load_state
+    before, looks = deployment.tables(STREAM).head(), stream_facts.open_waveforms
 
     def after_an_ingest(*given: Any, **how: Any) -> Any:
         for n in range(3):
@@ -32,7 +32,9 @@ def test_what_waits_is_counted_by_the_head_that_counts_the_rest(
         run_landed_batch(deployment)
         return looks(*given, **how)
 
-    monkeypatch.setattr(stream_facts, "load_state", after_an_ingest)
+    monkeypatch.setattr(stream_facts, "open_waveforms", after_an_ingest)
     found = table_facts(deployment, STREAM)
-    assert (found.open, found.quarantined) == (3, 0)
-    assert found.head == deployment.tables(STREAM).head()
+    assert (found.open, found.quarantined) == (0, 0)
+    assert found.head == before != deployment.tables(STREAM).head()
+    monkeypatch.setattr(stream_facts, "open_waveforms", looks)
+    assert table_facts(deployment, STREAM).open == 3

@@ -15,7 +15,7 @@ from tests.fakes.faults import Fault, may_land_late
 from tests.fakes.table_accidents import TableAccidents
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
-from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
+from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, IdsLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft, LeftSnapshot
 from wavestitch.contracts.held_mark import HeldFile, HeldMark, check_mark, mark_of
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, ShownBatches, StagedFile
@@ -172,11 +172,13 @@ class FakeTables(TableAccidents):
             if (r.chunk.reason is None and r.chunk.waveform_id in ids) or r.chunk.coordinate in look.coordinates
         ]
 
-    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> dict[str, int]:
+    def held_ids(self, mark: HeldMark | None, look: IdsLook) -> dict[str, int]:
         with self.act("tables.held_ids", error=Transient):
-            rows = [r.held for r in self._vouched_for(mark) if not reasons or r.held.reason in reasons]
-            ids = (h.chunk.waveform_id for h in rows if h.chunk.reason is None and h.chunk.waveform_id)
-            return dict(sorted(Counter(ids).items()))
+            rows = [r.held for r in self._vouched_for(mark) if not look.reasons or r.held.reason in look.reasons]
+            since = [h for h in rows if look.since_ms is None or h.chunk.timestamp_ms >= look.since_ms]
+            ids = (h.chunk.waveform_id for h in since if h.chunk.reason is None and h.chunk.waveform_id)
+            found = Counter(i for i in ids if i > look.after and (not look.ids or i in look.ids))
+            return dict(sorted(found.items())[: look.most])
 
     def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
         with self.act("tables.held_files", error=Transient):

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from wavestitch.ui.answer import PlainJson
+from wavestitch.ui.facts import run_said
+from wavestitch.ui.pages import BatchOfRun, run_page
 from wavestitch.ui.run_story import RunFacts, Story, story_of, stream_of_dag
+from wavestitch.ui.said import plain
 
 PUBLISHED = {"result": "Published", "waveforms": {"published": 3, "open": 1, "quarantined": 0}}
 REPORT: dict[str, Any] = {
@@ -112,3 +116,40 @@ def test_a_dag_is_of_the_stream_that_it_was_made_for() -> None:
     assert stream_of_dag("maintain", names) == ("maintain", "")
     for other in ("ingest_other", "rewind", "example", "ingest_"):
         assert stream_of_dag(other, names) == ("", "")
+
+
+ODD: list[Any] = [
+    *(None, 0, 7, 1.5, True, "x", "\ud800", "a\nb", [], ["a"], [["a"]], {}, {"published": 3}, {"waveforms": "abc"}),
+    *({"actions": 3}, {"actions": [{"kept": 5, "count": 1}]}, {"failures": 3}, {"waveforms": 3}, {"remarks": 3}),
+    {"result": "Finished", "published": {"waveforms": {"a": "b"}}},
+    {"result": "Finished", "published": 3},
+    *([{"stream": ["x"]}], [{"stream": "ecg", "headroom": 3}], [{"stream": "ecg", "headroom": {"lost": []}}]),
+    [{"stream": "ecg", "problem": {"a": "\ud800"}}],
+    *({"said": {"a": 1}, "incomplete": 3}, {"exit_code": [], "waveforms": [3, {"why": {}}], "compared": {}}),
+    {"head": {}, "undo": [], "asked_by": {}},
+]
+SAYS = {
+    "ingest": [("plan", "plan_id"), ("plan", "nothing"), ("validate", "closed"), ("publish", "return_value")],
+    "backfill": [("report", "return_value"), ("plan", "return_value")],
+    "rewind": [("preview", "shown"), ("apply", "return_value")],
+    "decide": [("preview", "shown"), ("keep_plan", "return_value"), ("publish", "return_value")],
+    "promote": [("preview", "shown"), ("keep_plan", "plan_id"), ("publish", "return_value")],
+    "verify": [("verify", "found")],
+    "maintain": [("ecg", "return_value")],
+    "watch": [("look", "return_value")],
+}
+
+
+@pytest.mark.parametrize("kind", SAYS)
+def test_whatever_an_xcom_was_changed_to_the_run_has_a_page(kind: str) -> None:
+    for key in SAYS[kind]:
+        for odd in ODD:
+            run = RunFacts("d", "r", "success", {}, {key: odd})
+            story = story_of(kind, run, may={"ecg"})
+            run_page(kind, "ecg", run, story, BatchOfRun()).encode()
+            assert PlainJson(run_said(kind, "ecg", run, story, None)).body
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "{", '{"a": ' * 50_000, "[1" + "0" * 5000 + "]"])
+def test_a_text_that_only_seems_to_be_json_stays_a_text(text: str) -> None:
+    assert plain(text) == text

@@ -8,25 +8,29 @@ and where it goes on. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
+from wavestitch.batch.held_waveforms import Crowd, HeldWaveform, Selection, ids_meant, waveforms_held
 from wavestitch.contracts.belief import Belief
-from wavestitch.contracts.held import HeldChunk
+from wavestitch.contracts.held import HeldChunk, IdsLook
+from wavestitch.contracts.reasons import Reason
 
 MOST, MOST_LOOKED_AT = 50, 2000
+ROWS_SHOWN = 500
+"""Chunks of one waveform on a page."""
 MOST_CHUNKS = 50_000
-"""Of those looked at, all together: they are in the memory of Airflow's API server."""
+"""Of those looked at, of one alone or all together: they are in the memory of Airflow's API server."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldList:
-    """`counts`: chunks and records by what they are held for, of all that is held. `after`: the page goes on behind
-    this id; None at the end."""
+    """`counts`: chunks and records by what they are held for, of all that is held. `crowds`: waveforms with more chunks
+    than a page looks at, whatever else they are. `after`: the page goes on behind this id; None at the end."""
 
     counts: Mapping[str, int]
     waveforms: tuple[HeldWaveform, ...]
+    crowds: tuple[Crowd, ...]
     after: str | None
 
 
@@ -41,30 +45,43 @@ class HeldOne:
     verdict: str
     unbelieved: Mapping[HeldChunk, str]
 
+    def rows(self) -> list[tuple[HeldChunk, Reason]]:
+        """Each chunk with what it is held for today, in order of their numbers."""
+        both = zip(self.waveform.held, self.waveform.states, strict=True)
+        return sorted(both, key=lambda row: (row[0].chunk.seq or 0, row[0].chunk.place))
+
 
 def held_list(deployment: Deployment, name: str, wanted: Selection) -> HeldList:
     tables, stream = deployment.tables(name), deployment.stream(name)
     head = tables.head()
-    counts = dict(head.held.counts) if head is not None and head.held is not None else {}
-    # What the ids alone do not say is asked here, waveform by waveform, so that the look has an end.
-    among = select_held(tables, stream, replace(wanted, source="", since_ms=None, until_ms=None))
+    if head is None or head.held is None:
+        return HeldList({}, (), (), None)
     found: list[HeldWaveform] = []
+    crowds: list[Crowd] = []
     last, chunks = "", 0
+    among = waveforms_held(tables, stream, head, ids_meant(wanted), most=MOST_CHUNKS)
+    # What the ids alone do not say is asked here, waveform by waveform, so that the look has an end.
     for looked, one in enumerate(among):
-        if len(found) == MOST or looked == MOST_LOOKED_AT or chunks >= MOST_CHUNKS:
-            return HeldList(counts, tuple(found), last)
-        last, chunks = one.waveform_id, chunks + len(one.held)
+        if len(found) + len(crowds) >= MOST or looked == MOST_LOOKED_AT or chunks >= MOST_CHUNKS:
+            return HeldList(head.held.counts, tuple(found), tuple(crowds), last)
+        last = one.waveform_id
+        if isinstance(one, Crowd):
+            crowds.append(one)
+            continue
+        chunks += len(one.held)
         if wanted.meets(one):
             found.append(one)
-    return HeldList(counts, tuple(found), None)
+    return HeldList(head.held.counts, tuple(found), tuple(crowds), None)
 
 
-def held_one(deployment: Deployment, name: str, waveform_id: str) -> HeldOne | None:
+def held_one(deployment: Deployment, name: str, waveform_id: str) -> HeldOne | Crowd | None:
     """None where nothing of it is held."""
-    stream = deployment.stream(name)
-    one = next(select_held(deployment.tables(name), stream, Selection(ids=(waveform_id,))), None)
-    if one is None:
-        return None
+    tables, stream = deployment.tables(name), deployment.stream(name)
+    head, look = tables.head(), IdsLook(ids=frozenset({waveform_id}))
+    among = waveforms_held(tables, stream, head, look, most=MOST_CHUNKS) if head is not None else iter(())
+    one = next(among, None)
+    if one is None or isinstance(one, Crowd):
+        return one
     belief = Belief(stream)
     reason, evidence = one.verdict(stream)
     whole = max((h.chunk.count for h in one.held if h.chunk.count is not None), default=None)

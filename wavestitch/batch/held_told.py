@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from wavestitch.batch.held_waveforms import HeldWaveform
@@ -24,6 +27,19 @@ def waveform_said(one: HeldWaveform) -> dict[str, Any]:
 
 
 def chunk_said(held: HeldChunk, state: Reason) -> dict[str, Any]:
-    """`state`: what it is held for today, which for one that is open may be another reason than at first."""
+    """`state`: what it is held for today, which for one that is open may be another reason than at first. `meta`: by
+    its digest (`texts_said`), since thousands of chunks have one text, and a producer chooses how long that is."""
     chunk = held.chunk._asdict()
-    return {**chunk, "piece": held.chunk.piece.hex(), "held_for": state.value, "why": held.evidence}
+    meta = None if held.chunk.meta is None else _digest(held.chunk.meta)
+    return {**chunk, "meta": meta, "piece": held.chunk.piece.hex(), "held_for": state.value, "why": held.evidence}
+
+
+def texts_said(held: Iterable[HeldChunk]) -> dict[str, str]:
+    """Each text of metadata of these chunks once, by its digest."""
+    texts = {h.chunk.meta for h in held if h.chunk.meta is not None}
+    return {_digest(text): text for text in texts}
+
+
+@lru_cache(maxsize=64)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

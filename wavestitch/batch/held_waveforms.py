@@ -1,26 +1,33 @@
-"""What is held, waveform by waveform, for people: selected, summed up, page by page. Decides and changes nothing.
+"""What is held, waveform by waveform: selected, summed up, some at a time. Decides and changes nothing.
 
-Costs what a page shows, and one column for the ids; records that are no chunks belong to no waveform and are not here.
+Costs what is asked for, and one column for the ids; records that are no chunks belong to no waveform and are not here.
+How many chunks a waveform has, and how many waveforms there are, is for a producer to say: so many ids and so many rows
+are in memory at once, and a waveform with more rows than whoever asks has room for is counted, and not loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 
-from wavestitch.batch.stream_state import load_state
+from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.assembly import assemble_waveform
 from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
-from wavestitch.contracts.held import HeldChunk, HeldLook, held_states
+from wavestitch.contracts.held import HeldChunk, HeldLook, IdsLook, held_states
+from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.ports import Tables
+from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import EpochMs, milliseconds
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream
 
 _AT_ONCE = 500
+_IDS_AT_ONCE = 100_000
 _ROWS_AT_ONCE = 20_000
-"""Of some 4 KiB each in memory; of a waveform that has more, the others are not loaded beside it."""
+"""Of a waveform that has more, the others are not loaded beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +91,75 @@ class HeldWaveform:
         return found.reason, found.evidence
 
 
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """A waveform of which more chunks are held than whoever looks has room for."""
+
+    waveform_id: str
+    rows: int
+
+
 def select_held(tables: Tables, stream: Stream, wanted: Selection) -> Iterator[HeldWaveform]:
     """The waveforms that are meant, in order of their ids."""
     head = tables.head()
-    if head is None:
-        return
-    # An expired open waveform is incomplete by the watermark; its rows still say open.
-    stored = frozenset({Reason.OPEN if r is Reason.INCOMPLETE else r for r in wanted.reasons})
-    rows = dict.fromkeys(sorted(set(wanted.ids)), 1) if wanted.ids else tables.held_ids(head.held, stored)
-    for some in some_at_once({i: n for i, n in rows.items() if i > wanted.after}):
-        for one in _load(tables, stream, some):
-            if wanted.meets(one):
+    if head is not None:
+        for one in waveforms_held(tables, stream, head, ids_meant(wanted)):
+            if isinstance(one, HeldWaveform) and wanted.meets(one):
                 yield one
 
 
-def some_at_once(rows: Mapping[str, int], *, most_ids: int = _AT_ONCE) -> Iterator[list[str]]:
+def ids_meant(wanted: Selection) -> IdsLook:
+    """What of a selection the rows say: the waveforms that may be meant."""
+    if wanted.ids:
+        return IdsLook(ids=frozenset(wanted.ids), after=wanted.after)
+    # An expired open waveform is incomplete by the watermark; its rows still say open.
+    stored = frozenset({Reason.OPEN if r is Reason.INCOMPLETE else r for r in wanted.reasons})
+    return IdsLook(stored, after=wanted.after)
+
+
+def open_waveforms(
+    tables: Tables, stream: Stream, head: Head, *, most: int | None = None
+) -> Iterator[HeldWaveform | Crowd]:
+    """Those that have an open chunk which still waits."""
+    waiting = IdsLook(frozenset({Reason.OPEN}), open_since(head, stream))
+    return waveforms_held(tables, stream, head, waiting, most=most, at_once=_ROWS_AT_ONCE)
+
+
+def waveforms_held(
+    tables: Tables, stream: Stream, head: Head, look: IdsLook, *, most: int | None = None, at_once: int = _AT_ONCE
+) -> Iterator[HeldWaveform | Crowd]:
+    """All that is held, at this head, of each waveform that has such a row, in order of their ids; of one that has more
+    than `most` rows, how many. `at_once`: so many waveforms are loaded together, at most."""
+    found = held_ids(tables, head.held, look)
+    while page := dict(islice(found, _ROWS_AT_ONCE)):
+        rows = page if look.counts_all else tables.held_ids(head.held, IdsLook(ids=frozenset(page)))
+        few = {i: n for i, n in rows.items() if most is None or n <= most}
+        crowds: Iterable[HeldWaveform | Crowd] = [Crowd(i, n) for i, n in rows.items() if i not in few]
+        pieces = some_at_once(few.items(), most_ids=at_once)
+        loaded: Iterable[HeldWaveform | Crowd] = chain.from_iterable(
+            _load(tables, stream, head, some) for some in pieces
+        )
+        yield from heapq.merge(loaded, crowds, key=_id_of)
+
+
+def _id_of(one: HeldWaveform | Crowd) -> str:
+    return one.waveform_id
+
+
+def held_ids(tables: Tables, mark: HeldMark | None, look: IdsLook) -> Iterator[tuple[str, int]]:
+    """The waveforms that are asked for, in order, and how many such rows each has."""
+    while page := tables.held_ids(mark, replace(look, most=_IDS_AT_ONCE)):
+        yield from page.items()
+        if len(page) < _IDS_AT_ONCE:
+            return
+        look = replace(look, after=max(page))
+
+
+def some_at_once(rows: Iterable[tuple[str, int]], *, most_ids: int = _AT_ONCE) -> Iterator[list[str]]:
     """Ids, in order, with about as many rows together as may be in memory at once; one alone may have more."""
     some: list[str] = []
     together = 0
-    for i, n in rows.items():
+    for i, n in rows:
         if some and (len(some) == most_ids or together + n > _ROWS_AT_ONCE):
             yield some
             some, together = [], 0
@@ -112,8 +169,8 @@ def some_at_once(rows: Mapping[str, int], *, most_ids: int = _AT_ONCE) -> Iterat
         yield some
 
 
-def _load(tables: Tables, stream: Stream, ids: Sequence[str]) -> list[HeldWaveform]:
-    now = load_state(tables, topic_id="", look=HeldLook(ids=frozenset(ids)))
+def _load(tables: Tables, stream: Stream, head: Head, ids: Sequence[str]) -> list[HeldWaveform]:
+    now = load_state(tables, topic_id="", look=HeldLook(ids=frozenset(ids)), head=head)
     by_id: dict[str, list[HeldChunk]] = {}
     for h in now.held:
         if h.chunk.reason is None and h.chunk.waveform_id is not None:
@@ -123,7 +180,7 @@ def _load(tables: Tables, stream: Stream, ids: Sequence[str]) -> list[HeldWavefo
         HeldWaveform(
             i,
             tuple(by_id[i]),
-            tuple(held_states(by_id[i], watermark=now.head.watermark_ms, allowed_lateness=lateness)),
+            tuple(held_states(by_id[i], watermark=head.watermark_ms, allowed_lateness=lateness)),
             i in now.published,
         )
         for i in sorted(by_id)

@@ -104,7 +104,7 @@ def _seen(facts: StreamFacts) -> Seen:
     return Seen(
         up=facts.room is not None or not_begun,
         room=facts.room,
-        open=len(facts.waiting),
+        open=facts.waiting,
         open_ms=facts.waiting_since,
         held=head.held.counts if head is not None and head.held is not None else {},
         committed_ms=head.committed_ms if head is not None else None,

@@ -6,17 +6,17 @@ which a preview only notes. Keeps I1, I5 and I8. A refusal always names its way 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wavestitch.batch.backlog import find_backlog
+from wavestitch.batch.held_waveforms import HeldWaveform, open_waveforms
 from wavestitch.batch.links import Links, links_of, plan_links
 from wavestitch.batch.plan_request import Planning, PlanRequest
-from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.batch.survey import Made, left_at, plan_of, recent_batches, size_of, survey, too_much
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.errors import Transient
-from wavestitch.contracts.held import HeldChunk, HeldLook, open_deadlines
+from wavestitch.contracts.held import open_deadlines
 from wavestitch.contracts.offset_range import bound_ranges
 from wavestitch.contracts.open_transaction import WAY_OUT
 from wavestitch.contracts.plan import Plan, PlanKind
@@ -87,14 +87,12 @@ def _nothing(
     watermark = advance_watermark(
         after, previous_ms=head.watermark_ms, clock_ms=clock_ms, idle=milliseconds(stream.idle)
     )
-    if head.held is None:  # nor is there a table yet, where a first plan is only looked at
-        waiting: Sequence[HeldChunk] = ()
-    else:
-        look = HeldLook(open_since=open_since(head, stream))
-        waiting = load_state(tables, topic_id=head.topic_id, look=look).held
-    deadlines = open_deadlines(waiting, allowed_lateness=milliseconds(stream.allowed_lateness))
-    if any(head.watermark_ms <= due < watermark for due in deadlines.values()):
-        return None
+    lateness = milliseconds(stream.allowed_lateness)
+    # Where nothing is held there is no table of it yet, when a first plan is only looked at.
+    for one in open_waveforms(tables, stream, head) if head.held is not None else ():
+        waits = open_deadlines(one.held, allowed_lateness=lateness) if isinstance(one, HeldWaveform) else {}
+        if any(head.watermark_ms <= due < watermark for due in waits.values()):
+            return None
     if request.only is not None or request.until:
         return NothingToDo(f"stream {stream.name}: nothing is left to read of what was named")
     return NothingToDo(f"stream {stream.name}: the head stands at the end of {stream.topic}")

@@ -19,14 +19,13 @@ from wavestitch.batch.reassemble import Landed
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.errors import Terminal
-from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
+from wavestitch.contracts.held import HeldChunk, HeldLook, IdsLook, PublishedWaveform
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.parts_index import PartsIndex
 from wavestitch.contracts.plan import Plan, Scope
 from wavestitch.contracts.ports import HeldRow, HeldStaging, Remains, StagedFile
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace, RowPiece
 from wavestitch.contracts.seams import Parts
 
@@ -85,7 +84,7 @@ class PinnedTables:
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
         return []
 
-    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> dict[str, int]:
+    def held_ids(self, mark: HeldMark | None, look: IdsLook) -> dict[str, int]:
         return {}
 
     def commit(

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.headroom import measure_room
+from wavestitch.batch.held_waveforms import Crowd, HeldWaveform, open_waveforms
 from wavestitch.batch.history import whole_history
 from wavestitch.batch.kept_told import kept_told
-from wavestitch.batch.stream_state import load_state, open_since
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import BadInput, Transient, WavestitchError
 from wavestitch.contracts.headroom import Room
-from wavestitch.contracts.held import HeldLook, held_states
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.position import Head
-from wavestitch.contracts.quantities import EpochMs, Offset, Partition, epoch_ms, milliseconds
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition, epoch_ms
 from wavestitch.contracts.reasons import Reason
 
 NOT_BEGUN = "no batch yet"
@@ -42,10 +41,10 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """`problem`: a sentence where something could not be found out. `open`, `quarantined`: held chunks. `remarks`: what
-    others have changed about the tables, and what open transactions keep from being read. `room`: how long unread
-    records stay; None where the log did not answer. `waiting`: the open waveforms; `waiting_since`: the earliest record
-    time of theirs."""
+    """`problem`: a sentence where something could not be found out. `open`, `quarantined`: held chunks; where not
+    `counted`, the open ones that were counted, and None. `remarks`: what others have changed about the tables, and what
+    open transactions keep from being read. `room`: how long unread records stay; None where the log did not answer.
+    `waiting`: how many open waveforms were counted; `waiting_since`: the earliest record time of theirs."""
 
     name: str
     problem: str = ""
@@ -53,12 +52,13 @@ class StreamFacts:
     head: Head | None = None
     partitions: tuple[PartitionFacts, ...] = ()
     open: int = 0
-    quarantined: int = 0
+    quarantined: int | None = 0
+    counted: bool = True
     batches: tuple[BatchRow, ...] = ()
     documented: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
     room: Room | None = None
-    waiting: frozenset[str] = frozenset()
+    waiting: int = 0
     waiting_since: EpochMs | None = None
 
     @property
@@ -81,24 +81,28 @@ def table_facts(deployment: Deployment, name: str) -> StreamFacts:
         return StreamFacts(name, error.message)
 
 
-def see_tables(deployment: Deployment, name: str) -> StreamFacts:
-    """The same; raises what the definition or the tables cannot be read for."""
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """What waits. `counted`: all of it was."""
+
+    waveforms: int = 0
+    chunks: int = 0
+    since: EpochMs | None = None
+    counted: bool = True
+
+
+def see_tables(deployment: Deployment, name: str, *, most: int | None = None) -> StreamFacts:
+    """The same; raises what the definition or the tables cannot be read for. `most`: about so many open chunks are
+    counted; all, but for whoever has no time for that."""
     stream, tables = deployment.stream(name), deployment.tables(name)
     head = tables.head()
     if head is None:
         return StreamFacts(name, NOT_BEGUN, stream.topic)
-    lateness = milliseconds(stream.allowed_lateness)
-    # What waits is looked at; how much is held beside it is what the head says.
-    look = HeldLook(open_since=open_since(head, stream))
-    now = load_state(tables, topic_id=head.topic_id, look=look)
-    # Of one head: what waits is taken from what that one counts.
-    head, held = now.head, now.held
+    # What waits is looked at; how much is held beside it is what the head says, of which that is taken.
+    waiting = _count(open_waveforms(tables, stream, head, most=most), most=most)
     rows = tuple(whole_history(deployment.history(name), since=head.sequence - _BATCHES + 1))
     odd = tables.shown_batches(since=head.sequence - _BATCHES + 1).odd
     remarks = tuple(filter(None, (*tables.remarks(), *odd, said_of_junk(stream, head.held, rows))))
-    states = held_states(held, watermark=head.watermark_ms, allowed_lateness=lateness)
-    waits = [h.chunk for h, state in zip(held, states, strict=True) if state is Reason.OPEN]
-    waiting = len(waits)
     counts = head.held.counts if head.held is not None else {}
     all_held = sum(n for reason, n in counts.items() if reason != _DISCARDED)
     return StreamFacts(
@@ -106,14 +110,33 @@ def see_tables(deployment: Deployment, name: str) -> StreamFacts:
         topic=stream.topic,
         head=head,
         partitions=tuple(PartitionFacts(p, at.next_offset, None, None) for p, at in sorted(head.positions.items())),
-        open=waiting,
-        quarantined=all_held - waiting,
+        open=waiting.chunks,
+        quarantined=all_held - waiting.chunks if waiting.counted else None,
+        counted=waiting.counted,
         batches=rows,
         remarks=remarks,
-        waiting=frozenset(chunk.waveform_id for chunk in waits if chunk.waveform_id is not None),
-        waiting_since=min((chunk.timestamp_ms for chunk in waits), default=None),
+        waiting=waiting.waveforms,
+        waiting_since=waiting.since,
         documented=frozenset(r.plan_id for r in rows if _has_docs(deployment, name, r.plan_id)),
     )
+
+
+def _count(found: Iterable[HeldWaveform | Crowd], *, most: int | None) -> _Waiting:
+    """Some at a time: how many there are is for a producer to say."""
+    all_of_it = _Waiting()
+    for one in found:
+        if isinstance(one, Crowd) or (most is not None and all_of_it.chunks >= most):
+            return replace(all_of_it, counted=False)
+        waits = [h.chunk for h, state in zip(one.held, one.states, strict=True) if state is Reason.OPEN]
+        if waits:
+            since = min(chunk.timestamp_ms for chunk in waits)
+            before = all_of_it.since
+            all_of_it = _Waiting(
+                all_of_it.waveforms + 1,
+                all_of_it.chunks + len(waits),
+                since if before is None else min(since, before),
+            )
+    return all_of_it
 
 
 def _has_docs(deployment: Deployment, stream: str, plan_id: str) -> bool:

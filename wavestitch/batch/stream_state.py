@@ -52,10 +52,12 @@ def load_ground(tables: Tables, plan: Plan, chunks: Sequence[ChunkFacts]) -> Str
     return _load(tables, head, look, topic_id=plan.topic_id, ids=ids, goes=goes)
 
 
-def load_state(tables: Tables, *, topic_id: str, look: HeldLook | None = None) -> StreamState:
-    """The stream as it stands, and of what is held what `look` asks for: everything, for proofs, unless given."""
+def load_state(tables: Tables, *, topic_id: str, look: HeldLook | None = None, head: Head | None = None) -> StreamState:
+    """The stream as it stands, or stood at `head`, and of what is held what `look` asks for: everything, for proofs,
+    unless given."""
     chosen = HeldLook(everything=True) if look is None else look
-    return _load(tables, _head(tables), chosen, topic_id=topic_id, ids=chosen.ids)
+    now, of = (_head(tables), None) if head is None else (head, head.snapshot_id)
+    return _load(tables, now, chosen, topic_id=topic_id, ids=chosen.ids, of=of)
 
 
 def open_since(head: Head, stream: Stream) -> EpochMs:
@@ -71,11 +73,18 @@ def _head(tables: Tables) -> Head:
 
 
 def _load(
-    tables: Tables, head: Head, look: HeldLook, *, topic_id: str, ids: Iterable[str], goes: Collection[str] = ()
+    tables: Tables,
+    head: Head,
+    look: HeldLook,
+    *,
+    topic_id: str,
+    ids: Iterable[str],
+    goes: Collection[str] = (),
+    of: int | None = None,
 ) -> StreamState:
     rows = tables.held(head.held, look)
     own = [replace(h, chunk=h.chunk._replace(topic_id="")) if h.chunk.topic_id == topic_id else h for h in rows]
-    there = tables.published({*ids, *(h.chunk.waveform_id for h in own if h.chunk.waveform_id is not None)})
+    there = tables.published({*ids, *(h.chunk.waveform_id for h in own if h.chunk.waveform_id is not None)}, of=of)
     replaced = {i: there[i] for i in goes if i in there}
     if not replaced:
         return StreamState(head, effective_held(own, published=there), there)

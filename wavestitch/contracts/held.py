@@ -101,6 +101,24 @@ class HeldLook:
     everything: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class IdsLook:
+    """Which held waveforms somebody wants to know of, by the rows that are counted: for one of `reasons` (any, where
+    none is named), not older than `since_ms`, of `ids` (all, where none is named). `after`: only ids behind this one;
+    `most`: the first so many of them, in order."""
+
+    reasons: frozenset[Reason] = frozenset()
+    since_ms: EpochMs | None = None
+    ids: frozenset[str] = frozenset()
+    after: str = ""
+    most: int | None = None
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether all rows of a waveform are counted."""
+        return not self.reasons and self.since_ms is None
+
+
 def effective_held(rows: Iterable[HeldChunk], *, published: Mapping[str, PublishedWaveform]) -> list[HeldChunk]:
     """The held chunks that count: newest decision per place and piece, not released; in order of coordinate.
 

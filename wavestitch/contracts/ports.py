@@ -13,12 +13,11 @@ from typing import NamedTuple, Protocol
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import WavestitchError
-from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
+from wavestitch.contracts.held import HeldChunk, HeldLook, IdsLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import HeldFile, HeldMark, mark_of
 from wavestitch.contracts.position import GroupOffset, Head, LastBatch, Position
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Offset, Partition
-from wavestitch.contracts.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +206,8 @@ class Tables(Protocol):
         snapshot is not what the head vouches for.
         """
 
-    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> dict[str, int]:
-        """The waveforms that have a row for one of these reasons (any, where none is named), sorted, and how many such
-        rows each has; no junk."""
+    def held_ids(self, mark: HeldMark | None, look: IdsLook) -> dict[str, int]:
+        """The waveforms that are asked for, sorted, and how many such rows each has; no junk."""
 
     def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
         """The data files that the mark vouches for: how much is held why, without opening one."""

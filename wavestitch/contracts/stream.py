@@ -93,9 +93,10 @@ class Limits(_Strict):
     max_batch_records: int = Field(default=1_000_000, gt=0, le=_MOST_RECORDS)
     """Whoever publishes has some 300 bytes of memory for each, and up to 5 KiB where it is not published."""
     max_chunks: int = Field(default=65_536, gt=0, le=MAX_CHUNKS)
-    max_held_rows: int = Field(default=20_000_000, gt=0, le=_MOST_RECORDS)
+    max_held_rows: int = Field(default=1_000_000, gt=0, le=_MOST_RECORDS)
     max_held_bytes: ByteSize = 65536 * MIB
-    """Chunks of waveforms that may be held; a batch that would hold more is refused by name."""
+    """Chunks of waveforms that may be held; a batch that would hold more is refused by name. Whoever decides about them
+    has some 2 KiB of memory for each: a batch takes all that waits up again, and may hold as many as it may read."""
     max_junk_bytes: ByteSize = 4096 * MIB
     """Records that are no chunks are held with their bytes up to this, beyond it without: they stop no stream."""
     max_clock_skew: Span = Seconds(7 * 86400)

@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from wavestitch.batch.held_waveforms import some_at_once
+from wavestitch.batch.held_waveforms import held_ids, some_at_once
 from wavestitch.batch.history import repair_history
 from wavestitch.contracts.errors import Altered, Transient
-from wavestitch.contracts.held import PublishedWaveform
+from wavestitch.contracts.held import IdsLook, PublishedWaveform
 from wavestitch.contracts.maintenance import ActionReport, BatchState, StoredFile
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import Head, parse_tag
@@ -42,7 +42,6 @@ from wavestitch.maintain.what_goes import (
 from wavestitch.tables.access.file_marks import Marks
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.stored_table import StoredTable
-from wavestitch.tables.held.held_look import ids_held
 from wavestitch.tables.held.held_removal import held_places, junk_files
 from wavestitch.tables.held.held_staging import overtaken_snapshots
 from wavestitch.tables.lookup.published_lookup import find_published
@@ -109,11 +108,10 @@ def delete_held(run: MaintenanceRun) -> ActionReport:
     head, table = run.tables.head(), held.load()
     if head is None or head.held is None or table is None:
         return ActionReport("held", "rows", 0, 0)
-    held_rows = ids_held(table, head.held, ())
     busy = {f.plan_id for f, state in look_at_batches(run).found if may_commit(state)}
     going: dict[str, set[int]] = defaultdict(set)
     size, names = 0, list[str]()
-    for ids in some_at_once(held_rows, most_ids=_IDS_AT_ONCE):
+    for ids in some_at_once(held_ids(run.tables, head.held, IdsLook()), most_ids=_IDS_AT_ONCE):
         if not (now := run.tables.published(ids).keys()):
             continue  # as most, and the index of ids says so
         published = _published_in_every_snapshot(waveforms, now)

@@ -11,15 +11,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from wavestitch.batch.deployment import Deployment
-from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
+from wavestitch.batch.held_waveforms import Crowd, HeldWaveform, waveforms_held
 from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.completeness import Lane, Span, Stretch, completeness, span_of
 from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.held import IdsLook
 from wavestitch.contracts.quantities import time_ns
 from wavestitch.contracts.reasons import Reason
 from wavestitch.reading.published_rows import Asked, map_rows, newest_sample
 
-MOST_HELD = 2000
+MOST_HELD, MOST_CHUNKS = 2000, 50_000
+"""Looked at, whosever they are: waveforms, and chunks of all together. A filter that hardly any of them meets would
+otherwise read all that is held, in Airflow's API server."""
 DAY = timedelta(days=1)
 
 
@@ -54,12 +57,16 @@ def map_of_stream(deployment: Deployment, name: str, asked: Asked) -> SourceMap:
         )
         for row in found.rows
     ]
-    held_whole = True
-    for number, one in enumerate(select_held(tables, stream, Selection(source=asked.source))):
-        if number == MOST_HELD:
+    held_whole, chunks = True, 0
+    head = tables.head()
+    among = waveforms_held(tables, stream, head, IdsLook(), most=MOST_CHUNKS) if head is not None else ()
+    for number, one in enumerate(among):
+        if number == MOST_HELD or chunks >= MOST_CHUNKS or isinstance(one, Crowd):
             held_whole = False
             break
-        spans += [(lane, span) for lane, span in _held(one) if asked.channel in ("", lane.channel)]
+        chunks += len(one.held)
+        if asked.source in ("", one.source):
+            spans += [(lane, span) for lane, span in _held(one) if asked.channel in ("", lane.channel)]
     # What only touches the window would be a neighbour that others beside it are not known of.
     window = time_ns(start), time_ns(end)
     inside = [(lane, s) for lane, s in spans if s.start_ns < window[1] and window[0] < s.end_ns]

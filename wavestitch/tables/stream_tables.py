@@ -18,12 +18,11 @@ from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
-from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, PublishedWaveform
+from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, IdsLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Remains, ShownBatches, StagedFile
 from wavestitch.contracts.position import Head, HeadKind
-from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
 from wavestitch.modes import make_folder
 from wavestitch.tables.access.own_code import said_by_server
@@ -234,8 +233,8 @@ class StreamTables:
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
         return [] if mark is None else look_at_held(self._held.ensure(), mark, look, index=self._id_index)
 
-    def held_ids(self, mark: HeldMark | None, reasons: Collection[Reason] = ()) -> dict[str, int]:
-        return {} if mark is None else ids_held(self._held.ensure(), mark, reasons)
+    def held_ids(self, mark: HeldMark | None, look: IdsLook) -> dict[str, int]:
+        return {} if mark is None else ids_held(self._held.ensure(), mark, look, index=self._id_index)
 
     def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
         if mark is None:

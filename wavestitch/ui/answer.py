@@ -5,7 +5,10 @@ Each page is answered as JSON, too, to whoever asks for that: the same facts, by
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Any
 
@@ -20,6 +23,8 @@ _SCRIPTED = (
     "frame-ancestors 'self'; form-action 'self'; base-uri 'none'"
 )
 """For our own pages, whose scripts are files of the package: none that stands in a page is ever run."""
+_PAGES = ThreadPoolExecutor(2, thread_name_prefix="wavestitch-pages")
+"""Makes their texts: never the event loop, in which everybody waits, nor the pool that serves tasks' heartbeats."""
 _SERVED = {".js": "text/javascript", ".css": "text/css"}
 HEADERS = {
     "Content-Security-Policy": _CLOSED,
@@ -30,23 +35,36 @@ HEADERS = {
 }
 
 
+class PlainJson(JSONResponse):
+    """In ASCII: what others wrote may have half a character in it, which no encoding has."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
 def html_answer(text: str, *, status: int = 200) -> HTMLResponse:
     """A page whose whole text others may have had a part in (Data Docs): without scripts."""
     return HTMLResponse(text, status_code=status, headers=HEADERS)
 
 
-def page_answer(
+async def page_answer(
     request: Request, *, html: Callable[[], str], facts: Callable[[], Mapping[str, Any]], status: int = 200
 ) -> Response:
     """One of our own pages, or its facts where JSON is asked for (`?format=json`, or `Accept`)."""
-    if wants_json(request):
-        return JSONResponse(facts(), status_code=status, headers=HEADERS)
-    return HTMLResponse(html(), status_code=status, headers={**HEADERS, "Content-Security-Policy": _SCRIPTED})
+
+    def made() -> Response:
+        if wants_json(request):
+            return PlainJson(facts(), status_code=status, headers=HEADERS)
+        return HTMLResponse(html(), status_code=status, headers={**HEADERS, "Content-Security-Policy": _SCRIPTED})
+
+    return await asyncio.get_running_loop().run_in_executor(_PAGES, made)
 
 
-def note_answer(request: Request, title: str, sentence: str, *, status: int = 200, late: bool = False) -> Response:
+async def note_answer(
+    request: Request, title: str, sentence: str, *, status: int = 200, late: bool = False
+) -> Response:
     """A page that has one sentence to say. `late`: what was asked for comes yet, and the page asks again."""
-    return page_answer(
+    return await page_answer(
         request,
         html=lambda: note_page(title, sentence, root=_way_up(request), late=late),
         facts=lambda: {"title": title, "note": sentence, "late": late},

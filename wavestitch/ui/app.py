@@ -19,6 +19,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from wavestitch.batch.brief_facts import BriefFacts
+from wavestitch.batch.held_page import MOST_CHUNKS
 from wavestitch.batch.history import whole_history
 from wavestitch.batch.stream_facts import StreamFacts, see_ends, see_tables
 from wavestitch.contracts.errors import BadInput, WavestitchError
@@ -99,7 +100,7 @@ async def overview(
     failed: Annotated[dict[str, FailedRun], Depends(failed_runs_of)],
 ) -> Response:
     rows = rows_of(await request.app.state.looks.at(names, **_patience(request)), failed)
-    return page_answer(request, html=lambda: overview_page(rows), facts=lambda: overview_facts(rows))
+    return await page_answer(request, html=lambda: overview_page(rows), facts=lambda: overview_facts(rows))
 
 
 def failed_run_of(stream: str, user: GetUserDep, session: SessionDep) -> dict[str, FailedRun]:
@@ -115,7 +116,7 @@ async def one_stream(
         looks.at([stream], **_patience(request)), _all_of_it(looks, stream, _wait(request))
     )
     [row] = rows_of(seen, failed)
-    return page_answer(request, html=lambda: stream_page(row, full), facts=lambda: one_stream_facts(row, full))
+    return await page_answer(request, html=lambda: stream_page(row, full), facts=lambda: one_stream_facts(row, full))
 
 
 async def _all_of_it(looks: Looks, stream: str, wait: float) -> StreamFacts | None:
@@ -123,7 +124,7 @@ async def _all_of_it(looks: Looks, stream: str, wait: float) -> StreamFacts | No
 
     def look() -> StreamFacts:
         try:
-            return see_tables(guest_deployment(), stream)
+            return see_tables(guest_deployment(), stream, most=MOST_CHUNKS)
         except WavestitchError as error:
             return StreamFacts(stream, said_to_guests(error))
 
@@ -160,7 +161,7 @@ def told_by_run(
 
 async def page_of_run(request: Request, told: Annotated[Told | str, Depends(told_by_run)]) -> Response:
     if isinstance(told, str):
-        return note_answer(request, "No run", told)
+        return await note_answer(request, "No run", told)
     batch, plan_id = BatchOfRun(), told.story.plan_id
     if told.stream and plan_id:
         looks: Looks = request.app.state.looks
@@ -173,7 +174,7 @@ async def page_of_run(request: Request, told: Annotated[Told | str, Depends(told
             raise
         except WavestitchError as error:
             batch = BatchOfRun(problem=error.message)
-    return page_answer(
+    return await page_answer(
         request,
         html=lambda: run_page(told.kind, told.stream, told.run, told.story, batch),
         facts=lambda: run_said(told.kind, told.stream, told.run, told.story, batch.row),
@@ -183,7 +184,7 @@ async def page_of_run(request: Request, told: Annotated[Told | str, Depends(told
 async def _unreadable(request: Request, _error: Exception) -> Response:
     """Not the sentence itself: it names files, and whoever asks may have no right at all."""
     said = "The settings cannot be used; `wavestitch check` says why."
-    return note_answer(request, "Wavestitch", said, status=503)
+    return await note_answer(request, "Wavestitch", said, status=503)
 
 
 def _wait(request: Request) -> float:

@@ -38,9 +38,9 @@ async def asked(
     except BadInput:
         raise
     except WavestitchError as error:
-        return note_answer(request, title, error.message)
+        return await note_answer(request, title, error.message)
     if found is None:
-        return note_answer(request, title, LATE, late=True)
+        return await note_answer(request, title, LATE, late=True)
     if isinstance(found, str):
-        return note_answer(request, title, found)
-    return page_answer(request, html=found.html, facts=found.facts)
+        return await note_answer(request, title, found)
+    return await page_answer(request, html=found.html, facts=found.facts)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from wavestitch.batch.brief_facts import held_by
-from wavestitch.batch.held_page import HeldList, HeldOne
-from wavestitch.batch.held_told import chunk_said, waveform_said
+from wavestitch.batch.held_page import ROWS_SHOWN, HeldList, HeldOne
+from wavestitch.batch.held_told import chunk_said, texts_said, waveform_said
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
 from wavestitch.batch.watch import room_to_json
 from wavestitch.contracts.batch_row import BatchRow
@@ -23,11 +23,13 @@ def overview_facts(rows: Sequence[StreamRow]) -> dict[str, Any]:
 
 
 def one_stream_facts(row: StreamRow, asked: StreamFacts | None) -> dict[str, Any]:
-    """`open`, `quarantined`: chunks, None where the tables have not answered."""
+    """`open`, `quarantined`: chunks, None where the tables have not answered. `counted`: all that are open were; else
+    `open` is how many of them, and how many are quarantined is not known."""
     full = looked_at(asked)
     return _stream(row) | {
         "open": full.open if full is not None else None,
         "quarantined": full.quarantined if full is not None else None,
+        "counted": full is not None and full.counted,
         "remarks": list(remarks_of(row, asked)),
         "batches": [batch_row_said(found) for found in row.facts.batches],
     }
@@ -95,27 +97,30 @@ def batch_row_said(row: BatchRow) -> dict[str, Any]:
 
 
 def held_list_facts(stream: str, found: HeldList) -> dict[str, Any]:
-    """`after`: what the next page is asked with."""
+    """`after`: what the next page is asked with. `not_looked_at`: waveforms with more chunks than a page looks at."""
     return {
         "stream": stream,
         "counts": dict(found.counts),
         "waveforms": [waveform_said(one) for one in found.waveforms],
+        "not_looked_at": {one.waveform_id: one.rows for one in found.crowds},
         "after": found.after,
     }
 
 
-def held_one_facts(stream: str, found: HeldOne) -> dict[str, Any]:
-    """One waveform that is held, chunk by chunk."""
-    one = found.waveform
-    return waveform_said(one) | {
+def held_one_facts(stream: str, found: HeldOne, first: int = 0) -> dict[str, Any]:
+    """One waveform that is held, as many of its chunks as a page has, from number `first` on; `after`: the number that
+    the next page begins with, None at the end. `missing`: as many of the missing ones, of `missing_chunks`."""
+    rows, end = found.rows(), first + ROWS_SHOWN
+    shown = rows[first:end]
+    return waveform_said(found.waveform) | {
         "stream": stream,
         "verdict": found.verdict,
         "of": found.whole,
-        "missing": list(found.missing),
-        "held": [
-            chunk_said(held, state) | {"unbelieved": found.unbelieved.get(held)}
-            for held, state in zip(one.held, one.states, strict=True)
-        ],
+        "missing": list(found.missing[:ROWS_SHOWN]),
+        "missing_chunks": len(found.missing),
+        "metadata": texts_said(held for held, _ in shown),
+        "held": [chunk_said(held, state) | {"unbelieved": found.unbelieved.get(held)} for held, state in shown],
+        "after": end if end < len(rows) else None,
     }
 
 

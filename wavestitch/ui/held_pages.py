@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from wavestitch.batch.held_page import HeldList, HeldOne
+from wavestitch.batch.held_page import ROWS_SHOWN, HeldList, HeldOne
 from wavestitch.batch.held_request import OF_WAVEFORMS, held_reasons
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection
 from wavestitch.contracts.held_choice import HeldAction
@@ -19,7 +19,6 @@ from wavestitch.html_pages import render_page
 from wavestitch.ui.links import link
 
 AGES = {"1h": ("1 hour", 3_600_000), "1d": ("1 day", 86_400_000), "7d": ("7 days", 7 * 86_400_000)}
-_MOST_CHUNKS = 500
 ACTIONS = [action.value for action in HeldAction]
 
 
@@ -81,18 +80,19 @@ def held_list_page(stream: str, filters: Filters, found: HeldList) -> str:
     )
 
 
-def held_one_page(stream: str, found: HeldOne) -> str:
-    one = found.waveform
-    rows = sorted(zip(one.held, one.states, strict=True), key=lambda row: (row[0].chunk.seq or 0, row[0].chunk.place))
+def held_one_page(stream: str, found: HeldOne, first: int = 0) -> str:
+    """With as many chunks as a page has, from number `first` on."""
+    rows, end = found.rows(), first + ROWS_SHOWN
     return render_page(
         "held_one",
         root="../../",
         here="streams",
-        title=f"Held: {one.waveform_id}",
+        title=f"Held: {found.waveform.waveform_id}",
         stream=stream,
         found=found,
-        rows=rows[:_MOST_CHUNKS],
-        more=max(0, len(rows) - _MOST_CHUNKS),
+        rows=rows[first:end],
+        more=max(0, len(rows) - end),
+        next=link("one", {"id": found.waveform.waveform_id, "after": str(end)}) if end < len(rows) else "",
         dag=decide_dag_id(stream),
         encoded=partial(quote, safe="", errors="replace"),
         actions=ACTIONS,

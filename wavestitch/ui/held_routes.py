@@ -10,8 +10,10 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from wavestitch.batch.held_page import held_list, held_one
+from wavestitch.batch.held_page import MOST_CHUNKS, held_list, held_one
+from wavestitch.batch.held_waveforms import Crowd
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.ui.answer import note_answer
 from wavestitch.ui.asked import Said, Told, asked
@@ -27,7 +29,7 @@ async def held_of_stream(
     try:
         wanted = filters.selection(now=epoch_ms(time.time_ns()))
     except BadInput as error:
-        return note_answer(request, title, error.message)
+        return await note_answer(request, title, error.message)
 
     def look() -> Told:
         found = held_list(guest_deployment(), stream, wanted)
@@ -37,7 +39,10 @@ async def held_of_stream(
 
 
 async def held_waveform(
-    request: Request, stream: str, waveform: Annotated[str, Query(alias="id", max_length=2000)]
+    request: Request,
+    stream: str,
+    waveform: Annotated[str, Query(alias="id", max_length=2000)],
+    after: Annotated[int, Query(ge=0, le=MOST_CHUNKS)] = 0,
 ) -> Response:
     title = f"Held of {stream}"
 
@@ -45,6 +50,11 @@ async def held_waveform(
         found = held_one(guest_deployment(), stream, waveform)
         if found is None:
             return "Nothing of it is held."
-        return Told(partial(held_one_page, stream, found), partial(held_one_facts, stream, found))
+        if isinstance(found, Crowd):
+            return (
+                f"{found.rows} chunks of it are held, more than the {MOST_CHUNKS} that a page looks at: "
+                f"`wavestitch held {stream} show {in_shell(waveform)}` shows them"
+            )
+        return Told(partial(held_one_page, stream, found, after), partial(held_one_facts, stream, found, after))
 
-    return await asked(request, request.app.state.looks, title, (stream, f"held one {waveform!r}"), look)
+    return await asked(request, request.app.state.looks, title, (stream, f"held one {waveform!r} {after}"), look)

@@ -13,7 +13,7 @@ from wavestitch.contracts.completeness import Kind, Lane, Stretch, coarse
 from wavestitch.contracts.quantities import time_ns
 from wavestitch.html_pages import render_page
 from wavestitch.reading.published_rows import MAP_FILES, MAP_ROWS
-from wavestitch.reading.source_map import MOST_HELD, SourceMap, shifted
+from wavestitch.reading.source_map import MOST_CHUNKS, MOST_HELD, SourceMap, shifted
 from wavestitch.ui.links import link
 from wavestitch.ui.waveform_pages import Search
 
@@ -63,6 +63,7 @@ def map_page(stream: str, search: Search, found: SourceMap) -> str:
         most_rows=MAP_ROWS,
         most_files=MAP_FILES,
         most_held=MOST_HELD,
+        most_chunks=MOST_CHUNKS,
         windows=_windows(search, found),
         moves=_moves(search, found),
         list_link=link(f"../{stream}", {"source": search.source, "channel": search.channel}),

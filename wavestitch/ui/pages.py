@@ -45,13 +45,17 @@ def overview_page(rows: Sequence[StreamRow]) -> str:
     )
 
 
+def _of_these(full: StreamFacts) -> str:
+    return f": {full.open} open, {full.quarantined} quarantined" if full.counted else f", at least {full.open} open"
+
+
 def stream_page(row: StreamRow, asked: StreamFacts | None) -> str:
     """One stream: what is to be done, its partitions and its last batches. `asked`: with what is held looked at; None
     where the tables have not answered yet."""
     facts, full = row.facts, looked_at(asked)
     rooms = {p.partition: p for p in facts.room.partitions} if facts.room is not None else {}
     says, todo = _headline(row)
-    held = f"{number(row.held)} in all" if full is None else f"{full.open} open, {full.quarantined} quarantined"
+    held = f"{number(row.held)} in all" + ("" if full is None else _of_these(full))
     remarks = remarks_of(row, asked)
     return render_page(
         "stream",

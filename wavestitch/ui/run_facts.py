@@ -3,21 +3,23 @@ tasks a run was mapped to."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import Any
 
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
-from sqlalchemy import func, select
+from sqlalchemy import String, cast, func, select
 
 from wavestitch.flows.alarms import FAILED_WITH
 from wavestitch.ui.run_story import RunFacts
+from wavestitch.ui.said import plain
 
 _SAID = ("return_value", "plan_id", "nothing", "shown", "found", "closed", FAILED_WITH)
 _MOST = 2000
 """XComs of one run that are looked at: one task of `maintain` for each stream, and the few of all others."""
+_MOST_CHARS = 1 << 18
+"""Of one of them. A longer one is left where it is: no step of ours writes it."""
 
 
 def facts_of_run(session: Any, dag_id: str, run_id: str) -> RunFacts | None:
@@ -35,25 +37,18 @@ def facts_of_run(session: Any, dag_id: str, run_id: str) -> RunFacts | None:
     said: dict[tuple[str, str], Any] = {}
     failures: dict[str, str] = {}
     asked = select(XComModel.task_id, XComModel.key, XComModel.map_index, XComModel.value).where(
-        XComModel.dag_id == dag_id, XComModel.run_id == run_id, XComModel.key.in_(_SAID)
+        XComModel.dag_id == dag_id,
+        XComModel.run_id == run_id,
+        XComModel.key.in_(_SAID),
+        func.length(cast(XComModel.value, String)) <= _MOST_CHARS,
     )
     for task, key, index, value in session.execute(asked.order_by(XComModel.map_index, XComModel.task_id).limit(_MOST)):
         if key == FAILED_WITH:
             failures.setdefault(task, str(value))
         elif index < 0:
-            said[task, key] = _plain(value)
+            said[task, key] = plain(value)
     return RunFacts(dag_id, run_id, _word(state), dict(tasks), said, failures)
 
 
 def _word(state: Any) -> str:
     return str(getattr(state, "value", state) or "none")
-
-
-def _plain(value: Any) -> Any:
-    """Some writers of Airflow put JSON into the column as text."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value

@@ -19,6 +19,7 @@ from wavestitch.contracts.stream import (
     rewind_dag_id,
     verify_dag_id,
 )
+from wavestitch.ui.said import entries, fields, lines
 
 _WAITING = "awaiting_input"
 _AT_WORK = ("running", "queued", "scheduled", "deferred", "restarting", "up_for_retry", "up_for_reschedule", "none")
@@ -110,7 +111,7 @@ def _backfill(run: RunFacts) -> Story:
         under = _otherwise(run, "Clear the task: the batches are carried on where they stopped.")
         count = f"Batches of it: {len(plans)}." if isinstance(plans, list) else ""
         return Story(under.style, f"{under.says} {count}".strip(), under.todo)
-    lists = (("What it says", _lines(found.get("said"))), ("Not whole", _lines(found.get("incomplete"))))
+    lists = (("What it says", lines(found.get("said"))), ("Not whole", lines(found.get("incomplete"))))
     known = f"{found.get('replays', 0)} chunks were published before" if found.get("replays") else ""
     says = f"{found.get('published', 0)} waveforms were published by {found.get('batches', 0)} batches"
     todo = "What is not whole stays with the ingest: it is published once its chunks are there." if lists[1][1] else ""
@@ -119,7 +120,7 @@ def _backfill(run: RunFacts) -> Story:
 
 
 def _rewind(run: RunFacts) -> Story:
-    shown = _lines(str(run.said.get(("preview", "shown")) or "").splitlines())
+    shown = lines(str(run.said.get(("preview", "shown")) or "").splitlines())
     if run.tasks_in(_WAITING):
         return Story(
             "reported",
@@ -146,7 +147,7 @@ def _at_the_gate(run: RunFacts, plan_id: str) -> Story:
 
 def _decide(run: RunFacts, *, what: str) -> Story:
     text = run.said.get(("preview", "shown")) or ""
-    shown = _lines(str(text).splitlines())
+    shown = lines(str(text).splitlines())
     plan_id = str(run.said.get(("keep_plan", "plan_id")) or run.returned("keep_plan") or "")
     if "ask" in run.tasks_in(_WAITING):
         return _at_the_gate(run, plan_id)
@@ -171,11 +172,11 @@ def _verify(run: RunFacts) -> Story:
     found = run.said.get(("verify", "found"))
     if not isinstance(found, dict):
         return _otherwise(run, "Clear the task: it changes nothing, and may be done again.")
-    unlike = [one for one in found.get("waveforms") or () if isinstance(one, dict)]
-    lines = tuple(f"{one.get('waveform_id')}: {one.get('found')}: {one.get('why')}" for one in unlike)
+    unlike = entries(found.get("waveforms"))
+    told = tuple(f"{one.get('waveform_id')}: {one.get('found')}: {one.get('why')}" for one in unlike)
     style = "failed" if found.get("exit_code") else "passed"
-    todo = "By hand, with the same range and `--into FILE`, all of them are named." if lines else ""
-    lists = (("Not the same", lines),) if lines else ()
+    todo = "By hand, with the same range and `--into FILE`, all of them are named." if told else ""
+    lists = (("Not the same", told),) if told else ()
     return Story(style, f"Table and log were compared: {found.get('compared')}.", todo, lists=lists)
 
 
@@ -198,10 +199,9 @@ def _maintain(run: RunFacts, may: Collection[str]) -> Story:
 
 
 def _watch(run: RunFacts, may: Collection[str]) -> Story:
-    seen = run.returned("look")
-    mine = [one for one in seen if one.get("stream") in may] if isinstance(seen, list) else []
-    lines = [(one["stream"], _watched(one)) for one in mine]
-    bad = [(name, said) for name, said in lines if said]
+    mine = [(name, one) for one in entries(run.returned("look")) if (name := str(one.get("stream"))) in may]
+    told = [(name, _watched(one)) for name, one in mine]
+    bad = [(name, said) for name, said in told if said]
     if not mine:
         return _none_of_mine(run)
     says = (
@@ -254,9 +254,9 @@ def _otherwise(run: RunFacts, again: str, *, plan_id: str = "") -> Story:
 
 
 def _published(done: Mapping[str, Any]) -> str:
-    found = done.get("published") if done.get("result") == "Finished" else done
-    counts = found.get("waveforms") if isinstance(found, dict) else None
-    if not isinstance(counts, dict):
+    found = fields(done.get("published")) if done.get("result") == "Finished" else done
+    counts = fields(found.get("waveforms"))
+    if not counts:
         return "its figures are in the history"
     told = ", ".join(f"{n} {what}" for what, n in counts.items() if n or what == "published")
     return f"{told} waveforms" + (", by an earlier run" if done.get("result") == "Finished" else "")
@@ -264,22 +264,18 @@ def _published(done: Mapping[str, Any]) -> str:
 
 def _maintained(report: Mapping[str, Any]) -> tuple[str, ...]:
     verb = "went" if report.get("applied") else "would go"
-    actions = [a for a in report.get("actions") or () if isinstance(a, dict)]
+    actions = entries(report.get("actions"))
     done = [f"{a.get('action')}: {a.get('count')} {a.get('unit')} {verb}" for a in actions if a.get("count")]
-    kept = [f"{a.get('action')}: kept: {line}" for a in actions for line in a.get("kept") or ()]
-    bad = [f"{f.get('stage')} failed: {f.get('message')}" for f in report.get("failures") or () if isinstance(f, dict)]
-    return (*bad, *done, *kept, *map(str, report.get("remarks") or ())) or ("nothing may go",)
+    kept = [f"{a.get('action')}: kept: {line}" for a in actions for line in lines(a.get("kept"))]
+    bad = [f"{f.get('stage')} failed: {f.get('message')}" for f in entries(report.get("failures"))]
+    return (*bad, *done, *kept, *lines(report.get("remarks"))) or ("nothing may go",)
 
 
 def _watched(one: Mapping[str, Any]) -> str:
-    room = one.get("headroom")
+    room = fields(one.get("headroom"))
     if one.get("problem"):
         return str(one["problem"])
-    if not isinstance(room, dict) or room.get("alarm") == "green":
+    if not room or room.get("alarm") == "green":
         return ""
     lost = f", {room['lost']} lost unread" if room.get("lost") else ""
     return f"{room.get('alarm')}: {room.get('backlog')} offsets unread{lost}"
-
-
-def _lines(found: Any) -> tuple[str, ...]:
-    return tuple(str(line) for line in found) if isinstance(found, (list, tuple)) else ()

@@ -19,7 +19,7 @@ from wavestitch.reading.published_rows import find_published, list_published
 from wavestitch.reading.source_map import map_of_stream
 from wavestitch.reading.waveform_view import MOST_BUCKETS, KeptBlocks, view_of
 from wavestitch.settings import load_settings, stream_names
-from wavestitch.ui.answer import HEADERS, note_answer, page_answer
+from wavestitch.ui.answer import HEADERS, PlainJson, note_answer, page_answer
 from wavestitch.ui.asked import LATE, Said, Told, asked
 from wavestitch.ui.guest import guest_deployment
 from wavestitch.ui.looks import Looks
@@ -51,7 +51,7 @@ def readable(user: GetUserDep) -> list[str]:
 
 
 async def streams_with_waveforms(request: Request, names: Annotated[list[str], Depends(readable)]) -> Response:
-    return page_answer(request, html=lambda: streams_page(names), facts=lambda: {"streams": names})
+    return await page_answer(request, html=lambda: streams_page(names), facts=lambda: {"streams": names})
 
 
 def search_of(
@@ -69,7 +69,7 @@ async def waveforms_of_stream(request: Request, stream: str, search: Annotated[S
         wanted, place = search.asked(), search.place()
     except BadInput as error:
         wrong = said(error.message)
-        return page_answer(request, html=wrong.html, facts=wrong.facts)
+        return await page_answer(request, html=wrong.html, facts=wrong.facts)
 
     def look() -> Told:
         try:
@@ -105,7 +105,7 @@ async def map_of_waveforms(request: Request, stream: str, search: Annotated[Sear
     try:
         wanted = search.asked()
     except BadInput as error:
-        return note_answer(request, title, error.message)
+        return await note_answer(request, title, error.message)
 
     def look() -> Told:
         found = map_of_stream(guest_deployment(), stream, wanted)
@@ -148,10 +148,10 @@ async def samples_in_view(
         raise
     except WavestitchError as error:
         status = 404 if isinstance(error, _NotThere) else 422
-        return JSONResponse({"note": error.message}, status_code=status, headers=HEADERS)
+        return PlainJson({"note": error.message}, status_code=status, headers=HEADERS)
     if seen is None:
-        return JSONResponse({"note": LATE}, status_code=503, headers={**HEADERS, "Retry-After": "1"})
-    return JSONResponse(seen, headers=HEADERS)
+        return PlainJson({"note": LATE}, status_code=503, headers={**HEADERS, "Retry-After": "1"})
+    return PlainJson(seen, headers=HEADERS)
 
 
 async def _asked(request: Request, title: str, about: tuple[str, str], look: Callable[[], Told]) -> Response:

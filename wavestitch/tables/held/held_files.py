@@ -24,7 +24,6 @@ from pyiceberg.types import BooleanType, IntegerType, LongType, PrimitiveType, S
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.held_mark import JUNK, HeldFile
 from wavestitch.contracts.read_places import spans_of
-from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.table_layout import HELD
 from wavestitch.tables.lookup.file_scans import files_to_read
@@ -72,9 +71,9 @@ class HeldFiles:
     def of_reasons(self, reasons: Collection[str]) -> Mask:
         return np.isin(self.reasons, sorted(reasons))
 
-    def waiting(self, since_ms: int) -> Mask:
-        """Those that may have an open chunk whose record time is not before this."""
-        found: Mask = (self.reasons == Reason.OPEN.value) & (self.high["timestamp_ms"] >= since_ms)
+    def since(self, since_ms: int) -> Mask:
+        """Those that may have a row whose record time is not before this."""
+        found: Mask = self.high["timestamp_ms"] >= since_ms
         return found
 
     def named(self, paths: Collection[str]) -> Mask:

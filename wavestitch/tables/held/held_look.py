@@ -17,12 +17,11 @@ from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import Altered
-from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook
+from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, IdsLook
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
-from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.read_places import spans_of
 from wavestitch.contracts.reasons import Reason
-from wavestitch.tables.held.held_files import HeldFiles, held_files_of
+from wavestitch.tables.held.held_files import HeldFiles, Mask, held_files_of
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
 from wavestitch.tables.lookup.file_scans import read_file
 from wavestitch.tables.lookup.id_index import IdIndex
@@ -68,19 +67,38 @@ def look_at_held(table: Table, mark: HeldMark, look: HeldLook, *, index: IdIndex
     return list(found.values())
 
 
-def ids_held(table: Table, mark: HeldMark, reasons: Collection[Reason]) -> dict[str, int]:
-    """The waveforms with a row for one of these reasons (any, where none is named), and how many, by the id column
-    alone."""
+def ids_held(table: Table, mark: HeldMark, look: IdsLook, *, index: IdIndex | None = None) -> dict[str, int]:
+    """The waveforms that are asked for, and how many such rows each has, by the id column alone. How many are held is
+    for a producer to say: of those that are asked for the first `most` are in memory, and as many again."""
     files = _live(table, mark.snapshot_id)
     check_mark(mark, files.held, table=".".join(table.name()))
-    wanted = is_in("reason", {r.value for r in reasons}) if reasons else EVERY_ROW
-    meant = files.of_chunks() & (files.of_reasons({r.value for r in reasons}) if reasons else True)
+    meant = files.of_chunks() & (files.of_reasons({r.value for r in look.reasons}) if look.reasons else True)
+    if look.since_ms is not None:
+        meant &= files.since(look.since_ms)
+    if look.ids:
+        meant &= _may_have(table, mark, look.ids, files, index)
     found: Counter[str] = Counter()
     for task in files.tasks(meant):
-        for batch in read_file(table, task, ("waveform_id",), wanted, repeated=("waveform_id",)):
+        for batch in read_file(table, task, ("waveform_id",), _of_ids(look), repeated=("waveform_id",)):
             for value in pc.value_counts(batch["waveform_id"].drop_null()).to_pylist():
-                found[value["values"]] += value["counts"]
-    return dict(sorted(found.items()))
+                if value["values"] > look.after and (not look.ids or value["values"] in look.ids):
+                    found[value["values"]] += value["counts"]
+            if look.most is not None and len(found) > 2 * look.most:
+                found = _first(found, look.most)
+    return dict(_first(found, len(found) if look.most is None else look.most))
+
+
+def _of_ids(look: IdsLook) -> BooleanExpression:
+    return all_of(
+        is_in("reason", {r.value for r in look.reasons}) if look.reasons else EVERY_ROW,
+        EVERY_ROW if look.since_ms is None else at_least("timestamp_ms", look.since_ms),
+        is_in("waveform_id", look.ids) if 0 < len(look.ids) <= _MOST_IN_FILTER else EVERY_ROW,
+    )
+
+
+def _first(found: Counter[str], most: int) -> Counter[str]:
+    """One that is left out once has so many before it for good: what comes of it later is left out, too."""
+    return Counter(dict(sorted(found.items())[:most]))
 
 
 def near(coordinates: Collection[Coordinate]) -> BooleanExpression:
@@ -108,31 +126,20 @@ def _asked_for(
 ) -> Iterator[pa.RecordBatch]:
     ids = look.ids
     if look.open_since is not None:
-        ids = ids | _waiting(table, files, look.open_since)
+        waiting = IdsLook(frozenset({Reason.OPEN}), look.open_since)
+        ids = ids | ids_held(table, mark, waiting).keys()
     if ids:
-        yield from _of_waveforms(table, ids, _with_ids(table, mark, ids, files, index))
+        yield from _of_waveforms(table, ids, files.tasks(_may_have(table, mark, ids, files, index)))
     if look.coordinates:
         yield from _at_places(table, files, look.coordinates)
 
 
-def _waiting(table: Table, files: HeldFiles, since: EpochMs) -> frozenset[str]:
-    """The waveforms with an open chunk that is not older."""
-    wanted = all_of(equals("reason", Reason.OPEN.value), at_least("timestamp_ms", since))
-    found: set[str] = set()
-    for task in files.tasks(files.waiting(since)):
-        for batch in read_file(table, task, ("waveform_id",), wanted):
-            found.update(i for i in batch["waveform_id"].unique().to_pylist() if i is not None)
-    return frozenset(found)
-
-
-def _with_ids(
-    table: Table, mark: HeldMark, ids: frozenset[str], files: HeldFiles, index: IdIndex | None
-) -> list[FileScanTask]:
+def _may_have(table: Table, mark: HeldMark, ids: frozenset[str], files: HeldFiles, index: IdIndex | None) -> Mask:
     """The files that may have chunks of these waveforms."""
     if index is None:
-        return files.tasks(files.with_ids(ids) & files.of_chunks())
+        return files.with_ids(ids) & files.of_chunks()
     named = index.files_of(table, ids, snapshot_id=mark.snapshot_id, without=JUNK)
-    return files.tasks(files.named(named) & files.of_chunks())
+    return files.named(named) & files.of_chunks()
 
 
 def _of_waveforms(table: Table, ids: frozenset[str], files: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
