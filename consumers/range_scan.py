@@ -25,7 +25,7 @@ from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.stop_rule import State, StopRule, Why
 from wavestitch.kafka.client_settings import Isolation, KafkaSettings
 from wavestitch.kafka.clients import open_consumer
-from wavestitch.kafka.kafka_errors import is_passing, is_refused_login, kafka_error
+from wavestitch.kafka.kafka_errors import is_passing, is_refused_login, kafka_error, weightier
 
 _MOST_RECORDS = 500
 _FIRST_RECORDS = 16
@@ -180,7 +180,7 @@ class _ClientEvents:
             # The client looks for the coordinator of a group that is never joined here: a reader needs no right to it,
             # and whether it hears of that before its end is a matter of chance.
             return
-        self.complaint = error
+        self.remember(error)
         if not is_passing(error):
             rule.fail(Why.LOG_ERROR)
 
@@ -188,4 +188,4 @@ class _ClientEvents:
         self.fetched = json.loads(statistics)["rx_bytes"]
 
     def remember(self, error: KafkaError) -> None:
-        self.complaint = error
+        self.complaint = weightier(self.complaint, error)

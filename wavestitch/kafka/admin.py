@@ -51,6 +51,7 @@ class Admin:
         self._rights = rights
         self._client = Client(settings)
         self._complaint: tuple[float, KafkaError] | None = None
+        self._refusal: tuple[float, KafkaError] | None = None
 
     def topic(self, name: str) -> TopicView:
         """All that a plan rests on. Raises `Refused` where there is no such topic, or where it has no id."""
@@ -97,22 +98,24 @@ class Admin:
 
     def refused_since(self, began: float) -> KafkaError | None:
         """A consumer's complaint that it is not let in, if it is of this time (`time.monotonic()`) or later."""
-        if self._complaint is None or self._complaint[0] < began or not is_refused_login(self._complaint[1]):
-            return None
-        return self._complaint[1]
+        return self._refusal[1] if self._refusal is not None and self._refusal[0] >= began else None
 
     def error(self, raised: KafkaException, doing: str) -> Exception:
         """A consumer's error as one of ours, with what it complained of while it waited."""
         error = kafka_error(raised)
-        known = self._complaint
-        if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT) and known is not None:
+        if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
             # What the client complained of while it waited explains more than the timeout that it led to.
-            error = known[1] if time.monotonic() - known[0] <= self.deadline + 1 else error
+            since = time.monotonic() - self.deadline - 1
+            known = self._complaint[1] if self._complaint is not None and self._complaint[0] >= since else error
+            error = self.refused_since(since) or known
         return translate(error, doing, rights=self._rights)
 
     def remember(self, error: KafkaError) -> None:
-        """What a consumer says that is about no request."""
-        self._complaint = (time.monotonic(), error)
+        """What a consumer says that is about no request. A refusal stays beside what comes after it: the client goes on
+        to say that no broker is left, often in the same moment."""
+        self._complaint = time.monotonic(), error
+        if is_refused_login(error):
+            self._refusal = self._complaint
 
     def _described(self, name: str) -> Any:
         at = self._settings.bootstrap

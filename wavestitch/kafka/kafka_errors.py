@@ -79,6 +79,11 @@ def is_refused_login(error: KafkaError) -> bool:
     return error.code() in _AUTHENTICATION
 
 
+def weightier(known: KafkaError | None, heard: KafkaError) -> KafkaError:
+    """Of a client's complaints the one that says more: right after a refusal it complains that no broker is left."""
+    return known if known is not None and is_refused_login(known) and not is_refused_login(heard) else heard
+
+
 def is_refused_act(error: KafkaError) -> bool:
     """Whether we are let in, but not to do this."""
     return error.code() in _AUTHORIZATION

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, Message
 
 from wavestitch.contracts.errors import Terminal, Transient, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.kafka.kafka_errors import is_passing
+from wavestitch.kafka.kafka_errors import is_passing, weightier
 
 _SHOWN = 8
 
@@ -42,7 +42,7 @@ class Deliveries:
         self.topic = topic
         self.records = 0
         self.bytes = 0
-        self.last_client_error: str | None = None
+        self._complaint: KafkaError | None = None
         self._ranges: dict[int, OffsetRange] = {}
         self._unknown_offsets = 0
         self._failures: Counter[tuple[int, str, bool]] = Counter()
@@ -77,7 +77,7 @@ class Deliveries:
 
     def note_client_error(self, error: KafkaError) -> None:
         """Not about one record: a broker that is down, a refused login."""
-        self.last_client_error = error.str()
+        self._complaint = weightier(self._complaint, error)
 
     def report(self, *, waveforms: int) -> SendReport:
         return SendReport(
@@ -100,7 +100,7 @@ class Deliveries:
             for (partition, name, _), n in failures
         ]
         more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
-        said = f"; the client last said: {self.last_client_error}" if self.last_client_error else ""
+        said = f"; the client said: {self._complaint.str()}" if self._complaint is not None else ""
         terminal = any(for_good for (_, _, for_good), _ in failures)
         step = (
             "grant this user Write on the topic, and send again"
