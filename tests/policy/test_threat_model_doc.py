@@ -7,9 +7,12 @@ import re
 from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BYTES
 from consumers.unit_process import _MOST_DATA
 from tests.conftest import ROOT
+from wavestitch.batch import held_waveforms
+from wavestitch.batch.held_page import MOST_CHUNKS, ROWS_SHOWN
 from wavestitch.contracts.plain_text import MAX_SAID
 from wavestitch.contracts.stream import Limits, Stream
-from wavestitch.ui.looks import WAIT_S
+from wavestitch.ui.looks import _LATELY, AT_ONCE, FRESH_S, WAIT_S
+from wavestitch.ui.said import MOST_CHARS
 
 TEXT = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
 
@@ -35,3 +38,12 @@ def test_every_limit_that_is_named_is_one_and_every_number_is_the_code_s() -> No
     assert f"more than {MOST_ASIDE_BYTES >> 20} MiB of key and headers is held as `unreadable`" in TEXT
     assert f"one line of {MAX_SAID} printable characters" in TEXT
     assert f"a page waits {WAIT_S:.0f} s at most" in TEXT
+    assert "a million rows that is 2 GiB" in TEXT
+    assert Limits().max_held_rows == 1_000_000
+    assert f"load {held_waveforms._ROWS_AT_ONCE:,} rows at a time" in TEXT
+    assert f"and {held_waveforms._IDS_AT_ONCE:,}\n  ids" in TEXT
+    assert f"more than {MOST_CHUNKS:,} chunks" in TEXT
+    assert f"and shows {ROWS_SHOWN}, as JSON" in TEXT
+    assert f"renewed {AT_ONCE} in {FRESH_S:.0f} s" in TEXT
+    assert f"in the last {FRESH_S * _LATELY:.0f} s" in TEXT
+    assert f"more than {MOST_CHARS:,} characters" in TEXT

@@ -13,13 +13,11 @@ from sqlalchemy import String, cast, func, select
 
 from wavestitch.flows.alarms import FAILED_WITH
 from wavestitch.ui.run_story import RunFacts
-from wavestitch.ui.said import plain
+from wavestitch.ui.said import MOST_CHARS, plain
 
 _SAID = ("return_value", "plan_id", "nothing", "shown", "found", "closed", FAILED_WITH)
 _MOST = 2000
 """XComs of one run that are looked at: one task of `maintain` for each stream, and the few of all others."""
-_MOST_CHARS = 1 << 18
-"""Of one of them. A longer one is left where it is: no step of ours writes it."""
 
 
 def facts_of_run(session: Any, dag_id: str, run_id: str) -> RunFacts | None:
@@ -40,7 +38,7 @@ def facts_of_run(session: Any, dag_id: str, run_id: str) -> RunFacts | None:
         XComModel.dag_id == dag_id,
         XComModel.run_id == run_id,
         XComModel.key.in_(_SAID),
-        func.length(cast(XComModel.value, String)) <= _MOST_CHARS,
+        func.length(cast(XComModel.value, String)) <= MOST_CHARS,
     )
     for task, key, index, value in session.execute(asked.order_by(XComModel.map_index, XComModel.task_id).limit(_MOST)):
         if key == FAILED_WITH:

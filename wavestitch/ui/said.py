@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+MOST_CHARS = 1 << 18
+"""Of one XCom. A longer one is left where it is: no step of ours writes it."""
 _NOTHING: Mapping[str, Any] = {}
 
 
