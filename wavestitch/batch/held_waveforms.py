@@ -8,7 +8,7 @@ are in memory at once, and a waveform with more rows than whoever asks has room 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
@@ -121,7 +121,10 @@ def open_waveforms(
     tables: Tables, stream: Stream, head: Head, *, most: int | None = None
 ) -> Iterator[HeldWaveform | Crowd]:
     """Those that have an open chunk which still waits."""
-    waiting = IdsLook(frozenset({Reason.OPEN}), open_since(head, stream))
+    since = open_since(head, stream)
+    if _fits(head, most):
+        return iter(_load(tables, stream, head, HeldLook(open_since=since)))
+    waiting = IdsLook(frozenset({Reason.OPEN}), since)
     return waveforms_held(tables, stream, head, waiting, most=most, at_once=_ROWS_AT_ONCE)
 
 
@@ -130,16 +133,25 @@ def waveforms_held(
 ) -> Iterator[HeldWaveform | Crowd]:
     """All that is held, at this head, of each waveform that has such a row, in order of their ids; of one that has more
     than `most` rows, how many. `at_once`: so many waveforms are loaded together, at most."""
-    found = held_ids(tables, head.held, look)
+    if look.ids and _fits(head, most):
+        named = frozenset(i for i in look.ids if i > look.after)
+        yield from _load(tables, stream, head, HeldLook(ids=named))
+        return
+    found, counted = held_ids(tables, head.held, look), look.counts_all or _fits(head, most)
     while page := dict(islice(found, _ROWS_AT_ONCE)):
-        rows = page if look.counts_all else tables.held_ids(head.held, IdsLook(ids=frozenset(page)))
+        rows = page if counted else tables.held_ids(head.held, IdsLook(ids=frozenset(page)))
         few = {i: n for i, n in rows.items() if most is None or n <= most}
         crowds: Iterable[HeldWaveform | Crowd] = [Crowd(i, n) for i, n in rows.items() if i not in few]
         pieces = some_at_once(few.items(), most_ids=at_once)
         loaded: Iterable[HeldWaveform | Crowd] = chain.from_iterable(
-            _load(tables, stream, head, some) for some in pieces
+            _load(tables, stream, head, HeldLook(ids=frozenset(some))) for some in pieces
         )
         yield from heapq.merge(loaded, crowds, key=_id_of)
+
+
+def _fits(head: Head, most: int | None) -> bool:
+    """Whether no more rows are held at all than may be in memory at once: then nobody has to count them first."""
+    return head.held is None or head.held.rows <= min(_ROWS_AT_ONCE, _ROWS_AT_ONCE if most is None else most)
 
 
 def _id_of(one: HeldWaveform | Crowd) -> str:
@@ -169,8 +181,8 @@ def some_at_once(rows: Iterable[tuple[str, int]], *, most_ids: int = _AT_ONCE) -
         yield some
 
 
-def _load(tables: Tables, stream: Stream, head: Head, ids: Sequence[str]) -> list[HeldWaveform]:
-    now = load_state(tables, topic_id="", look=HeldLook(ids=frozenset(ids)), head=head)
+def _load(tables: Tables, stream: Stream, head: Head, look: HeldLook) -> list[HeldWaveform]:
+    now = load_state(tables, topic_id="", look=look, head=head)
     by_id: dict[str, list[HeldChunk]] = {}
     for h in now.held:
         if h.chunk.reason is None and h.chunk.waveform_id is not None:
