@@ -117,7 +117,7 @@ class Looks:
         self._broker = _Answers(again=fresh)
         self._lock = Lock()
         self._seen: dict[str, Seen] = {}
-        self._renewed: deque[float] = deque()
+        self._renewed: deque[tuple[float, str]] = deque()
         self._wanted: dict[str, float] = {}
         self._under_way: dict[str, _Look] = {}
         self._asked: dict[str, tuple[str, _Look]] = {}
@@ -169,15 +169,18 @@ class Looks:
         with self._lock:
             self._wanted.update(dict.fromkeys(names, now))
             self._wanted = {n: when for n, when in self._wanted.items() if now - when <= _LATELY * self._fresh}
-            under_way = [n for n in names if n in self._under_way]
-            new = [n for n in names if n not in self._seen and n not in self._under_way]
-            at = {n: self._seen[n].at for n in self._wanted if n in self._seen and n not in self._under_way}
-            stale = sorted((n for n, when in at.items() if now - when >= self._fresh), key=at.__getitem__)
-            while self._renewed and now - self._renewed[0] >= self._fresh:
+            while self._renewed and now - self._renewed[0][0] >= self._fresh:
                 self._renewed.popleft()
+            # One that has its turn, and is begun a moment later, is begun at once for whoever waits for it.
+            has_its_turn = {n for _, n in self._renewed} | self._under_way.keys()
+            turn = [n for n in names if n in has_its_turn]
+            new = [n for n in names if n not in self._seen and n not in has_its_turn]
+            at = {n: self._seen[n].at for n in self._wanted if n in self._seen and n not in has_its_turn}
+            stale = sorted((n for n, when in at.items() if now - when >= self._fresh), key=at.__getitem__)
             again = stale[: max(0, AT_ONCE - len(self._renewed))]
-            self._renewed.extend(now for _ in again)
-        return under_way + new[: max(0, AT_ONCE - len(under_way))] + again
+            self._renewed.extend((now, n) for n in again)
+            under_way = sum(n in self._under_way for n in names)
+        return turn + new[: max(0, AT_ONCE - under_way)] + again
 
     async def ask(self, about: tuple[str, str], question: Callable[[], T], *, wait: float | None = None) -> T | None:
         """The answer of the tables to something else; None where it takes too long. `about`: the stream, and what is
