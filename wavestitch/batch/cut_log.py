@@ -136,6 +136,28 @@ def with_last_batches(
     return {p: at._replace(last_batch=last.get(p)) for p, at in positions.items()}
 
 
+def said_of_unproven(
+    topic: str, stands: Positions, after: Positions, ends: Mapping[Partition, PartitionEnds]
+) -> tuple[str, ...]:
+    """A sentence for the partitions of which a plan knows by leader epochs alone what lies in front of where it starts,
+    or whoever comes next would, of where it ends."""
+
+    def unknown(positions: Positions) -> str:
+        inside = {p: at for p, at in positions.items() if ends[p].log_start < at.next_offset <= ends[p].high_watermark}
+        return ", ".join(f"{p} (before {at.next_offset})" for p, at in sorted(inside.items()) if at.last_batch is None)
+
+    said = (
+        (unknown(stands), "was not kept by the head", "the head of this batch keeps it"),
+        (unknown(after), "could not be read", "give who plans the right to read the topic, if that is what is missing"),
+    )
+    return tuple(
+        f"the record batch in front of partitions {where} of {topic} {why}: whether the log is the one that was read "
+        f"is told by leader epochs alone, which brokers put back from a backup use again; {then}"
+        for where, why, then in said
+        if where
+    )
+
+
 def find_cuts_since(
     topic: str, read: Mapping[Epoch, Offset], ends: Mapping[Partition, PartitionEnds], log: Log
 ) -> dict[Epoch, Offset]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wavestitch.batch.cut_log import Earlier, earlier_positions, with_last_batches
+from wavestitch.batch.cut_log import Earlier, earlier_positions, said_of_unproven, with_last_batches
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.reconciled_head import reconcile_head
 from wavestitch.batch.record_ages import open_transactions
@@ -126,6 +126,8 @@ def plan_of(
     after: tuple[str, ...] = (),
 ) -> Plan:
     workers, head, request = stream.reading.workers, here.head, made.request
+    ends = _with_last_batches(here, request, left_at(here, request, ranges))
+    unproven = _said_of_unproven(here, request, ends)
     slices = cut_slices(ranges, workers=workers, min_slice=stream.reading.min_slice)
     return Plan(
         plan_id="",
@@ -136,7 +138,7 @@ def plan_of(
         ranges=tuple(ranges),
         units=tuple(pack_units(slices, workers=workers, weight=reading_weights(here.recent))),
         positions=dict(head.positions),
-        ends=_with_last_batches(here, request, left_at(here, request, ranges)),
+        ends=ends,
         generation=head.generation,
         base_sequence=head.sequence,
         base_snapshot=head.snapshot_id or 0,
@@ -150,7 +152,7 @@ def plan_of(
         nonce=made.by.nonce,
         left=left,
         after=after,
-        remarks=_remarks(stream, here),
+        remarks=(*_remarks(stream, here), *unproven),
     ).sealed()
 
 
@@ -176,6 +178,14 @@ def _with_last_batches(
     moved = {p for p, at in after.items() if at.last_batch is None or at.next_offset != _stands(here.head, p)}
     fresh = {p: after[p] for p in moved if request.wants(p)}
     return {**after, **with_last_batches(here.topic.name, fresh, here.ends, here.log)}
+
+
+def _said_of_unproven(here: Survey, request: PlanRequest, after: Mapping[Partition, Position]) -> tuple[str, ...]:
+    if request.kind is not PlanKind.INGEST:
+        return ()
+    stands = {p: at for p, at in here.head.positions.items() if p in here.ends and request.wants(p)}
+    goes = {p: at for p, at in after.items() if request.wants(p)}
+    return said_of_unproven(here.topic.name, stands, goes, here.ends)
 
 
 def _stands(head: Head, partition: Partition) -> Offset | None:

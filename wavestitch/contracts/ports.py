@@ -72,7 +72,7 @@ class Log(Protocol):
 
     def batches_at(self, topic: str, offsets: Mapping[Partition, Offset]) -> dict[Partition, LastBatch | None]:
         """Per partition, the record batch that holds this offset, below the high watermark; None where the log has
-        nothing there (any more), or what tells no leader epoch."""
+        nothing there (any more), or what tells no leader epoch, and where nobody lets us read it."""
 
     def offsets_at(
         self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True

@@ -132,7 +132,7 @@ class RawLog:
 
     def batches_at(self, offsets: Mapping[Partition, Offset]) -> dict[Partition, LastBatch | None]:
         """Per partition, the record batch that holds the offset (SHA-256, 32 hex digits); None where it is none of
-        format 2, or the log has nothing there (any more).
+        format 2, the log has nothing there (any more), or we may not read what it has.
 
         One request for all partitions of a broker, in a few rounds: most batches are small, and of a large one a broker
         sends nothing but to the partition that is named first. Raises as `fetch` does.
@@ -176,7 +176,7 @@ class RawLog:
     def _batch_in(self, partition: Partition, offset: Offset, part: Any) -> dict[Partition, LastBatch | None]:
         """What that says of the batch that holds the offset; empty where nothing came of it yet."""
         where = f"topic {self._topic} partition {partition}"
-        if part.error_code == KafkaError.OFFSET_OUT_OF_RANGE:
+        if part.error_code in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError.TOPIC_AUTHORIZATION_FAILED):
             return {partition: None}
         if part.error_code:
             error = KafkaError(part.error_code)
