@@ -26,7 +26,7 @@ import psutil
 
 from tests.conftest import ROOT
 from tests.docker.composition import Composition, read_composition
-from tests.docker.container import Container, Ground, marked
+from tests.docker.container import ComposedRun, Container, marked
 from tests.docker.image import Images, what_is_missing
 from tests.docker.pages import unseen
 from tests.docker.proof import (
@@ -89,21 +89,21 @@ def build(images: Images, options: argparse.Namespace, report: dict[str, Any]) -
 def carry_through(images: Images, report: dict[str, Any], *, only: frozenset[str], demo: bool) -> None:
     """`only`: these services and what they need, and no more than that; none: everything."""
     root, config, broken = images.mounted(), images.config(), report["broken"]
-    composition, ground = _prepare(images.folder, root, config)
-    secrets = {name: path.read_text().strip() for name, path in ground.secrets.items()}
+    composition, composed = _prepare(images.folder, root, config)
+    secrets = {name: path.read_text().strip() for name, path in composed.secrets.items()}
     secrets["the password of admin"] = json.loads(secrets.pop("airflow_passwords"))["admin"]
     report["image"] = {"mebibytes": _size(root) >> 20, "user": config["User"]}
     broken += [f"{path} of the image is a private key" for path in private_keys_of_the_image(root)]
     broken += secrets_the_image_tells(config)
     containers: dict[str, Container] = {}
     report["services"] = {}
-    with _stopping(composition, containers, report, broken), measuring(ground.run) as peaks:
-        bring_up(composition, ground, containers, report["services"], only=only)
-        broken += beyond_loopback(ground.run)
-        broken += more_than_they_need(ground.run, user=int(config["User"].split(":")[0]))
+    with _stopping(composition, containers, report, broken), measuring(composed.run) as peaks:
+        bring_up(composition, composed, containers, report["services"], only=only)
+        broken += beyond_loopback(composed.run)
+        broken += more_than_they_need(composed.run, user=int(config["User"].split(":")[0]))
         broken += writable(list(containers.values()))
         if demo and not only:
-            tell_the_demo(composition, ground, containers, secrets, report)
+            tell_the_demo(composition, composed, containers, secrets, report)
         if not only:
             report["one of each is gone"] = without_one_of_each(containers, broken)
     for name, peak in peaks.items():
@@ -115,29 +115,29 @@ def carry_through(images: Images, report: dict[str, Any], *, only: frozenset[str
 
 def tell_the_demo(
     composition: Composition,
-    ground: Ground,
+    composed: ComposedRun,
     containers: dict[str, Container],
     secrets: dict[str, str],
     report: dict[str, Any],
 ) -> None:
     """The story of `make demo` on what runs, and what people then see."""
     broken = report["broken"]
-    demo = Container(ground, composition.services["demo"], ground.folder / "logs" / "demo.log")
+    demo = Container(composed, composition.services["demo"], composed.folder / "logs" / "demo.log")
     report["demo"] = once(demo, following=True)
-    broken += beyond_loopback(ground.run)
-    texts = {f"what {p.stem} printed": p.read_text(errors="replace") for p in (ground.folder / "logs").iterdir()}
-    broken += shown_secrets(ground.run, secrets, texts)
-    result = ground.volume("data") / "demo-report.json"
+    broken += beyond_loopback(composed.run)
+    texts = {f"what {p.stem} printed": p.read_text(errors="replace") for p in (composed.folder / "logs").iterdir()}
+    broken += shown_secrets(composed.run, secrets, texts)
+    result = composed.volume("data") / "demo-report.json"
     report["demo"]["report"] = json.loads(result.read_text()) if result.exists() else {"broken": ["no report"]}
     broken += [f"demo: {line}" for line in report["demo"]["report"]["broken"]]
-    airflow = f"http://{ground.address('airflow-api')}:8080"
+    airflow = f"http://{composed.address('airflow-api')}:8080"
     broken += unseen(airflow, user="admin", password=secrets["the password of admin"], streams=("ecg", "seismic"))
     broken += still_unhealthy(containers)
 
 
 def bring_up(
     composition: Composition,
-    ground: Ground,
+    composed: ComposedRun,
     containers: dict[str, Container],
     told: dict[str, dict[str, Any]],
     *,
@@ -149,7 +149,7 @@ def bring_up(
     while waiting or began:
         for service in [s for s in waiting if s.needs.keys() <= ready]:
             waiting.remove(service)
-            container = Container(ground, service, ground.folder / "logs" / f"{service.name}.log")
+            container = Container(composed, service, composed.folder / "logs" / f"{service.name}.log")
             if service.once:
                 told[service.name] = once(container)
                 ready.add(service.name)
@@ -294,7 +294,7 @@ def measuring(run: str) -> Iterator[dict[str, int]]:
         beside.join()
 
 
-def _prepare(folder: Path, root: Path, config: Any) -> tuple[Composition, Ground]:
+def _prepare(folder: Path, root: Path, config: Any) -> tuple[Composition, ComposedRun]:
     """What `docker compose up` finds: secrets, streams, and names for all services."""
     for name in ("logs", "volumes"):
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -312,7 +312,7 @@ def _prepare(folder: Path, root: Path, config: Any) -> tuple[Composition, Ground
     hosts.write_text("\n".join(["127.0.0.1 localhost", *names]) + "\n")
     secrets = {name: folder / "docker" / "secrets" / path.name for name, path in composition.secrets.items()}
     # An engine's user gets to a secret that is bound, whatever the folder above it says: only its own mode counts.
-    return composition, Ground(f"{os.getpid()}-{net}", folder, root, config, hosts, secrets)
+    return composition, ComposedRun(f"{os.getpid()}-{net}", folder, root, config, hosts, secrets)
 
 
 def _size(root: Path) -> int:

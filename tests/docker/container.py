@@ -28,7 +28,7 @@ _GRACE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ComposedRun:
     """What all containers of a run share. `root`: the image's files. `hosts`: names to addresses."""
 
     run: str
@@ -60,7 +60,7 @@ class Ground:
 class Container:
     """A service that was started. `log`: what it prints."""
 
-    ground: Ground
+    composed: ComposedRun
     service: Service
     log: Path
     process: subprocess.Popen[bytes] = field(init=False)
@@ -117,7 +117,7 @@ class Container:
 
     def processes(self) -> list[psutil.Process]:
         """All that run in it, whoever their parent is."""
-        return [p for p, mark in marked(self.ground.run) if mark == self.service.name]
+        return [p for p, mark in marked(self.composed.run) if mark == self.service.name]
 
     def why_not(self) -> str:
         """Why it is not healthy, with its last words."""
@@ -132,35 +132,35 @@ class Container:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
 
     def environment(self) -> dict[str, str]:
-        image = dict(line.split("=", 1) for line in self.ground.config["Env"])
-        own = {"HOME": _HOME, "HOSTNAME": self.service.name, MARK: f"{self.ground.run}/{self.service.name}"}
+        image = dict(line.split("=", 1) for line in self.composed.config["Env"])
+        own = {"HOME": _HOME, "HOSTNAME": self.service.name, MARK: f"{self.composed.run}/{self.service.name}"}
         return {**image, **own, **self.service.environment}
 
     def _inside(self, words: list[str]) -> list[str]:
-        steps = [f"hostname {self.service.name}", *self._mounts(), f"cd {shlex.quote(str(self.ground.root))}"]
+        steps = [f"hostname {self.service.name}", *self._mounts(), f"cd {shlex.quote(str(self.composed.root))}"]
         last = "exec chroot . " + shlex.join(self._as_its_user(words))
         return ["unshare", "--mount", "--uts", "--propagation", "private", "sh", "-ec", "\n".join([*steps, last])]
 
     def _as_its_user(self, words: list[str]) -> list[str]:
-        user, _, group = str(self.ground.config["User"]).partition(":")
+        user, _, group = str(self.composed.config["User"]).partition(":")
         limits = ["--reuid", user, "--regid", group, "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
-        where = str(self.ground.config.get("WorkingDir") or "/")
+        where = str(self.composed.config.get("WorkingDir") or "/")
         variables = [f"{name}={value}" for name, value in self.environment().items()]
         return ["setpriv", *limits, "env", "-i", f"--chdir={where}", *variables, *words]
 
     def _mounts(self) -> list[str]:
-        root = self.ground.root
+        root = self.composed.root
         steps = [f"mount --bind {root} {root}", f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
         for place, options in {"/run": "mode=755,size=1m", **self.service.scratch()}.items():
             # As an engine does: nothing is run from there unless the file says so.
             closed = "nosuid,nodev" if "exec" in options.split(",") else "nosuid,nodev,noexec"
             steps.append(f"mount -t tmpfs -o {closed},{options} tmpfs {root}{place}")
         steps.append(f"mkdir {root}/run/secrets")
-        bound = [(self.ground.hosts, "/etc/hosts", True)]
+        bound = [(self.composed.hosts, "/etc/hosts", True)]
         for name in self.service.said.get("secrets", []):
             steps.append(f"touch {root}/run/secrets/{name}")
-            bound.append((self.ground.secrets[name], f"/run/secrets/{name}", True))
-        bound += [(self.ground.volume(source), place, ro) for source, place, ro in self.service.mounts()]
+            bound.append((self.composed.secrets[name], f"/run/secrets/{name}", True))
+        bound += [(self.composed.volume(source), place, ro) for source, place, ro in self.service.mounts()]
         for source, place, read_only in bound:
             steps.append(f"mount --bind {shlex.quote(str(source))} {root}{place}")
             if read_only:

@@ -11,8 +11,8 @@ from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through
 from tests.fakes.fake_log import FakeLog
 from tests.fakes.way_out import Decide, ways_out
 from wavestitch.batch.closed_gate import given_up_by_a_rewind
+from wavestitch.batch.gate_in_head import leave_gate
 from wavestitch.batch.rewind import Target
-from wavestitch.batch.standing_gate import leave_gate
 from wavestitch.contracts.errors import GateClosed, Refused
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import AtGate, HeadKind

@@ -43,7 +43,7 @@ FEW = "expectations: [{type: expect_table_row_count_to_be_between, kwargs: {max_
 ONE, TWO, OTHER = b"\1\0", b"\2\0", b"\3\0"
 
 
-class Desk:
+class Operator:
     """Somebody with a terminal, and a stream in memory."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,8 +121,8 @@ def blocks_of(task: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Desk:
-    return Desk(tmp_path, monkeypatch, capsys)
+def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Operator:
+    return Operator(tmp_path, monkeypatch, capsys)
 
 
 def done(said: list[tuple[int, str]]) -> list[str]:
@@ -130,116 +130,116 @@ def done(said: list[tuple[int, str]]) -> list[str]:
     return [text for _, text in said]
 
 
-def reprocess(desk: Desk) -> None:
+def reprocess(operator: Operator) -> None:
     for name, day in (("monday", -1), ("tuesday", 0)):
-        desk.send(name, ONE, TWO, start_ms=TUESDAY_MS + day * DAY_MS)
-    done(desk.type_block("Reprocess last Tuesday"))
-    assert (desk.published(), desk.position()) == (["tuesday"], 0)
+        operator.send(name, ONE, TWO, start_ms=TUESDAY_MS + day * DAY_MS)
+    done(operator.type_block("Reprocess last Tuesday"))
+    assert (operator.published(), operator.position()) == (["tuesday"], 0)
 
 
-def read_again(desk: Desk) -> None:
-    desk.send("w", ONE, TWO)
-    desk.ingest()
-    shown, moved, back = done(desk.type_block("Read everything again"))
+def read_again(operator: Operator) -> None:
+    operator.send("w", ONE, TWO)
+    operator.ingest()
+    shown, moved, back = done(operator.type_block("Read everything again"))
     assert "--apply" in shown
-    assert (desk.published(), desk.position()) == (["w"], 0)
-    desk.ingest()
-    assert (desk.published(), desk.position()) == (["w"], 2)
+    assert (operator.published(), operator.position()) == (["w"], 0)
+    operator.ingest()
+    assert (operator.published(), operator.position()) == (["w"], 2)
     assert moved
     assert "rewind" in back
 
 
-def retention(desk: Desk) -> None:
+def retention(operator: Operator) -> None:
     task = "Retention is about to pass me, or has"
-    desk.send("first", ONE, TWO)
-    done(desk.type_block(task))
-    assert desk.position() == 2
-    desk.send("lost", ONE, TWO)
-    desk.send("kept", ONE, TWO)
-    desk.fake.memory.retain_from(Partition(0), Offset(4))
+    operator.send("first", ONE, TWO)
+    done(operator.type_block(task))
+    assert operator.position() == 2
+    operator.send("lost", ONE, TWO)
+    operator.send("kept", ONE, TWO)
+    operator.fake.memory.retain_from(Partition(0), Offset(4))
     with pytest.raises(DataLost, match="retention has overtaken"):
-        desk.ingest()
-    done(desk.type_block(task, 1))
-    assert (desk.published(), desk.position()) == (["first", "kept"], 6)
+        operator.ingest()
+    done(operator.type_block(task, 1))
+    assert (operator.published(), operator.position()) == (["first", "kept"], 6)
 
 
-def validation(desk: Desk) -> None:
+def validation(operator: Operator) -> None:
     task = "A batch failed validation"
-    declare(desk.whole, YAML + FEW)
+    declare(operator.whole, YAML + FEW)
     for name in ("a", "b"):
-        desk.send(name, ONE, TWO)
-    desk.stop_at_the_gate()
-    done(desk.type_block(task, 2))
-    assert desk.type_line(f"wavestitch run ecg --plan {desk.names['PLAN']}")[0] == 4, "it was given up"
-    desk.stop_at_the_gate()
-    declare(desk.whole, YAML)
-    done(desk.type_block(task, 1))
-    assert (desk.published(), desk.position()) == (["a", "b"], 4)
-    declare(desk.whole, YAML + FEW)
+        operator.send(name, ONE, TWO)
+    operator.stop_at_the_gate()
+    done(operator.type_block(task, 2))
+    assert operator.type_line(f"wavestitch run ecg --plan {operator.names['PLAN']}")[0] == 4, "it was given up"
+    operator.stop_at_the_gate()
+    declare(operator.whole, YAML)
+    done(operator.type_block(task, 1))
+    assert (operator.published(), operator.position()) == (["a", "b"], 4)
+    declare(operator.whole, YAML + FEW)
     for name in ("c", "d"):
-        desk.send(name, ONE, TWO)
-    desk.stop_at_the_gate()
-    done(desk.type_block(task, 0))
-    assert (desk.published(), desk.position()) == (["a", "b", "c", "d"], 8)
-    assert desk.tables.head().note == "gate: accept; two sites were down"
+        operator.send(name, ONE, TWO)
+    operator.stop_at_the_gate()
+    done(operator.type_block(task, 0))
+    assert (operator.published(), operator.position()) == (["a", "b", "c", "d"], 8)
+    assert operator.tables.head().note == "gate: accept; two sites were down"
 
 
-def two_truths(desk: Desk) -> None:
+def two_truths(operator: Operator) -> None:
     task = "Two truths about one chunk"
-    desk.names["ID"] = "two"
-    desk.send("two", ONE, TWO)
-    desk.send("two", OTHER, first=1)
-    desk.ingest()
-    given_up, back = done(desk.type_block(task, 1))
+    operator.names["ID"] = "two"
+    operator.send("two", ONE, TWO)
+    operator.send("two", OTHER, first=1)
+    operator.ingest()
+    given_up, back = done(operator.type_block(task, 1))
     assert given_up
     assert back
-    listed, shown, _ = done(desk.type_block(task, 0))
+    listed, shown, _ = done(operator.type_block(task, 0))
     assert "two" in listed
     assert "conflict" in shown
-    assert desk.published() == ["two"]
+    assert operator.published() == ["two"]
 
 
-def right(desk: Desk) -> None:
-    desk.send("w", ONE, TWO)
-    desk.ingest()
-    _, verified = done(desk.type_block("Is the table right?"))
+def right(operator: Operator) -> None:
+    operator.send("w", ONE, TWO)
+    operator.ingest()
+    _, verified = done(operator.type_block("Is the table right?"))
     assert "the table says what the log says: 1 same" in verified
 
 
-def another_expectation(desk: Desk) -> None:
-    desk.send("w", ONE, TWO)
-    desk.ingest()
-    draft = desk.whole.folder / "streams" / "drafts" / f"{STREAM}.yaml"
+def another_expectation(operator: Operator) -> None:
+    operator.send("w", ONE, TWO)
+    operator.ingest()
+    draft = operator.whole.folder / "streams" / "drafts" / f"{STREAM}.yaml"
     draft.parent.mkdir()
     limits = "limits: {max_clock_skew: 36500 d, max_chunks: 1}\n"
-    draft.write_text(f"topic: {desk.whole.topic}\ngroup: {desk.whole.group}\n{limits}")
-    ((code, said),) = desk.type_block("What would another expectation do?")
-    assert (code, desk.published()) == (6, ["w"])
+    draft.write_text(f"topic: {operator.whole.topic}\ngroup: {operator.whole.group}\n{limits}")
+    ((code, said),) = operator.type_block("What would another expectation do?")
+    assert (code, operator.published()) == (6, ["w"])
     assert "1 newly failing" in said
 
 
-def publish_again(desk: Desk) -> None:
+def publish_again(operator: Operator) -> None:
     task = "Publish Tuesday again by a new definition"
-    desk.send("old", ONE, TWO)
-    desk.ingest()
-    desk.send("new", ONE, count=1)
-    declare(desk.whole, "limits: {max_clock_skew: 36500 d, max_chunks: 1}\n")
-    desk.ingest()
+    operator.send("old", ONE, TWO)
+    operator.ingest()
+    operator.send("new", ONE, count=1)
+    declare(operator.whole, "limits: {max_clock_skew: 36500 d, max_chunks: 1}\n")
+    operator.ingest()
     look, do, undo = blocks_of(task)[0]
-    code, shown = desk.type_line(look)
-    assert (code, desk.published()) == (0, ["new", "old"])
+    code, shown = operator.type_line(look)
+    assert (code, operator.published()) == (0, ["new", "old"])
     assert "0 replaced, 0 newly published, 1 taken out" in shown
-    desk.names["PREVIEW"] = shown.partition("--preview ")[2].split()[0]
-    assert "done: head" in done([desk.type_line(do)])[0]
-    assert (desk.published(), desk.position()) == (["new"], 3)
-    (said,) = done([desk.type_line(undo)])
+    operator.names["PREVIEW"] = shown.partition("--preview ")[2].split()[0]
+    assert "done: head" in done([operator.type_line(do)])[0]
+    assert (operator.published(), operator.position()) == (["new"], 3)
+    (said,) = done([operator.type_line(undo)])
     number = said.partition("--of ")[2].split()[0]
     assert all(cell in said for cell in ("puts 1 rows back as they were,", "and takes 0 out;"))  # a table's lines
-    assert "done: head" in done([desk.type_line(f"wavestitch undo ecg --of {number} --apply")])[0]
-    assert desk.published() == ["new", "old"]
+    assert "done: head" in done([operator.type_line(f"wavestitch undo ecg --of {number} --apply")])[0]
+    assert operator.published() == ["new", "old"]
 
 
-DONE: dict[str, Callable[[Desk], None]] = {
+DONE: dict[str, Callable[[Operator], None]] = {
     "Reprocess last Tuesday": reprocess,
     "Read everything again": read_again,
     "Retention is about to pass me, or has": retention,
@@ -252,8 +252,8 @@ DONE: dict[str, Callable[[Desk], None]] = {
 
 
 @pytest.mark.parametrize("task", DONE)
-def test_what_the_page_says_to_type_does_what_it_says(task: str, desk: Desk) -> None:
-    DONE[task](desk)
+def test_what_the_page_says_to_type_does_what_it_says(task: str, operator: Operator) -> None:
+    DONE[task](operator)
 
 
 def test_every_task_of_the_page_is_typed() -> None:

@@ -29,13 +29,13 @@ from tests.fakes.faults import may_land_late
 from wavestitch.batch.backfill import Backfilled, run_backfill
 from wavestitch.batch.closed_gate import stands_at_its_gate
 from wavestitch.batch.edges import Progress, Say, Stitching
+from wavestitch.batch.gate_in_head import stand_at_gate
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.reassemble import Landed, gather_landed
 from wavestitch.batch.request import Gate
 from wavestitch.batch.results import BatchDone
 from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as run_edges
-from wavestitch.batch.standing_gate import stand_at_gate
 from wavestitch.contracts.assembly import Assembly, ChunkFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop

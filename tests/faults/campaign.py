@@ -74,7 +74,7 @@ def keep(run: Run, code: str) -> None:
 
 
 @dataclass(frozen=True)
-class Grounds:
+class Provisions:
     """What the cases run on: an address and a cluster's folder where a need is one, else empty."""
 
     java_home: Path
@@ -84,7 +84,7 @@ class Grounds:
 
 
 @contextmanager
-def provided(need: Need) -> Iterator[Grounds]:
+def provided(need: Need) -> Iterator[Provisions]:
     """Start what all classes of a need share, and stop it."""
     java_home = find_java(CACHE)
     jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=_say)
@@ -92,24 +92,24 @@ def provided(need: Need) -> Iterator[Grounds]:
         folder = STATE / "kafka"
         try:
             broker = start_broker(folder=folder, java_home=java_home, jars=jars, say=_say)
-            yield Grounds(java_home, jars, broker.bootstrap)
+            yield Provisions(java_home, jars, broker.bootstrap)
         finally:
             stop_broker(folder)
     elif need is Need.CLUSTER:
         cluster = start_cluster(STATE / "cluster", java_home=java_home, jars=jars, say=_say)
         try:
-            yield Grounds(java_home, jars, cluster.bootstrap, str(cluster.folder))
+            yield Provisions(java_home, jars, cluster.bootstrap, str(cluster.folder))
         finally:
             cluster.stop_all()
     else:
-        yield Grounds(java_home, jars)
+        yield Provisions(java_home, jars)
 
 
 class Worker:
     """A process that runs cases, in a process group of its own; started anew after it was killed."""
 
-    def __init__(self, grounds: Grounds) -> None:
-        self._grounds = grounds
+    def __init__(self, provisions: Provisions) -> None:
+        self._provisions = provisions
         self._child: subprocess.Popen[str] | None = None
         self._said: SimpleQueue[str | None] = SimpleQueue()
 
@@ -146,7 +146,7 @@ class Worker:
         return child.wait()
 
     def _start(self) -> subprocess.Popen[str]:
-        g = self._grounds
+        g = self._provisions
         log = (STATE / "worker.log").open("ab")
         child = subprocess.Popen(
             [
@@ -181,8 +181,8 @@ def run_cases(classes: Sequence[FaultClass], *, until: float) -> bool:
         left = [(c, s) for c in classes if c.need is need for s in range(c.cases) if (c.name, s) not in done]
         if not left:
             continue
-        with provided(need) as grounds:
-            worker = Worker(grounds)
+        with provided(need) as provisions:
+            worker = Worker(provisions)
             try:
                 for n, (c, seed) in enumerate(left, 1):
                     if time.monotonic() > until:

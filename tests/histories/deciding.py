@@ -15,11 +15,11 @@ from tests.fakes.way_out import Decide, Raise, Take, Way, way_out, ways_out
 from tests.histories.accidents import Accidents
 from tests.histories.events import JunkLimit, Rewound
 from wavestitch.batch import rewind as rewind_step
+from wavestitch.batch.gate_in_head import leave_gate
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
-from wavestitch.batch.standing_gate import leave_gate
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.stream import Reading, Stream

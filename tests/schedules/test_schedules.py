@@ -65,14 +65,14 @@ def test_no_schedule_in_which_a_request_takes_effect_late_breaks_a_guarantee() -
 
 def whether_a_plan_is_finished_is_asked_before_the_head_is_looked_at(patch: Patch) -> None:
     """A second run that commits in between is seen by the head, and not by the answer."""
-    find, load = publish.find_committed, publish.load_ground
+    find, load = publish.find_committed, publish.load_for_batch
     answers: list[Any] = []
 
     def wrong_load(tables: Any, plan: Any, chunks: Any) -> Any:
         answers.append(find(History(tables, plan.stream.name, lambda _: None), plan.plan_id))
         return load(tables, plan, chunks)
 
-    patch.setattr(publish, "load_ground", wrong_load)
+    patch.setattr(publish, "load_for_batch", wrong_load)
     patch.setattr(publish, "find_committed", lambda *_: answers.pop())
 
 

@@ -16,10 +16,10 @@ from wavestitch.contracts.record_accounts import RecordIs
 from wavestitch.contracts.row_face import COMPARED, RowFace, RowPiece
 from wavestitch.contracts.verification import (
     Agreement,
-    Ground,
     HeldNow,
     InLog,
     LogChunk,
+    LogExtent,
     NotThere,
     accepted,
     compare,
@@ -42,7 +42,7 @@ REFUSED = InLog("w", None, Reason.TOO_LARGE, "2 chunks; allowed are 1", HERE)
 CONFLICT = InLog("w", None, Reason.CONFLICT, "chunk 1 has different bytes", HERE)
 CHUNKS = {(0, 4): LogChunk(A, 1), (0, 5): LogChunk(B, 2)}
 AT_THE_END = {Partition(0): Offset(9)}
-GROUND = Ground("topic", (span(0, 2, 9),), {Partition(0): Offset(0)}, AT_THE_END, CHUNKS)
+EXTENT = LogExtent("topic", (span(0, 2, 9),), {Partition(0): Offset(0)}, AT_THE_END, CHUNKS)
 ELSEWHERE = tuple(p._replace(offset=Offset(p.offset + 2), piece=OTHER) for p in ROW.pieces)
 ANOTHER = replace(MADE, made=replace(ROW, pieces=ELSEWHERE))
 HELD = HeldNow((Reason.PARKED,), "the gate closed")
@@ -60,143 +60,143 @@ def lying(**changes: Any) -> RowFace:
 
 
 EXAMPLES: dict[str, tuple[Any, ...]] = {
-    "the same row": (MADE, [ROW], None, GROUND, Agreement.SAME),
-    "another sample": (MADE, [saying("samples")], None, GROUND, Agreement.DIFFERS),
-    "other metadata": (MADE, [saying("units")], None, GROUND, Agreement.DIFFERS),
-    "another seam": (MADE, [lying(piece=OTHER)], None, GROUND, Agreement.DIFFERS),
-    "a place where something else lies": (MADE, [lying(offset=4)], None, GROUND, Agreement.DIFFERS),
-    "a place that was not read": (MADE, [lying(offset=77)], None, GROUND, Agreement.SAME),
-    "another copy, of a row whose places are there": (ANOTHER, [lying(piece=OTHER)], None, GROUND, Agreement.NOT_FOUND),
+    "the same row": (MADE, [ROW], None, EXTENT, Agreement.SAME),
+    "another sample": (MADE, [saying("samples")], None, EXTENT, Agreement.DIFFERS),
+    "other metadata": (MADE, [saying("units")], None, EXTENT, Agreement.DIFFERS),
+    "another seam": (MADE, [lying(piece=OTHER)], None, EXTENT, Agreement.DIFFERS),
+    "a place where something else lies": (MADE, [lying(offset=4)], None, EXTENT, Agreement.DIFFERS),
+    "a place that was not read": (MADE, [lying(offset=77)], None, EXTENT, Agreement.SAME),
+    "another copy, of a row whose places are there": (ANOTHER, [lying(piece=OTHER)], None, EXTENT, Agreement.NOT_FOUND),
     "another copy, of a row whose places are gone": (
         ANOTHER,
         [ROW],
         None,
-        replace(GROUND, log_start={Partition(0): Offset(5)}),
+        replace(EXTENT, log_start={Partition(0): Offset(5)}),
         Agreement.MISSING_IN_KAFKA,
     ),
     "a row whose places were cut off": (
         None,
         [ROW],
         None,
-        replace(GROUND, ends={Partition(0): Offset(5)}),
+        replace(EXTENT, ends={Partition(0): Offset(5)}),
         Agreement.NOT_FOUND,
     ),
-    "twice in the table": (MADE, [ROW, ROW], None, GROUND, Agreement.DIFFERS),
-    "whole, and not in the table": (MADE, [], None, GROUND, Agreement.MISSING_IN_TABLE, NOWHERE),
-    "refused today, and neither published nor held": (REFUSED, [], None, GROUND, Agreement.MISSING_IN_TABLE, NOWHERE),
-    "not all of it, nor in the table": (INCOMPLETE, [], None, GROUND, Agreement.MISSING_IN_TABLE, NOWHERE),
-    "a part of it held, another nowhere": (MADE, [], HELD, GROUND, Agreement.MISSING_IN_TABLE, NOWHERE),
-    "held": (MADE, [], HELD, GROUND, Agreement.HELD),
-    "held, and not read": (None, [], HELD, GROUND, Agreement.HELD),
-    "discarded": (MADE, [], DISCARDED, GROUND, Agreement.DISCARDED),
-    "held, and gone from the log": (None, [], replace(HELD, gone=HERE), GROUND, Agreement.HELD_ALONE),
+    "twice in the table": (MADE, [ROW, ROW], None, EXTENT, Agreement.DIFFERS),
+    "whole, and not in the table": (MADE, [], None, EXTENT, Agreement.MISSING_IN_TABLE, NOWHERE),
+    "refused today, and neither published nor held": (REFUSED, [], None, EXTENT, Agreement.MISSING_IN_TABLE, NOWHERE),
+    "not all of it, nor in the table": (INCOMPLETE, [], None, EXTENT, Agreement.MISSING_IN_TABLE, NOWHERE),
+    "a part of it held, another nowhere": (MADE, [], HELD, EXTENT, Agreement.MISSING_IN_TABLE, NOWHERE),
+    "held": (MADE, [], HELD, EXTENT, Agreement.HELD),
+    "held, and not read": (None, [], HELD, EXTENT, Agreement.HELD),
+    "discarded": (MADE, [], DISCARDED, EXTENT, Agreement.DISCARDED),
+    "held, and gone from the log": (None, [], replace(HELD, gone=HERE), EXTENT, Agreement.HELD_ALONE),
     "held without its bytes, and gone from the log": (
         INCOMPLETE,
         [],
         replace(HELD, gone=HERE, without_bytes=HERE),
-        GROUND,
+        EXTENT,
         Agreement.LOST,
     ),
-    "held from where something else lies": (MADE, [], replace(HELD, wrong=("there",)), GROUND, Agreement.NOT_FOUND),
+    "held from where something else lies": (MADE, [], replace(HELD, wrong=("there",)), EXTENT, Agreement.NOT_FOUND),
     "published, and beside it held from where something else lies": (
         MADE,
         [ROW],
         replace(HELD, wrong=("there",)),
-        GROUND,
+        EXTENT,
         Agreement.NOT_FOUND,
     ),
     "published, and what is held beside it is gone from the log": (
         MADE,
         [ROW],
         replace(HELD, gone=HERE),
-        GROUND,
+        EXTENT,
         Agreement.SAME,
     ),
-    "still to be read": (MADE, [], None, GROUND, Agreement.OUTSIDE),
-    "skipped by an operator": (MADE, [], None, GROUND, Agreement.SKIPPED, NotThere(skipped=HERE)),
-    "before the stream began": (MADE, [], None, GROUND, Agreement.OUTSIDE, NotThere(not_read=HERE)),
-    "fails an expectation today": (FAILING, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
-    "fails, and differs": (FAILING, [saying("samples")], None, GROUND, Agreement.DIFFERS),
-    "too large today": (REFUSED, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
-    "a conflict today": (CONFLICT, [ROW], None, GROUND, Agreement.NEWLY_FAILING),
+    "still to be read": (MADE, [], None, EXTENT, Agreement.OUTSIDE),
+    "skipped by an operator": (MADE, [], None, EXTENT, Agreement.SKIPPED, NotThere(skipped=HERE)),
+    "before the stream began": (MADE, [], None, EXTENT, Agreement.OUTSIDE, NotThere(not_read=HERE)),
+    "fails an expectation today": (FAILING, [ROW], None, EXTENT, Agreement.NEWLY_FAILING),
+    "fails, and differs": (FAILING, [saying("samples")], None, EXTENT, Agreement.DIFFERS),
+    "too large today": (REFUSED, [ROW], None, EXTENT, Agreement.NEWLY_FAILING),
+    "a conflict today": (CONFLICT, [ROW], None, EXTENT, Agreement.NEWLY_FAILING),
     "all chunks gone": (
         None,
         [ROW],
         None,
-        replace(GROUND, log_start={Partition(0): Offset(9)}),
+        replace(EXTENT, log_start={Partition(0): Offset(9)}),
         Agreement.MISSING_IN_KAFKA,
     ),
     "one chunk gone": (
         INCOMPLETE,
         [ROW],
         None,
-        replace(GROUND, log_start={Partition(0): Offset(5)}),
+        replace(EXTENT, log_start={Partition(0): Offset(5)}),
         Agreement.MISSING_IN_KAFKA,
     ),
-    "gone, and sent again": (MADE, [ROW], None, replace(GROUND, log_start={Partition(0): Offset(5)}), Agreement.SAME),
+    "gone, and sent again": (MADE, [ROW], None, replace(EXTENT, log_start={Partition(0): Offset(5)}), Agreement.SAME),
     "no record where the row says": (
         INCOMPLETE,
         [ROW],
         None,
-        replace(GROUND, chunks={(0, 4): CHUNKS[0, 4]}),
+        replace(EXTENT, chunks={(0, 4): CHUNKS[0, 4]}),
         Agreement.NOT_FOUND,
     ),
     "another record where the row says": (
         INCOMPLETE,
         [ROW],
         None,
-        replace(GROUND, chunks={**CHUNKS, (0, 5): LogChunk(OTHER, 2)}),
+        replace(EXTENT, chunks={**CHUNKS, (0, 5): LogChunk(OTHER, 2)}),
         Agreement.NOT_FOUND,
     ),
     "no chunk any more by the present definition": (
         INCOMPLETE,
         [ROW],
         None,
-        replace(GROUND, chunks={**CHUNKS, (0, 5): LogChunk(OTHER, 2, "unproven")}),
+        replace(EXTENT, chunks={**CHUNKS, (0, 5): LogChunk(OTHER, 2, "unproven")}),
         Agreement.NEWLY_FAILING,
     ),
     "across the range's edge": (
         INCOMPLETE,
         [ROW],
         None,
-        replace(GROUND, read=(span(0, 2, 5),)),
+        replace(EXTENT, read=(span(0, 2, 5),)),
         Agreement.OUTSIDE,
     ),
-    "of another topic": (None, [lying(topic_id="before")], None, GROUND, Agreement.OUTSIDE),
-    "a row without chunks": (None, [replace(ROW, pieces=())], None, GROUND, Agreement.NOT_FOUND),
+    "of another topic": (None, [lying(topic_id="before")], None, EXTENT, Agreement.OUTSIDE),
+    "a row without chunks": (None, [replace(ROW, pieces=())], None, EXTENT, Agreement.NOT_FOUND),
 }
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_a_waveform_is(example: str) -> None:
-    log, rows, held, ground, expected, *left = EXAMPLES[example]
-    found = compare("w", log, rows, held, ground, *left)
+    log, rows, held, extent, expected, *left = EXAMPLES[example]
+    found = compare("w", log, rows, held, extent, *left)
     assert found.found is expected, found
     assert expected is Agreement.SAME or found.why
     assert found.plan_id == ("batch" if rows else "")
 
 
 def test_the_columns_that_differ_are_named_and_those_of_the_batch_are_not_compared() -> None:
-    assert compare("w", MADE, [saying("units")], None, GROUND).columns == ("units",)
-    assert compare("w", MADE, [lying(piece=OTHER)], None, GROUND).columns == ("chunks",)
+    assert compare("w", MADE, [saying("units")], None, EXTENT).columns == ("units",)
+    assert compare("w", MADE, [lying(piece=OTHER)], None, EXTENT).columns == ("chunks",)
     assert not {"plan_id", "topic_id"} & set(COMPARED)
 
 
 def test_record_times_are_compared_where_both_took_the_same_copies() -> None:
-    assert compare("w", MADE, [saying("first_record_time")], None, GROUND).columns == ("first_record_time",)
+    assert compare("w", MADE, [saying("first_record_time")], None, EXTENT).columns == ("first_record_time",)
     elsewhere = replace(lying(offset=3), columns=saying("first_record_time").columns)
-    ground = replace(GROUND, chunks={**CHUNKS, (0, 3): LogChunk(B, 7)})
-    assert compare("w", MADE, [elsewhere], None, ground).found is Agreement.SAME
+    extent = replace(EXTENT, chunks={**CHUNKS, (0, 3): LogChunk(B, 7)})
+    assert compare("w", MADE, [elsewhere], None, extent).found is Agreement.SAME
 
 
 def test_what_is_lost_is_named_by_its_offsets() -> None:
-    assert compare("w", None, [ROW], None, replace(GROUND, log_start={Partition(0): Offset(5)})).lost == (
+    assert compare("w", None, [ROW], None, replace(EXTENT, log_start={Partition(0): Offset(5)})).lost == (
         span(0, 4, 5),
     )
 
 
 def test_what_an_operator_accepted_keeps_both_words() -> None:
-    found = accepted(compare("w", FAILING, [ROW], None, GROUND), "accept by ops: known")
+    found = accepted(compare("w", FAILING, [ROW], None, EXTENT), "accept by ops: known")
     assert (found.found, found.why) == (
         Agreement.ACCEPTED,
         "accept by ops: known; today: failed_expectation: too long",
@@ -245,12 +245,12 @@ WHOLE_IN_ONE = replace(MADE, read=(span(0, 2, 9),))
     ],
 )
 def test_what_is_held_is_seen_only_where_all_of_it_was_looked_at_together(held: HeldNow | None, seen: bool) -> None:
-    found = compare("w", WHOLE_IN_ONE, [], held, GROUND)
+    found = compare("w", WHOLE_IN_ONE, [], held, EXTENT)
     assert (found.passes, found.seen) == (True, seen)
 
 
 def test_what_refuses_it_today_is_said_beside_what_it_is_held_for() -> None:
-    found = compare("w", REFUSED, [], HELD, GROUND)
+    found = compare("w", REFUSED, [], HELD, EXTENT)
     assert (found.why, found.refused) == ("parked: the gate closed", "too_large: 2 chunks; allowed are 1")
 
 

@@ -7,8 +7,8 @@ folder is gone, what the head says is all there is.
 from __future__ import annotations
 
 from wavestitch.batch.deployment import Deployment
+from wavestitch.batch.gate_in_head import leave_gate
 from wavestitch.batch.history import find_committed
-from wavestitch.batch.standing_gate import leave_gate
 from wavestitch.contracts.errors import Altered, BadInput, Refused
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.quantities import EpochMs

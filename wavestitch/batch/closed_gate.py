@@ -5,7 +5,7 @@ it has it from; what else it has goes on. An operator's decision whose rows clos
 stands there until it is committed (accepted, or parked), abandoned, or fenced because the stream stands elsewhere now
 (a rewind, which says why where it gives one up). That its base has left the table's history settles nothing: then it
 cannot be published any more, and goes on standing there until it is abandoned; nor that its folder is gone: the head
-names it (`standing_gate.py`). Decides that, and nothing about the gate itself.
+names it (`gate_in_head.py`). Decides that, and nothing about the gate itself.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from spark_apps.submit import submit_reassembly
 from wavestitch.batch.closed_gate import stands_at_its_gate
 from wavestitch.batch.deployment import Deployment, code_version, plain_name
 from wavestitch.batch.edges import Progress, Say, Stitching
+from wavestitch.batch.gate_in_head import stand_at_gate
 from wavestitch.batch.kept_previews import (
     keep_decision,
     keep_preview,
@@ -35,7 +36,6 @@ from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, gates_of, 
 from wavestitch.batch.metrics import tell_metrics
 from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
-from wavestitch.batch.standing_gate import stand_at_gate
 from wavestitch.batch.work_folder import WorkFolder, kept_row
 from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.batch_row import BatchRow

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from wavestitch.batch.history import Committed, History, find_committed, repair_history
-from wavestitch.batch.stream_state import load_ground
+from wavestitch.batch.stream_state import load_for_batch
 from wavestitch.contracts.batch_row import BatchRow, describe_batch
 from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.decision import Evidence, decide
@@ -75,7 +75,7 @@ def publish_batch(
     right before each attempt. What is said later comes after the commit. `keep`: keeps what others have to know of a
     decision about to be committed."""
     for _ in range(_TRIES):
-        now = load_ground(tables, plan, evidence.chunks)
+        now = load_for_batch(tables, plan, evidence.chunks)
         # In this order: a second run of this very plan that commits in between makes the compare-and-set fail.
         done = find_committed(history, plan.plan_id)
         if done is not None:

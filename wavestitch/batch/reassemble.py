@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from consumers.landed_file import read_index
 from spark_apps.assignment import write_assignment
-from wavestitch.batch.stream_state import StreamState, load_ground
+from wavestitch.batch.stream_state import StreamState, load_for_batch
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble_waveform
 from wavestitch.contracts.chunk_table import ChunkTable
@@ -101,7 +101,7 @@ def decide_whole(
 ) -> Sequence[Assembly]:
     """What is to be stitched, as everything stands now; `elsewhere`: as in the evidence. Raises `Fenced` where the
     plan is stale already."""
-    now = load_ground(tables, plan, landed.chunks)
+    now = load_for_batch(tables, plan, landed.chunks)
     check_fence(plan, now.head, base_in_ancestry=True)
     return find_whole(plan, landed, now, elsewhere)
 

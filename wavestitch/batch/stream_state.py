@@ -1,4 +1,4 @@
-"""What stands at this moment: the head, what is held and what is published. The ground that a decision is made on.
+"""What there is at this moment: the head, what is held and what is published. A decision is made on that.
 
 Read in this order: head first, then held and published. What is held is of the snapshot that this head names, however
 many have been staged since; what is published only grows by commits, and a commit in between makes the compare-and-set
@@ -35,7 +35,7 @@ class StreamState:
     replaced: Mapping[str, PublishedWaveform] = field(default_factory=dict)
 
 
-def load_ground(tables: Tables, plan: Plan, chunks: Sequence[ChunkFacts]) -> StreamState:
+def load_for_batch(tables: Tables, plan: Plan, chunks: Sequence[ChunkFacts]) -> StreamState:
     """What `decide` needs for a batch that read these chunks."""
     # Whoever only plans, as Airflow does to parse its DAGs, needs no columns, which are slow to load.
     from wavestitch.contracts.chunk_table import ChunkTable  # noqa: PLC0415

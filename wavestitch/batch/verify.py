@@ -36,7 +36,7 @@ from wavestitch.contracts.verification import (
     DIFFERENCES,
     Agreement,
     Compared,
-    Ground,
+    LogExtent,
     accepted,
     compare,
     counts_of,
@@ -112,15 +112,15 @@ def _verify(edges: ComparingEdges, request: VerifyRequest, watcher: Watcher) -> 
     read, lost = without(meant.there, [*look.gone, *look.absent]), joined([*meant.lost, *look.gone])
     accounted = look.accounts.close(asked=meant.asked, read=read, lost=lost, claims=claims)
     ends = {p: end.stable_end for p, end in meant.here.ends.items()}
-    ground = Ground(topic_id, tuple(joined(meant.there)), look.log_start, ends, look.chunks)
+    extent = LogExtent(topic_id, tuple(joined(meant.there)), look.log_start, ends, look.chunks)
     ids = sorted({*claims, *look.logs, *accounted.nowhere, *_held_ids(request, accounted)})
-    found = _compare(edges, ids, look, accounted, ground)
+    found = _compare(edges, ids, look, accounted, extent)
     return Verified(
         stream=edges.name,
         snapshot_id=head.snapshot_id or 0,
         sequence=head.sequence,
         asked=tuple(meant.asked),
-        read=ground.read,
+        read=extent.read,
         lost=tuple(lost),
         cut=tuple(meant.cut),
         counts=counts_of(found),
@@ -202,7 +202,7 @@ def _claims(
 
 
 def _compare(
-    edges: ComparingEdges, ids: Sequence[str], look: RangeLook, accounted: Accounted, ground: Ground
+    edges: ComparingEdges, ids: Sequence[str], look: RangeLook, accounted: Accounted, extent: LogExtent
 ) -> list[Compared]:
     found: list[Compared] = []
     for begin in range(0, len(ids), _AT_ONCE):
@@ -212,7 +212,7 @@ def _compare(
             rows.setdefault(face.waveform_id, []).append(face)
         held = look.accounts.held_of(some, accounted)
         found += [
-            compare(i, look.logs.get(i), rows.get(i, ()), held.get(i), ground, accounted.not_there(i)) for i in some
+            compare(i, look.logs.get(i), rows.get(i, ()), held.get(i), extent, accounted.not_there(i)) for i in some
         ]
     return _with_decisions(edges, found)
 

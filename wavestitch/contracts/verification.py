@@ -113,7 +113,7 @@ NOTHING_LEFT = NotThere()
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class LogExtent:
     """What was compared. `read`: offsets that were read, joined, in order. `log_start`: per partition, the first offset
     that the log still has. `ends`: per partition, the first offset that the log does not have yet, or no more."""
 
@@ -163,47 +163,47 @@ def compare(
     log: InLog | None,
     rows: Sequence[RowFace],
     held: HeldNow | None,
-    ground: Ground,
+    extent: LogExtent,
     left: NotThere = NOTHING_LEFT,
 ) -> Compared:
     """`log`: None where no chunk of it was read. `rows`: of this id, of the one snapshot. `held`: all that is held of
     it; where there are rows, what of that is gone or wrong is enough."""
     passes = log is not None and log.made is not None and log.reason is None
     refused = "" if passes else "no valid chunk of it was read" if log is None else _said(log)
-    found = _with_row(waveform_id, log, rows, ground) if rows else _without_row(waveform_id, log, held, left)
+    found = _with_row(waveform_id, log, rows, extent) if rows else _without_row(waveform_id, log, held, left)
     if rows and held is not None and found.found not in DIFFERENCES:
         # Published, and what is held beside it contradicts it; that has a place, too.
         beside = _as_held(waveform_id, held)
         found = replace(beside, plan_id=found.plan_id) if beside.found in DIFFERENCES else found
     was = digest_of_pieces(p.piece for p in rows[0].pieces) if len(rows) == 1 else ""
     made = digest_of_pieces(p.piece for p in log.made.pieces) if log is not None and log.made and passes else ""
-    inside = was == made or all(_was_read(p, ground) for row in rows for p in row.pieces)
+    inside = was == made or all(_was_read(p, extent) for row in rows for p in row.pieces)
     return replace(
         found,
         passes=passes,
         refused=refused,
-        seen=_was_seen(held, log, ground),
+        seen=_was_seen(held, log, extent),
         was=was,
         made=made,
         inside=inside,
     )
 
 
-def _was_seen(held: HeldNow | None, log: InLog | None, ground: Ground) -> bool:
+def _was_seen(held: HeldNow | None, log: InLog | None, extent: LogExtent) -> bool:
     if held is None:
         return True
-    at = ground if log is None else replace(ground, read=tuple(joined(log.read)))
-    return not held.wrong and all(topic == ground.topic_id and at.was_read(p, o) for topic, p, o in held.places)
+    at = extent if log is None else replace(extent, read=tuple(joined(log.read)))
+    return not held.wrong and all(topic == extent.topic_id and at.was_read(p, o) for topic, p, o in held.places)
 
 
-def _with_row(waveform_id: str, log: InLog | None, rows: Sequence[RowFace], ground: Ground) -> Compared:
+def _with_row(waveform_id: str, log: InLog | None, rows: Sequence[RowFace], extent: LogExtent) -> Compared:
     row = rows[0]
     if len(rows) > 1:
         why = f"is in the table {len(rows)} times"
         return Compared(waveform_id, Agreement.DIFFERS, why, ("waveform_id",), row.plan_id)
     if log is not None and log.made is not None and is_of_row(log.made, row.pieces):
-        return _row_by_row(log, log.made, row, ground)
-    return _with_row_only(waveform_id, log, row, ground)
+        return _row_by_row(log, log.made, row, extent)
+    return _with_row_only(waveform_id, log, row, extent)
 
 
 def is_of_row(made: RowFace, pieces: Sequence[RowPiece]) -> bool:
@@ -213,10 +213,10 @@ def is_of_row(made: RowFace, pieces: Sequence[RowPiece]) -> bool:
     return same or [p[:3] for p in made.pieces] == [p[:3] for p in pieces]
 
 
-def _row_by_row(log: InLog, made: RowFace, row: RowFace, ground: Ground) -> Compared:
+def _row_by_row(log: InLog, made: RowFace, row: RowFace, extent: LogExtent) -> Compared:
     columns = row.unlike(made)
     why = "" if not columns else f"{', '.join(columns)}: not what the log gives"
-    if "chunks" not in columns and (wrong := _wrong_place(row, ground)):
+    if "chunks" not in columns and (wrong := _wrong_place(row, extent)):
         columns, why = [*columns, "chunks"], "; ".join(filter(None, (why, wrong)))
     if columns:
         why = why if log.reason is None else f"{why}; {_said(log)}"
@@ -226,39 +226,39 @@ def _row_by_row(log: InLog, made: RowFace, row: RowFace, ground: Ground) -> Comp
     return Compared(log.waveform_id, Agreement.SAME, plan_id=row.plan_id)
 
 
-def _wrong_place(row: RowFace, ground: Ground) -> str:
+def _wrong_place(row: RowFace, extent: LogExtent) -> str:
     """Of pieces that lie in what was read: whether the log has them where the row says. Others may be of copies that
     lie elsewhere; their digests were compared."""
     for n, p in enumerate(row.pieces):
-        if _was_read(p, ground) and not _is_there(p, ground):
+        if _was_read(p, extent) and not _is_there(p, extent):
             return f"chunk {n} is said to lie in {_place(p)}, where the log has it not"
     return ""
 
 
-def _with_row_only(waveform_id: str, log: InLog | None, row: RowFace, ground: Ground) -> Compared:
-    mine = [p for p in row.pieces if p.topic_id == ground.topic_id]
-    lost = tuple((p.partition, p.offset) for p in mine if ground.is_gone(p.partition, p.offset))
+def _with_row_only(waveform_id: str, log: InLog | None, row: RowFace, extent: LogExtent) -> Compared:
+    mine = [p for p in row.pieces if p.topic_id == extent.topic_id]
+    lost = tuple((p.partition, p.offset) for p in mine if extent.is_gone(p.partition, p.offset))
     if lost:
         shown = _some([f"partition {p} offset {o}" for p, o in lost])
         why = f"{len(lost)} of {len(row.pieces)} chunks are gone from the log: {shown}"
         ranges = tuple(joined(OffsetRange(p, o, Offset(o + 1)) for p, o in lost))
         return Compared(waveform_id, Agreement.MISSING_IN_KAFKA, why, plan_id=row.plan_id, lost=ranges)
-    rejected = [p for p in mine if (at := ground.chunks.get((p.partition, p.offset))) is not None and at.rejected]
+    rejected = [p for p in mine if (at := extent.chunks.get((p.partition, p.offset))) is not None and at.rejected]
     if rejected:
-        at = ground.chunks[rejected[0].partition, rejected[0].offset]
+        at = extent.chunks[rejected[0].partition, rejected[0].offset]
         why = f"{at.rejected}: {_place(rejected[0])} is no valid chunk today"
         return Compared(waveform_id, Agreement.NEWLY_FAILING, why, plan_id=row.plan_id)
-    cut_off = [p for p in mine if ground.is_cut_off(p.partition, p.offset)]
+    cut_off = [p for p in mine if extent.is_cut_off(p.partition, p.offset)]
     if cut_off:
         first = cut_off[0].partition
-        why = f"its row names {_some([_place(p) for p in cut_off])}; the log ends at {ground.ends.get(first, 0)} there"
+        why = f"its row names {_some([_place(p) for p in cut_off])}; the log ends at {extent.ends.get(first, 0)} there"
         return Compared(waveform_id, Agreement.NOT_FOUND, why, plan_id=row.plan_id)
-    absent = [p for p in mine if ground.was_read(p.partition, p.offset) and not _is_there(p, ground)]
+    absent = [p for p in mine if extent.was_read(p.partition, p.offset) and not _is_there(p, extent)]
     if absent or not row.pieces:
         shown = _some([_place(p) for p in absent]) or "no chunk at all"
         why = f"its row names {shown}; the offsets are there, and hold no such chunk"
         return Compared(waveform_id, Agreement.NOT_FOUND, why, plan_id=row.plan_id)
-    beyond = [p for p in row.pieces if p not in mine or not ground.was_read(p.partition, p.offset)]
+    beyond = [p for p in row.pieces if p not in mine or not extent.was_read(p.partition, p.offset)]
     if beyond:
         why = f"{len(beyond)} of {len(row.pieces)} chunks lie outside: {_some([_place(p) for p in beyond])}"
         return Compared(waveform_id, Agreement.OUTSIDE, why, plan_id=row.plan_id)
@@ -340,12 +340,12 @@ def in_words(counts: Mapping[str, int], code: int) -> str:
     return f"{verdicts[code]}: {shown}"
 
 
-def _was_read(p: RowPiece, ground: Ground) -> bool:
-    return p.topic_id == ground.topic_id and ground.was_read(p.partition, p.offset)
+def _was_read(p: RowPiece, extent: LogExtent) -> bool:
+    return p.topic_id == extent.topic_id and extent.was_read(p.partition, p.offset)
 
 
-def _is_there(p: RowPiece, ground: Ground) -> bool:
-    at = ground.chunks.get((p.partition, p.offset))
+def _is_there(p: RowPiece, extent: LogExtent) -> bool:
+    at = extent.chunks.get((p.partition, p.offset))
     return at is not None and not at.rejected and at.piece == p.piece
 
 

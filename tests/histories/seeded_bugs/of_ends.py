@@ -28,7 +28,7 @@ def an_open_transaction_is_waited_for(patch: Patch) -> None:
 
 @shows(Kind.UNBOUNDED_END, since=45)
 def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
-    real = publish.load_ground
+    real = publish.load_for_batch
     seen: dict[tuple[int, str], Any] = {}
 
     def wrong(tables: Any, *what: Any) -> Any:
@@ -36,7 +36,7 @@ def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
         seen.setdefault(key, (tables, real(tables, *what)))
         return seen[key][1]
 
-    patch.setattr(publish, "load_ground", wrong)
+    patch.setattr(publish, "load_for_batch", wrong)
     patch.setattr(publish, "_TRIES", 10**6)
     for module in (publish, reassemble):
         patch.setattr(module, "check_fence", lambda *_, **__: None)

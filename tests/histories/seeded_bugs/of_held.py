@@ -27,14 +27,14 @@ def held_rows_are_not_written(patch: Patch) -> None:
 
 @shows(Kind.LOST, since=33)
 def what_is_held_open_is_forgotten_by_the_next_batch(patch: Patch) -> None:
-    real = stream_state.load_ground
+    real = stream_state.load_for_batch
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
         found = real(*args, **kwargs)
         return replace(found, held=[h for h in found.held if h.reason is not Reason.OPEN])
 
     for module in (publish, reassemble, stream_state):
-        patch.setattr(module, "load_ground", wrong)
+        patch.setattr(module, "load_for_batch", wrong)
 
 
 @shows(Kind.ALTERED)

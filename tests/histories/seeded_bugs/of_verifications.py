@@ -9,7 +9,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.contracts import verification
 from wavestitch.contracts.row_face import RowFace
-from wavestitch.contracts.verification import Ground
+from wavestitch.contracts.verification import LogExtent
 
 
 @shows(Kind.UNTRUE)
@@ -32,7 +32,7 @@ def what_is_held_is_looked_at_by_nobody_who_verifies(patch: Patch) -> None:
 
 @shows(Kind.UNTRUE, since=20)
 def what_retention_took_is_told_as_something_else(patch: Patch) -> None:
-    patch.setattr(Ground, "is_gone", lambda *_: False)
+    patch.setattr(LogExtent, "is_gone", lambda *_: False)
 
 
 @shows(Kind.UNTRUE)
