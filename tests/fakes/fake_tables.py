@@ -143,6 +143,7 @@ class FakeTables(TableAccidents):
         for sequence, row in self.rows:
             files[names[sequence]].append(row.waveform_id)
         found = index.files_of(self.uuid, files, ids)
+        self.tell("opened", idle=sorted(name for name in found if not set(files[name]) & set(ids)))
         return [row for sequence, row in self.rows if names[sequence] in found]
 
     # `held` is the port's: what the head names. See `held_rows` for what the oracle sees.

@@ -32,9 +32,10 @@ class Kind(StrEnum):
     HELD_FOR_EVER = "held for ever"
     """No decision of an operator gets it out."""
     UNTRUE = "untrue"
-    """What somebody was told of a waveform who had it verified is not what became of it."""
+    """What somebody was told of a waveform who had it verified is not what became of it; or offsets were named as lost
+    that were there."""
     UNBOUNDED_COST = "unbounded cost"
-    """A run loaded what its batch does not touch, and would load ever more."""
+    """A run loaded or opened what its batch does not touch, and would load ever more; or read more than that may."""
     UNBOUNDED_END = "unbounded end"
     """A run without an end, with an end past its deadline, or without a known reason; or one that does what a refusal
     names as the way out, and is refused in the same words."""

@@ -18,6 +18,7 @@ from tests.histories.head_rules import HeadRules
 from tests.histories.interval_rules import IntervalRules
 from tests.histories.missing_rules import MissingRules
 from tests.histories.offset_rules import OffsetRules
+from tests.histories.reading_rules import ReadingRules
 from tests.histories.row_rules import RowRules
 from tests.histories.run_rules import RunRules
 from tests.histories.undo_rules import UndoRules
@@ -25,6 +26,7 @@ from tests.histories.verify_rules import VerifyRules
 
 RULES: tuple[type[Rule], ...] = (
     RunRules,
+    ReadingRules,
     GroupRules,
     HeadRules,
     OffsetRules,

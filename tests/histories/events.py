@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tests.histories.approval_events import Approved, Declared, Shown
 from tests.histories.interval_events import Backfilled
+from tests.histories.reading_events import Loaded, Opened
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 from tests.histories.verify_events import Verified
 
@@ -128,6 +129,8 @@ class Planned:
     """Of a backfill's, the start times that it owns, `[start, end)`, in nanoseconds."""
     after: tuple[str, ...] = ()
     """The batches of its backfill that come before it."""
+    most_bytes: int | None = None
+    """That it may read; None where nobody says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +173,6 @@ class Held:
     @property
     def coordinate(self) -> Coordinate:
         return self.topic_id, self.partition, self.offset
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A run loaded held rows; `strange`: the places of those that are no chunks, which belong to no waveform."""
-
-    run: str
-    strange: tuple[Coordinate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +361,7 @@ Event = (
     | Read
     | Held
     | Loaded
+    | Opened
     | Published
     | Committed
     | Recorded

@@ -23,6 +23,7 @@ from tests.histories.seeded_bugs import (
     of_offsets,
     of_operators,
     of_readers,
+    of_reading,
     of_rebuilt,
     of_verifications,
 )
@@ -36,6 +37,7 @@ BUGS = (
     of_intervals,
     of_offsets,
     of_operators,
+    of_reading,
     of_readers,
     of_rebuilt,
     of_verifications,

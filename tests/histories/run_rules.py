@@ -1,12 +1,10 @@
-"""Runs: each ends, in time, and by a known reason; none loads what it does not touch."""
+"""Runs: each ends, in time, and by a known reason; what a refusal names as the way out is one."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Advised, Committed, Coordinate, Ended, Event, Loaded, Read, Started
+from tests.histories.events import Advised, Committed, Ended, Event, Started
 
 ENDS = frozenset(
     (
@@ -17,13 +15,11 @@ ENDS = frozenset(
 
 
 class RunRules(Rule):
-    """`runs`: those under way. `touched`: by run, the places that it read. `said`: how each one ended. `advised`: by
-    run, whose refusal it follows."""
+    """`runs`: those under way. `said`: how each one ended. `advised`: by run, whose refusal it follows."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.runs: dict[str, Started] = {}
-        self.touched: dict[str, set[Coordinate]] = defaultdict(set)
         self.said: dict[str, str] = {}
         self.advised: dict[str, str] = {}
 
@@ -35,10 +31,6 @@ class RunRules(Rule):
                 self._ended(event)
             case Advised():
                 self.advised[event.run] = event.of
-            case Read():
-                self.touched[event.run] |= {(event.topic_id, event.partition, o) for o in event.offsets}
-            case Loaded():
-                self._loaded(event)
 
     def _ended(self, event: Ended) -> None:
         started, say = self.runs.pop(event.run, None), self.case.say
@@ -55,14 +47,6 @@ class RunRules(Rule):
             say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended at {event.at}, due at {started.deadline}")
         elif event.reason not in ENDS:
             say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended by no known reason: {event.reason}")
-
-    def _loaded(self, event: Loaded) -> None:
-        if event.run in self.runs and self.runs[event.run].what == "verify":
-            return  # it looks at all that is held from its range, and not for a batch
-        strange = set(event.strange) - self.touched[event.run]
-        if strange:
-            what = f"{event.run} loaded {len(strange)} held records that are no chunks, from where it read nothing"
-            self.case.say(Kind.UNBOUNDED_COST, what, at=sorted(strange))
 
     def close(self) -> None:
         for run, started in self.runs.items():

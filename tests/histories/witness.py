@@ -22,7 +22,6 @@ from tests.histories.events import (
     Forged,
     GateClosed,
     Held,
-    Loaded,
     Looked,
     LostOffset,
     Planned,
@@ -40,6 +39,7 @@ from tests.histories.events import (
     Truncated,
 )
 from tests.histories.history import History
+from tests.histories.reading_events import Loaded, Opened
 from tests.histories.sealing import is_proven
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 from wavestitch.contracts.chunk_proof import ProofKind
@@ -108,6 +108,10 @@ class Witness:
         if strange:
             self.history.append(Loaded(under_way(), tuple(strange)))
 
+    def _opened(self, idle: list[str]) -> None:
+        if idle:
+            self.history.append(Opened(under_way(), tuple(idle)))
+
     def _history_lost(self, sequences: list[int]) -> None:
         self.history.append(HistoryLost(tuple(sequences)))
 
@@ -138,7 +142,7 @@ class Witness:
         action, ids = ("", ()) if plan.choice is None else (plan.choice.action.value, plan.choice.ids)
         asks = plan.stream.proof == self.asked[0]
         scope = None if plan.scope is None else tuple(plan.scope)
-        said = (action, ids, asks, scope, plan.after)
+        said = (action, ids, asks, scope, plan.after, plan.stream.limits.max_batch_bytes)
         self.history.append(Planned(under_way(), *facts, stands, ranges, *said))
 
     def _read(self, plan_id: str, wanted: Any, records: list[Record]) -> None:

@@ -41,7 +41,6 @@ from tests.histories.events import (
     Event,
     GateSays,
     Held,
-    Loaded,
     Looked,
     Planned,
     Published,
@@ -54,6 +53,7 @@ from tests.histories.events import (
     Started,
     TopicMade,
 )
+from tests.histories.reading_events import Loaded, Opened
 from tests.histories.table_events import CatalogSetBack, HistoryLost
 
 WRONG: dict[str, tuple[Kind, list[Event]]] = {
@@ -205,6 +205,21 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "a row that readers find before it is published": (
         Kind.INVENTED,
         swap(ROW, ReadBack(((ROW.id, ROW.samples),)), ROW),
+    ),
+    "files are opened for ids that are not in them": (
+        Kind.UNBOUNDED_COST,
+        before_quiet(Opened("run-2", ("data-1",))),
+    ),
+    "more is read than the batch may take": (
+        Kind.UNBOUNDED_COST,
+        swap_type(Planned, lambda e: replace(e, most_bytes=300)),
+    ),
+    "markers are named as lost": (
+        Kind.UNTRUE,
+        before_quiet(
+            Started("run-2", "ingest", 9),
+            Ended("run-2", "DataLost", 1, "topic waves partition 0 [0, 6): offsets [1, 2), [3, 4) hold no record, no"),
+        ),
     ),
     "junk that is loaded again and again": (Kind.UNBOUNDED_COST, before_quiet(Loaded("run-2", ((T, 0, 5),)))),
     "a deleted row of the history that nobody writes again": (Kind.UNEXPLAINED_GAP, before_quiet(HistoryLost((2,)))),

@@ -171,6 +171,18 @@ def the_record_time_of_any_repeat_counts(patch: Patch) -> None:
     patch.setattr(assembly, "_judge", wrong)
 
 
+@shows(Kind.LOST, since=25)
+def the_count_that_a_repeat_brings_is_not_learnt(patch: Patch) -> None:
+    """So that what was sent before its length was known waits for ever."""
+    real = assembly._judge
+
+    def wrong(pieces: Any, copies: Any, *rest: Any, **more: Any) -> Any:
+        first = {id(c) for c in pieces}
+        return real(pieces, [c if id(c) in first else c._replace(count=None) for c in copies], *rest, **more)
+
+    patch.setattr(assembly, "_judge", wrong)
+
+
 @shows(Kind.INVENTED, act="a_topic_is_made_anew_under_what_is_parked")
 def every_chunk_is_said_to_lie_in_the_topic_that_its_batch_read(patch: Patch) -> None:
     """And nobody compares the row with the decision, which would find it out."""

@@ -37,6 +37,18 @@ def what_is_held_open_is_forgotten_by_the_next_batch(patch: Patch) -> None:
         patch.setattr(module, "load_for_batch", wrong)
 
 
+@shows(Kind.LOST)
+def what_is_held_counts_as_long_as_the_history_has_its_row(patch: Patch) -> None:
+    real = stream_state._load
+
+    def wrong(tables: Any, *what: Any, **more: Any) -> Any:
+        found = real(tables, *what, **more)
+        known = {row.decision for row in tables.history}
+        return replace(found, held=[h for h in found.held if h.decision in known])
+
+    patch.setattr(stream_state, "_load", wrong)
+
+
 @shows(Kind.ALTERED)
 def a_held_chunk_gets_its_neighbours_bytes(patch: Patch) -> None:
     real = publish._held_rows

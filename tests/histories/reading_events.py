@@ -1,0 +1,22 @@
+"""What a run took to learn what it had to know: of what is held, and of the files of the published table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A run loaded held rows; `strange`: the places (topic id, partition, offset) of those that are no chunks, which
+    belong to no waveform."""
+
+    run: str
+    strange: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A run opened files of the published table in which none of the ids stands that it asked for."""
+
+    run: str
+    files: tuple[str, ...]

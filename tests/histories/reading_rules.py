@@ -1,0 +1,85 @@
+"""Reading: no run takes in what it does not touch, nor more than its batch may; none says of what is there that it is
+lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from tests.domain.oracle import size_of
+from tests.histories.anomaly import Kind
+from tests.histories.case import Case, Rule
+from tests.histories.events import Committed, Coordinate, Ended, Event, Produced, Read, Started, Truncated
+from tests.histories.reading_events import Loaded, Opened
+
+_LOST = re.compile(r"partition (\d+) \[\d+, \d+\): offsets (\[.*\))(?: and \d+ more)? hold no record")
+_INTERVAL = re.compile(r"\[(\d+), (\d+)\)")
+
+
+class ReadingRules(Rule):
+    """`began`: runs under way, what each is, and since which event. `touched`: by run, the places that it read, and
+    `taken` by run and plan, all of it. `since`: when what lies at a place was produced."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.began: dict[str, tuple[str, int]] = {}
+        self.touched: dict[str, set[Coordinate]] = defaultdict(set)
+        self.taken: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self.since: dict[Coordinate, int] = {}
+
+    def take(self, event: Event, before: Committed | None) -> None:
+        match event:
+            case Started():
+                self.began[event.run] = event.what, self.case.at
+            case Produced():
+                self.since[event.coordinate] = self.case.at
+            case Truncated():
+                gone = [c for c in self.since if c[:2] == (event.topic_id, event.partition) and c[2] >= event.end]
+                for c in gone:
+                    del self.since[c]
+            case Read():
+                self._read(event)
+            case Loaded():
+                self._loaded(event)
+            case Opened():
+                what = f"{event.run} opened {len(event.files)} files for ids that are not in them"
+                self.case.say(Kind.UNBOUNDED_COST, what)
+            case Ended():
+                self._lost(event)
+
+    def _read(self, event: Read) -> None:
+        read = {(event.topic_id, event.partition, o) for o in event.offsets}
+        self.touched[event.run] |= read
+        plan, taken = self.ledger.plans.get(event.plan_id), self.taken[event.run, event.plan_id]
+        was = sum(taken)
+        taken += [size_of(self.ledger.records[c]) for c in sorted(read) if c in self.ledger.records]
+        most = None if plan is None else plan.most_bytes
+        # One record always fits, however large it is.
+        if most is not None and was <= most < sum(taken) and len(taken) > 1:
+            what = f"{event.run} read {sum(taken)} bytes for a batch that may take {most}"
+            self.case.say(Kind.UNBOUNDED_COST, what, at=sorted(read))
+
+    def _loaded(self, event: Loaded) -> None:
+        if self.began.get(event.run, ("", 0))[0] == "verify":
+            return  # it looks at all that is held from its range, and not for a batch
+        strange = set(event.strange) - self.touched[event.run]
+        if strange:
+            what = f"{event.run} loaded {len(strange)} held records that are no chunks, from where it read nothing"
+            self.case.say(Kind.UNBOUNDED_COST, what, at=sorted(strange))
+
+    def _lost(self, event: Ended) -> None:
+        """What a run ends with is what somebody skips by name."""
+        _, began = self.began.pop(event.run, ("", -1))
+        said = _LOST.search(event.text)
+        if said is None:
+            return
+        intervals = [(int(a), int(b)) for a, b in _INTERVAL.findall(said[2])]
+        places = [(self.ledger.topic_id, int(said[1]), o) for a, b in intervals for o in range(a, b)]
+        there = [c for c in places if self.since.get(c, began) < began and self._is_there(c)]
+        if there:
+            what = f"{event.run} named {len(there)} offsets as lost that were there all along: {event.text}"
+            self.case.say(Kind.UNTRUE, what, at=there)
+
+    def _is_there(self, place: Coordinate) -> bool:
+        return place not in self.ledger.gone and place[2] >= self.ledger.log_start.get(place[:2], 0)

@@ -1,0 +1,42 @@
+"""Seeded bugs. What a run takes in, and what it says of what it did not find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consumers.byte_budget import ByteBudget
+from tests.histories.anomaly import Kind
+from tests.histories.seeded_bugs.registry import Patch, shows
+from wavestitch.contracts import holes
+from wavestitch.contracts.holes import Proof
+from wavestitch.tables.lookup.id_index import IdIndex
+
+_FEW = 64
+_MARKERS = (Proof.COMMIT_MARKER, Proof.ABORT_MARKER)
+
+
+@shows(Kind.UNBOUNDED_COST, since=70)
+def the_bytes_of_a_batch_are_estimated_and_no_reader_keeps_to_them(patch: Patch) -> None:
+    patch.setattr(ByteBudget, "add", lambda *_: None)
+
+
+@shows(Kind.UNBOUNDED_COST)
+def one_published_id_opens_every_file(patch: Patch) -> None:
+    real = IdIndex.files_of
+
+    def wrong(self: IdIndex, table: Any, ids: Any) -> Any:
+        found = real(self, table, ids)
+        return {name: set(ids) for name in table.files} if found else found
+
+    patch.setattr(IdIndex, "files_of", wrong)
+
+
+@shows(Kind.UNTRUE)
+def more_markers_side_by_side_than_a_few_pass_for_lost_records(patch: Patch) -> None:
+    real = holes._join
+
+    def wrong(found: Any) -> Any:
+        joined = real(found)
+        return [(a, b, None if p in _MARKERS and b - a > _FEW else p) for a, b, p in joined]
+
+    patch.setattr(holes, "_join", wrong)
