@@ -15,7 +15,7 @@ from tests.domain.maintenance_rig import STREAM, Rig
 from wavestitch.batch import held_waveforms
 from wavestitch.batch.held_waveforms import Selection, open_waveforms, select_held
 from wavestitch.batch.stream_facts import see_tables, table_facts
-from wavestitch.batch.stream_state import load_ground
+from wavestitch.batch.stream_state import load_for_batch
 from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.held import HeldLook, IdsLook
 from wavestitch.contracts.maintenance import HeldPlace
@@ -148,7 +148,7 @@ def test_by_default_no_more_may_be_held_than_a_batch_that_takes_all_of_it_up_has
     plan = make_plan(stream=stream, topic_id=head.topic_id, ranges=(), units=(), why={}, **places, **here)
     tracemalloc.start()
     try:
-        now = load_ground(rig.tables, plan, ())
+        now = load_for_batch(rig.tables, plan, ())
         made = decide(plan, Evidence((), {}, {}), head=now.head, held=now.held, published=now.published)
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -142,8 +142,9 @@ class Witness:
         action, ids = ("", ()) if plan.choice is None else (plan.choice.action.value, plan.choice.ids)
         asks = plan.stream.proof == self.asked[0]
         scope = None if plan.scope is None else tuple(plan.scope)
-        said = (action, ids, asks, scope, plan.after, plan.stream.limits.max_batch_bytes)
-        self.history.append(Planned(under_way(), *facts, stands, ranges, *said))
+        said = (action, ids, asks, scope, plan.after)
+        most = plan.stream.limits.max_batch_bytes
+        self.history.append(Planned(under_way(), *facts, stands, ranges, *said, most_bytes=most))
 
     def _read(self, plan_id: str, wanted: Any, records: list[Record]) -> None:
         offsets = tuple(r.offset for r in records)
