@@ -95,6 +95,29 @@ def test_a_table_that_goes_on_after_it_was_set_back_does_not_make_the_rest_rubbi
     assert published <= rig.files()
 
 
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        ('{"format": 1, "prov', r"is not JSON"),
+        ('{"format": 99}', r"was written by a newer Wavestitch"),
+        ('{"format": 1, "proven": []}', r"lacks a field: let_go"),
+    ],
+)
+def test_a_note_that_cannot_be_read_forgets_no_doubt(rig: Rig, left: str, said: str) -> None:
+    """Taken for an empty one, and written over, it would forget versions that nothing else proves any more."""
+    set_back(rig, 3)
+    refused(rig)
+    (note,) = rig.folder.glob("landing/ecg/.versions.json")
+    kept = note.read_text()
+    note.write_text(left)
+    before = rig.files()
+    assert re.search(rf"{note}: the note of the tables' versions {said}.*; .*put it back as it was", refused(rig))
+    assert note.read_text() == left
+    assert before <= rig.files()
+    note.write_text(kept)
+    assert "which no table of the catalog names" in refused(rig)
+
+
 def test_a_new_catalog_in_the_old_folder_costs_no_file_until_that_is_said_by_name(rig: Rig) -> None:
     old = begin_anew(rig)
     said = refused(rig)

@@ -3,21 +3,21 @@
 A catalog that was set back, exchanged or made anew names less than there is. Everybody who plans refuses it, and
 maintenance would take all that it does not name for rubbish. Two witnesses are asked: the group's tags, and the
 versions of the tables' metadata that lie in their folders. What an operator lets go by name, and what was proven
-before, stands in a note in the landing; lost, what was let go only stays longer. Removes nothing.
+before, stands in a note in the landing. Lost, what was let go only stays longer, and what the versions prove is proven
+anew; one that cannot be read is a doubt by itself. Removes nothing.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
 from wavestitch.contracts.errors import Altered, BadInput, Refused, Transient
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.table_versions import TableVersion, let_go_with, proven
+from wavestitch.contracts.versioned import Versioned
 from wavestitch.maintain.maintenance_run import MaintenanceRun
 from wavestitch.plain_files import below, plain_text
 from wavestitch.tables.commit.stored_table import StoredTable
@@ -32,8 +32,15 @@ _TRIES = 5
 class _Noted:
     """Names of metadata files. `proven`: a table that goes on makes them no less so. `let_go`: with who said it."""
 
-    proven: frozenset[str] = frozenset()
+    proven: tuple[str, ...] = ()
     let_go: dict[str, str] = field(default_factory=dict)
+
+
+_NOTES = Versioned(
+    _Noted,
+    "the note of the tables' versions",
+    "put it back as it was; or, if this catalog is the one that the tables always had, delete it",
+)
 
 
 def find_doubt(run: MaintenanceRun, *, let_go: Collection[str] = (), who: str = "") -> str | None:
@@ -70,7 +77,14 @@ def _group_doubt(run: MaintenanceRun) -> str | None:
 
 def _versions_doubt(run: MaintenanceRun, let_go: Collection[str], who: str) -> str | None:
     path = below(run.landing, run.stream) / _NOTE
-    noted = _read(path)
+    try:
+        noted = _NOTES.read(plain_text(path))
+    except FileNotFoundError:
+        noted = _Noted()
+    except (Altered, BadInput) as error:
+        return f"{path}: {error.message}"
+    except OSError as error:
+        return f"{path}: {error.strerror}; let whoever runs maintenance read it"
     others = cache(run.tables.named_by_others)
     found = {
         stored: doubtful_versions(stored, named_by_others=others, remembered=noted.proven)
@@ -84,9 +98,9 @@ def _versions_doubt(run: MaintenanceRun, let_go: Collection[str], who: str) -> s
             f"{', '.join(sorted(names)) or 'none'}"
         )
     gone = dict.fromkeys(let_go_with(let_go, every), who) | {n: by for n, by in noted.let_go.items() if n in names}
-    known = _Noted(frozenset(proven(every)) | (noted.proven & names), gone)
+    known = _Noted(tuple(sorted(proven(every) | (names & set(noted.proven)))), gone)
     if run.apply and known != noted:
-        _write(path, known)
+        write_over(path, _NOTES.text(known))
     left = {stored: [v for v in versions if v.file not in gone] for stored, versions in found.items()}
     said = [_sentence(run.stream, stored, versions) for stored, versions in left.items() if versions]
     return "; ".join(said) or None
@@ -107,17 +121,3 @@ def _sentence(stream: str, stored: StoredTable, versions: list[TableVersion]) ->
         f"is there (docs/operations.md, A catalog that is gone); or, if nobody needs it, `wavestitch maintain {stream} "
         f"{away} --apply`"
     )
-
-
-def _read(path: Path) -> _Noted:
-    try:
-        found = json.loads(plain_text(path))
-        return _Noted(
-            frozenset(map(str, found["proven"])), {str(n): str(by) for n, by in dict(found["let_go"]).items()}
-        )
-    except (OSError, Altered, ValueError, KeyError, TypeError, RecursionError):
-        return _Noted()
-
-
-def _write(path: Path, noted: _Noted) -> None:
-    write_over(path, json.dumps({"proven": sorted(noted.proven), "let_go": noted.let_go}, indent=1))
