@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,18 +176,16 @@ def test_a_batch_is_started_by_airflow_s_own_api_once_it_was_asked_for_twice(chr
     assert _started == [("ingest_late", {"logical_date": None}), ("ingest_steady", {"logical_date": None})]
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A stream that holds two waveforms, one with an id of a stranger's."""
-    folder = tmp_path_factory.mktemp("desk")
-    with pytest.MonkeyPatch.context() as patch:
-        make_database()
-        rig = waveform_rig(folder, [])
-        for name in ("half", ODD_ID):
-            hold_one(rig, name, source="ward", channel="II")
-        patch.setenv("WAVESTITCH_CONFIG", str(folder / "wavestitch.toml"))
-        with served(_as_airflow) as found:
-            yield found
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """A stream that holds two waveforms, one with an id of a stranger's. For one test: settings are a process's."""
+    make_database()
+    rig = waveform_rig(tmp_path, [])
+    for name in ("half", ODD_ID):
+        hold_one(rig, name, source="ward", channel="II")
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+    with served(_as_airflow) as found:
+        yield found
 
 
 def test_what_is_held_is_chosen_by_keyboard_and_a_preview_of_a_decision_about_exactly_that_is_asked_for(
