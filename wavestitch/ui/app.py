@@ -33,7 +33,7 @@ from wavestitch.ui.failed_runs import failed_runs
 from wavestitch.ui.guest import guest_deployment
 from wavestitch.ui.guest_sentence import said_to_guests
 from wavestitch.ui.held_routes import held_of_stream, held_waveform
-from wavestitch.ui.looks import ENOUGH_S, FIRST_PAINT_S, PROGRAM_S, Looks
+from wavestitch.ui.looks import AT_ONCE, ENOUGH_S, FIRST_PAINT_S, PROGRAM_S, Looks
 from wavestitch.ui.pages import BatchOfRun, overview_page, run_page, stream_page
 from wavestitch.ui.rights import readable_runs, readable_streams, requires_stream
 from wavestitch.ui.run_facts import facts_of_run
@@ -99,7 +99,7 @@ async def overview(
     names: Annotated[list[str], Depends(streams_of)],
     failed: Annotated[dict[str, FailedRun], Depends(failed_runs_of)],
 ) -> Response:
-    rows = rows_of(await request.app.state.looks.at(names, **_patience(request)), failed)
+    rows = rows_of(await request.app.state.looks.at(names, **_patience(request, len(names))), failed)
     return await page_answer(request, html=lambda: overview_page(rows), facts=lambda: overview_facts(rows))
 
 
@@ -113,7 +113,7 @@ async def one_stream(
 ) -> Response:
     looks: Looks = request.app.state.looks
     seen, full = await asyncio.gather(
-        looks.at([stream], **_patience(request)), _all_of_it(looks, stream, _wait(request))
+        looks.at([stream], **_patience(request, 1)), _all_of_it(looks, stream, _wait(request))
     )
     [row] = rows_of(seen, failed)
     return await page_answer(request, html=lambda: stream_page(row, full), facts=lambda: one_stream_facts(row, full))
@@ -192,9 +192,11 @@ def _wait(request: Request) -> float:
     return PROGRAM_S if wants_json(request) else FIRST_PAINT_S
 
 
-def _patience(request: Request) -> dict[str, float]:
-    """A program wants what is true now; to people it is said how old it is."""
-    return {"wait": _wait(request), "enough": 0.0 if wants_json(request) else ENOUGH_S}
+def _patience(request: Request, streams: int) -> dict[str, float]:
+    """A program wants what is true now, as far as that can be: of more streams than one page looks at, as to people, it
+    is said how old it is."""
+    now = wants_json(request) and streams <= AT_ONCE
+    return {"wait": _wait(request), "enough": 0.0 if now else ENOUGH_S}
 
 
 def _find_batch(stream: str, plan_id: str) -> BatchOfRun:
