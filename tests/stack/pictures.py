@@ -101,6 +101,8 @@ def main() -> None:
         with page_of(pages, f"/waveforms/{STREAM}/map?{window}") as page:
             take(page, "map", folder=IMAGES, height=560)
         with page_of(pages, f"/held/{STREAM}") as page:
+            page.get_by_label("ward-7-late-0").check()
+            page.get_by_label("Why").fill("the monitor was changed")
             take(page, "held", folder=IMAGES, height=560)
     with streams() as pages, page_of(pages, "/") as page:
         page.wait_for_selector("#streams[aria-busy=false]")

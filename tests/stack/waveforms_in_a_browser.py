@@ -154,7 +154,7 @@ def test_hostile_names_are_shown_on_a_phone_and_lead_to_what_they_name(
     with served() as pages, page_of(pages, f"/waveforms/{STREAM}", viewport={"width": 360, "height": 700}) as page:
         for listed, shown_by in ((f"/waveforms/{STREAM}", "#plot-status[data-state=shown]"), (f"/held/{STREAM}", "h1")):
             page.goto(f"{pages.url}{listed}")
-            links = page.locator("tbody tr td:first-child a").evaluate_all("links => links.map(link => link.href)")
+            links = page.locator("tbody td a:has(code)").evaluate_all("links => links.map(link => link.href)")
             assert len(links) == len(HOSTILE)
             for path in (page.url, *links, f"{pages.url}/waveforms/{STREAM}/map"):
                 page.goto(path)
