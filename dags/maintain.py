@@ -7,17 +7,16 @@ Decides nothing: `wavestitch.maintain` does. By hand it is a dry run unless its 
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, get_current_context, task
 
-from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.stream import name_in_airflow
 from wavestitch.flows.alarms import late_after, tell_failure, tell_timed_out
+from wavestitch.flows.batch_tasks import log_line
 from wavestitch.settings import load_settings, stream_names
 
 _STAGES = "\n".join(f"- **{stage.name}**: {stage.does}" for stage in STAGES)
@@ -34,8 +33,6 @@ A stage that fails does not keep the others from running; the task fails at the 
 """
 DRY_RUN, APPLY = "dry run", "apply"
 
-log = logging.getLogger(__name__)
-
 
 @task(execution_timeout=timedelta(hours=3), trigger_rule=TriggerRule.ALL_DONE)
 def maintain(stream: str) -> dict[str, Any]:
@@ -47,10 +44,10 @@ def maintain(stream: str) -> dict[str, Any]:
         """What happens, in the task's log."""
 
         def begin(self, step: str, total: int | None = None) -> None:
-            log.info("%s", step)
+            log_line(step)
 
         def say(self, text: str) -> None:
-            log.info("%s", harmless(text))
+            log_line(text)
 
         def progress(self, records: int, size: int) -> None: ...
 
@@ -59,9 +56,9 @@ def maintain(stream: str) -> dict[str, Any]:
     apply = run_type == "scheduled" or context["params"]["mode"] == APPLY
     report = maintain_stream(Deployment(), stream, apply=apply, watcher=Logged())
     for action in report.actions:
-        log.info("%s: %s %s %s", action.action, action.count, action.unit, "went" if apply else "would go")
+        log_line(f"{stream}: {action.action}: {action.count} {action.unit} {'went' if apply else 'would go'}")
         for line in action.kept:
-            log.info("%s: kept: %s", action.action, harmless(line))
+            log_line(f"{stream}: {action.action}: kept: {line}")
     raise_failures([report])
     # Without tuples: XCom would wrap them.
     return dict(json.loads(json.dumps(asdict(report))))

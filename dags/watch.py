@@ -7,15 +7,14 @@ Decides nothing: `wavestitch.batch.watch` and `wavestitch.batch.lag_trigger` do.
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, CronTriggerTimetable, get_current_context, task
 
-from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stream import ingest_dag_id
 from wavestitch.flows.alarms import late_after, tell_failure, tell_timed_out
+from wavestitch.flows.batch_tasks import log_line, log_remark
 from wavestitch.flows.start_ingest import StartIngest
 
 DOC = """# Watch
@@ -34,8 +33,6 @@ anybody.
 START_DOC = "**Starts the ingest** of each stream that `behind` found; skipped where there is none."
 UNDER_WAY = ["queued", "running"]
 
-log = logging.getLogger(__name__)
-
 
 @task(execution_timeout=timedelta(minutes=20))
 def look() -> list[dict[str, Any]]:
@@ -50,10 +47,10 @@ def look() -> list[dict[str, Any]]:
     deployment = Deployment()
     found = watch_streams(deployment, stream_names(deployment.settings))
     for seen in found:
-        log.log(logging.WARNING if seen.worrying else logging.INFO, "%s", harmless(watched_line(seen)))
+        (log_remark if seen.worrying else log_line)(watched_line(seen))
     starts = {seen.stream: seen.start for seen in found}
     for name, start in starts.items():
-        log.info("%s: %s: %s", harmless(name), "to be started" if start.now else "not started", harmless(start.why))
+        log_line(f"{name}: {'to be started' if start.now else 'not started'}: {start.why}")
     get_current_context()["ti"].xcom_push(key="by_lag", value=[name for name, start in starts.items() if start.now])
     return [watched_to_json(seen) for seen in found]
 
@@ -69,7 +66,7 @@ def behind() -> list[str]:
     for name in ti.xcom_pull(task_ids="look", key="by_lag") or []:
         dag_id = ingest_dag_id(name)
         if ti.get_dr_count(dag_id=dag_id, states=UNDER_WAY):
-            log.info("%s: not started: a run of it is queued or under way", dag_id)
+            log_line(f"{dag_id}: not started: a run of it is queued or under way")
         else:
             found.append(dag_id)
     return found

@@ -256,7 +256,7 @@ def _remarks(meant: _Range, look: RangeLook) -> list[str]:
     said += [f"{r} holds no record, although the log covers it" for r in joined(look.absent)]
     said += [f"asked as one batch, the gate would close today: {closed}" for closed in sorted(look.closed)]
     if not meant.there:
-        said.append("nothing of the range is in the log; after a rewind ingests have read nothing yet: name a range")
+        said.append("nothing of the range is in the log, or the positions stand at its start: then name a range")
     return said
 
 
