@@ -17,9 +17,9 @@ def an_open_transaction_is_waited_for(patch: Patch) -> None:
     """The end of a range is asked of all readers, and the stop rule takes silence for nothing."""
     real = plan.find_backlog
 
-    def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, log: Any) -> Any:
+    def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, *rest: Any) -> Any:
         highest = {p: e._replace(stable_end=e.high_watermark) for p, e in ends.items()}
-        return real(stream, head, request, topic, highest, log)
+        return real(stream, head, request, topic, highest, *rest)
 
     patch.setattr(plan, "find_backlog", wrong)
     judge = StopRule.judge

@@ -205,7 +205,7 @@ def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
 # the history, of which somebody deletes rows
 
 
-@shows(Kind.STALE_WRITER, since=35)
+@shows(Kind.STALE_WRITER, since=90)
 def only_the_history_knows_what_is_finished(patch: Patch) -> None:
     real = history.find_committed
 

@@ -63,9 +63,9 @@ def a_skip_needs_no_acceptance(patch: Patch) -> None:
 def a_position_that_retention_overtook_moves_silently(patch: Patch) -> None:
     real = plan.find_backlog
 
-    def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, log: Any) -> Any:
+    def wrong(stream: Any, head: Any, request: Any, topic: Any, ends: Any, *rest: Any) -> Any:
         ahead = {p: Position(max(at.next_offset, ends[p].log_start)) for p, at in head.positions.items() if p in ends}
-        return real(stream, replace(head, positions=ahead), request, topic, ends, log)
+        return real(stream, replace(head, positions=ahead), request, topic, ends, *rest)
 
     patch.setattr(plan, "find_backlog", wrong)
 
