@@ -10,6 +10,7 @@ from tests.fuzz import (
     record_targets,
     secret_targets,
     text_targets,
+    xcom_targets,
 )
 from tests.fuzz.target import Target
 
@@ -23,6 +24,7 @@ TARGETS: dict[str, Target] = {
         kafka_targets,
         file_targets,
         secret_targets,
+        xcom_targets,
     )
     for target in module.TARGETS
 }
