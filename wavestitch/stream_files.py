@@ -68,7 +68,8 @@ def find_streams(folder: Path, *, most: int, landing: Path) -> Declared:
         return Declared(folder, tuple(sorted(sizes)), (), most)
     left, room = [], most * _BYTES_EACH
     read: list[str] = []
-    ran = set(os.listdir(landing)) if landing.is_dir() else set()
+    # What begins with a dot there is no stream's, whatever a file is called.
+    ran = {name for name in os.listdir(landing) if name[:1] != "."} if landing.is_dir() else set()
     for name in sorted(sizes, key=lambda n: (n not in ran, sizes[n], n)):
         if len(read) < most and sizes[name] <= room:
             read.append(name)

@@ -121,6 +121,14 @@ def test_a_file_that_is_larger_than_any_that_is_read_takes_no_room(tmp_path: Pat
     assert find_streams(tmp_path, most=500, landing=tmp_path).left_out == ()
 
 
+def test_a_file_that_is_called_as_a_folder_of_others_is_none_that_has_run(tmp_path: Path) -> None:
+    (tmp_path / ".told").mkdir()
+    (tmp_path / "ward_7").mkdir()
+    for name in (".told", "ward_7"):
+        (tmp_path / f"{name}.yaml").write_text(GOOD)
+    assert find_streams(tmp_path, most=1, landing=tmp_path).names == ("ward_7",)
+
+
 def test_what_is_within_the_bound_is_all_read(tmp_path: Path) -> None:
     for n in range(3):
         (tmp_path / f"s{n}.yaml").write_text(GOOD)

@@ -62,13 +62,14 @@ def held_list(deployment: Deployment, name: str, wanted: Selection) -> HeldList:
     among = waveforms_held(tables, stream, head, ids_meant(wanted), most=MOST_CHUNKS)
     # What the ids alone do not say is asked here, waveform by waveform, so that the look has an end.
     for looked, one in enumerate(among):
-        if len(found) + len(crowds) >= MOST or looked == MOST_LOOKED_AT or chunks >= MOST_CHUNKS:
+        more = 0 if isinstance(one, Crowd) else len(one.held)
+        if len(found) + len(crowds) >= MOST or looked == MOST_LOOKED_AT or chunks + more > MOST_CHUNKS:
             return HeldList(head.held.counts, tuple(found), tuple(crowds), last)
         last = one.waveform_id
         if isinstance(one, Crowd):
             crowds.append(one)
             continue
-        chunks += len(one.held)
+        chunks += more
         if wanted.meets(one):
             found.append(one)
     return HeldList(head.held.counts, tuple(found), tuple(crowds), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Mapping
@@ -44,6 +45,12 @@ class Connection:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if protocol.endswith("ssl"):
                 self._socket = connect_tls(self._socket, settings.options, host=host)
+        except ssl.SSLCertVerificationError as error:
+            raise Terminal(
+                f"the broker at {self.where} is not spoken to: {error.verify_message or error}; check certificates and "
+                "security.protocol in the settings",
+                code="_SSL",
+            ) from None
         except OSError as error:
             raise Disconnected(f"no connection to the broker at {self.where}: {error}; is it up? Try again") from None
         try:
