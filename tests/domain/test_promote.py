@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders.ranges import span
-from tests.domain.held_world import ONE, OTHER, TWO, World
+from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.domain.test_verify_range import alter, two_published
 from tests.fakes.batch import Carrying, FakeEdges
 from tests.fakes.fake_comparing import FakeComparing
@@ -172,6 +172,32 @@ def test_what_comes_after_it_was_approved_of_voids_it_right_before_the_commit(wo
     assert (world.bench.tables.snapshots, ids(world)) == (before, ["one"])
 
 
+def test_a_row_that_came_or_went_since_it_was_begun_voids_it_right_before_the_commit_too(world: World) -> None:
+    """Though it would be the very row that was shown: somebody else has decided about that waveform."""
+    mixed(world)
+    redefined(world, limits=Limits())
+    mine = edges(world)
+    plan = begin_approved(mine, preview(world).plan.plan_id, by="bob")
+    world.decide(HeldAction.REDRIVE, "long")
+    before = list(world.bench.tables.snapshots)
+    with pytest.raises(Refused, match=r"1 of these 1 waveforms are not what was shown any more, first long "):
+        carry_promotion(mine, plan)
+    assert world.bench.tables.snapshots == before
+
+
+def test_what_an_election_cut_off_is_not_taken_out_for_what_lies_in_its_place(world: World) -> None:
+    """Records that nobody has published lie where the row says that its chunks do, one of them none at all."""
+    two_published(world)
+    world.bench.log.truncate(Partition(0), Offset(0))
+    world.send("x", 0, ONE, count=1)
+    for n in range(5):
+        world.bench.log.append(Partition(0), T, b"x", (("ws-version", b"2"), ("ws-crc", b"%08x" % n)), b"none")
+    redefined(world, limits=Limits(max_chunks=1))
+    with pytest.raises(Refused, match="nothing to promote"):
+        preview(world, span(0, 0, 4), how=Carrying(failing={"w"}))
+    assert ids(world) == ["v", "w"]
+
+
 def test_a_rewind_another_definition_and_a_log_that_lost_some_of_it_void_it(world: World) -> None:
     two_published(world)
     redefined(world, limits=Limits(max_chunks=1))
@@ -214,6 +240,15 @@ def test_what_it_cannot_replace_whole_is_passed_over_with_the_reason(world: Worl
 def test_part_of_a_row_is_no_reason_to_take_it_out(world: World) -> None:
     two_published(world)
     redefined(world, limits=Limits(max_chunks=1))
+    with pytest.raises(Refused, match="nothing to promote"):
+        preview(world, span(0, 0, 1))
+
+
+def test_what_lacks_only_the_record_that_says_how_many_chunks_it_has_is_no_reason_either(world: World) -> None:
+    world.send("w", 0, ONE, count=None)
+    world.send("w", 0, ONE, count=1)
+    world.ingest()
+    assert ids(world) == ["w"]
     with pytest.raises(Refused, match="nothing to promote"):
         preview(world, span(0, 0, 1))
 

@@ -117,6 +117,7 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
     "before the stream began": (MADE, [], None, EXTENT, Agreement.OUTSIDE, NotThere(not_read=HERE)),
     "fails an expectation today": (FAILING, [ROW], None, EXTENT, Agreement.NEWLY_FAILING),
     "fails, and differs": (FAILING, [saying("samples")], None, EXTENT, Agreement.DIFFERS),
+    "all its chunks are there, and nothing that was read says so": (INCOMPLETE, [ROW], None, EXTENT, Agreement.OUTSIDE),
     "too large today": (REFUSED, [ROW], None, EXTENT, Agreement.NEWLY_FAILING),
     "a conflict today": (CONFLICT, [ROW], None, EXTENT, Agreement.NEWLY_FAILING),
     "all chunks gone": (

@@ -24,7 +24,7 @@ from wavestitch.contracts.errors import DataLost, Refused
 from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, without
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import Offset, Partition
-from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.reasons import MAY_BE_CHUNKS, Reason
 from wavestitch.contracts.row_face import RowPiece
 from wavestitch.contracts.start_times import start_time_ns
 from wavestitch.contracts.verdict import Verdict
@@ -61,7 +61,7 @@ class RangeLook:
         self.absent: list[OffsetRange] = []
         self.gone: list[OffsetRange] = []
         self.log_start = {p: end.log_start for p, end in of.here.ends.items()}
-        self._places = {(p.partition, p.offset) for pieces in claims.values() for p in pieces}
+        self._places = {(p.partition, p.offset): i for i, pieces in claims.items() for p in pieces}
         self.accounts = RangeAccounts(edges, of.here.topic.topic_id)
         self._cut: dict[str, list[tuple[OffsetRange, ...]]] = {}
         self._most = of.most
@@ -187,8 +187,10 @@ class RangeLook:
         at = zip(chunks.partition.tolist(), chunks.offset.tolist(), strict=True)
         rows = [n for n, place in enumerate(at) if place in self._places]
         for fact in chunks.facts(rows):
-            said = LogChunk(fact.piece, fact.timestamp_ms, fact.reason or "")
-            self.chunks[fact.partition, fact.offset] = said
+            place = fact.partition, fact.offset
+            # What no definition makes a chunk, or names another waveform, is not what was published from there.
+            same = fact.reason in MAY_BE_CHUNKS and fact.waveform_id == self._places[place]
+            self.chunks[place] = LogChunk(fact.piece, fact.timestamp_ms, fact.reason or "" if same else "")
 
 
 def _logs(

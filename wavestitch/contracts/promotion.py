@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import in_shell
-from wavestitch.contracts.reasons import Fate
+from wavestitch.contracts.reasons import MAY_BE_CHUNKS, Fate
 
 if TYPE_CHECKING:
     # Only for annotations: whoever plans needs no columns, which are slow to load.
@@ -77,27 +77,38 @@ def _row(known: PublishedWaveform | None) -> str:
 def check_promotion(
     promotion: Promotion, decision: Decision, *, replaced: Mapping[str, PublishedWaveform], stream: str
 ) -> None:
-    """Before the commit. `replaced`: the rows that are taken out, as they are now. Raises `Refused` unless the decision
-    publishes exactly the rows that were shown, and every chunk of a row that goes was read, and so has its fate."""
+    """Before the commit. `replaced`: the rows that are taken out, as they are now. Raises `Refused` unless these are
+    the rows that were shown, the decision publishes exactly those that were, and every chunk of a row that goes was
+    read, and so has its fate."""
     pieces: dict[str, list[tuple[int, bytes]]] = {i: [] for i in promotion.ids}
-    read: set[tuple[int, int]] = set()
+    read: set[tuple[str, bytes]] = set()
+    refused: set[tuple[str, int, int, int]] = set()
     for f in decision.fates:
         c = f.chunk
-        read.add((c.partition, c.offset))
+        if c.reason is None:
+            read.add((c.waveform_id or "", c.piece))
+        elif c.reason in MAY_BE_CHUNKS and c.waveform_id is not None and c.seq is not None:
+            refused.add((c.waveform_id, c.seq, c.partition, c.offset))
         if f.fate is Fate.PUBLISHED:
             pieces.setdefault(c.waveform_id or "", []).append((-1 if c.seq is None else c.seq, c.piece))
     found = {i: digest_of_pieces(piece for _, piece in sorted(some)) if some else NO_ROW for i, some in pieces.items()}
     shown = dict(zip(promotion.ids, promotion.made, strict=True))
     others = sorted(i for i, digest in found.items() if digest != shown.get(i, NO_ROW))
+    others = others or rows_as_shown(promotion, replaced)
     if others:
         raise changed_since(stream, others, of=len(promotion.ids))
-    lost = [i for i, row in sorted(replaced.items()) if found[i] != _row(row) and not _was_read(row, read)]
+    lost = [i for i, row in sorted(replaced.items()) if found[i] != _row(row) and not _was_read(row, read, refused)]
     if lost:
         raise changed_since(stream, lost, of=len(promotion.ids))
 
 
-def _was_read(row: PublishedWaveform, read: Collection[tuple[int, int]]) -> bool:
-    return all((c.partition, c.offset) in read for c in row.chunks)
+def _was_read(
+    row: PublishedWaveform, read: Collection[tuple[str, bytes]], refused: Collection[tuple[str, int, int, int]]
+) -> bool:
+    """Each chunk of the row: wherever it lies, or from its own place as a record that is none by the definition. What
+    else lies there now, since an election cut the log off, is not what was published."""
+    i = row.waveform_id
+    return all((i, c.piece) in read or (i, seq, c.partition, c.offset) in refused for seq, c in enumerate(row.chunks))
 
 
 def changed_since(stream: str, others: Sequence[str], *, of: int) -> Refused:

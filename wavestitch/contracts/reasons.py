@@ -58,6 +58,9 @@ OF_RECORDS = frozenset(
     }
 )
 """Of records that are no chunks: no waveform ever needs what is held for one of these."""
+MAY_BE_CHUNKS = OF_RECORDS - {Reason.NULL_VALUE, Reason.NOT_A_CHUNK, Reason.CORRUPT}
+"""Why a record was refused that another definition, key or version may take for a chunk. Of the others none does: they
+carry nothing, do not say that they are chunks, or are not what was sealed."""
 
 
 class Fate(StrEnum):

@@ -12,16 +12,12 @@ from typing import NamedTuple
 from wavestitch.contracts.chunk_metadata import MAX_TIME_NS
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.quantities import EpochMs, Offset, epoch_ms
-from wavestitch.contracts.reasons import OF_RECORDS, Reason
 
 BLOCK = 4096
 """Offsets of a block: few enough to pass over most of an archive, and so many that a row of the history stays small."""
 MOST_BLOCKS = 4096
 """Of one batch. One that reads more, here and there, notes nothing: others have read what lies between."""
 
-MAY_BE_CHUNKS = OF_RECORDS - {Reason.NULL_VALUE, Reason.NOT_A_CHUNK, Reason.CORRUPT}
-"""Why a record was refused that another definition, key or version may take for a chunk. Of the others none does: they
-carry nothing, do not say that they are chunks, or are not what was sealed."""
 ANY_TIME = (-(MAX_TIME_NS // 1_000_000) - 1, MAX_TIME_NS // 1_000_000)
 """The least and the greatest start time, ms, of a block that may hold anything."""
 

@@ -14,7 +14,8 @@ from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.chunk_table import ChunkTable, Rows
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_waveforms import PlainWaveforms
-from wavestitch.contracts.start_blocks import ANY_TIME, BLOCK, MAY_BE_CHUNKS, MOST_BLOCKS
+from wavestitch.contracts.reasons import MAY_BE_CHUNKS
+from wavestitch.contracts.start_blocks import ANY_TIME, BLOCK, MOST_BLOCKS
 
 
 def start_time_ns(chunk: ChunkFacts) -> int:

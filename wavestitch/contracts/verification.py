@@ -262,6 +262,10 @@ def _with_row_only(waveform_id: str, log: InLog | None, row: RowFace, extent: Lo
     if beyond:
         why = f"{len(beyond)} of {len(row.pieces)} chunks lie outside: {_some([_place(p) for p in beyond])}"
         return Compared(waveform_id, Agreement.OUTSIDE, why, plan_id=row.plan_id)
+    if log is not None and log.reason is Reason.OPEN:
+        # No definition makes that: it was whole once, by a record that was not read with these.
+        why = f"all its chunks are there, and what says that these are all was not read with them: {_said(log)}"
+        return Compared(waveform_id, Agreement.OUTSIDE, why, plan_id=row.plan_id)
     why = "all chunks are there, and make no waveform today" if log is None else _said(log)
     return Compared(waveform_id, Agreement.NEWLY_FAILING, why, plan_id=row.plan_id)
 
