@@ -16,7 +16,7 @@ from tests.fakes.fake_log import FakeLog
 from tests.fakes.fake_rows import FakeFiles
 from tests.fakes.fake_tables import FakeTables
 from tests.fakes.way_out import way_out
-from wavestitch.batch.commit_offsets import commit_offsets
+from wavestitch.batch.commit_offsets import commit_offsets, look_at_group
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import Refused
@@ -276,3 +276,25 @@ def test_a_rewind_is_not_shown_over_what_a_copy_of_the_table_has_made_of_the_sam
 
 def where(bench: Bench) -> dict[str, Any]:
     return {"log": bench.log, "tables": bench.tables, "who": "a test", "why": "to see"}
+
+
+def test_a_copy_that_knows_a_partition_more_is_found_out_by_its_tag_there(bench: Bench) -> None:
+    """Of the same number and generation as ours, which never had that partition."""
+    bench.log.add_partition()
+    head = bench.tables.snapshots[-1]
+    bench.log.group[Partition(1)] = GroupOffset(Offset(0), head.tag(bench.tables.uuid).encode())
+    with pytest.raises(Refused, match=r"partition 1 of group .* two copies of this table are written to"):
+        ingest(bench)
+
+
+@pytest.mark.xfail(reason="who moves no position asks the group about the partitions of the head alone", strict=True)
+def test_a_set_back_is_seen_by_who_moves_no_position_where_one_partition_alone_shows_it(bench: Bench) -> None:
+    """The group's offsets of all partitions that the older catalog knows are gone."""
+    before = bench.tables.snapshots[-1].sequence
+    bench.log.add_partition()
+    send_chunk(bench.log, "d", 0, b"d0", at_ms=START_MS, count=1, partition=1)
+    ingest(bench)
+    bench.tables.restore(before)
+    bench.log.expire_group(Partition(0))
+    with pytest.raises(Refused, match="the catalog was set back"):
+        look_at_group(STREAM, log=bench.log, tables=bench.tables)

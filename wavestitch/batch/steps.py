@@ -228,12 +228,12 @@ def step_publish(
     would = would_publish(stitching.outcomes, failed)
 
     def ask() -> None:
-        edges.plan(plan.plan_id)  # raises where it was abandoned
         if plan.moves_positions:
             # Planned before that other batch was stopped: it would take its range, and what was stopped with it.
             refuse_past_closed_gate(edges, own=plan.plan_id, answered=checked.answered)
         elif asks_the_gate(plan) and not checked.park:
             refuse_past_closed_gate(edges, own=plan.plan_id, answered=checked.answered, publishes=would)
+        edges.plan(plan.plan_id)  # raises where it was abandoned, perhaps while the gates were looked at
 
     def ask_group() -> None:
         ask()

@@ -68,9 +68,11 @@ def _doubt(head: Head | None, *, partition: Partition, offset: Offset, tag: Tag,
     if tag.version > head.version:
         return Doubt.RESTORED
     position = head.positions.get(partition)
-    if position is None or tag.generation != head.generation:
+    if tag.generation != head.generation:
         return None
-    # Within a generation positions only grow, and one head has one set of them.
+    # Within a generation positions only grow, in number, too, and one head has one set of them.
+    if position is None:
+        return Doubt.FORKED
     same = tag.version == head.version and offset != position.next_offset
     return Doubt.FORKED if same or offset > position.next_offset else None
 
