@@ -86,7 +86,7 @@ def delete_held(edges: FakeEdges, _most: int) -> None:
     places = [HeldPlace(str(n), 0, row.held, row.plan_id) for n, row in enumerate(rows)]
     busy = look_at_batches(edges).busy
     ids = {i for row in rows if (i := row.held.chunk.waveform_id) is not None}
-    published = [tables.published_in_oldest(ids)] if ids else []
+    published = tables.published_in_every_snapshot(ids) if ids else []
     going = what_goes.held_to_delete(places, published=published, under_way=busy)
     if going:
         try:

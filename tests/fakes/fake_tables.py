@@ -41,8 +41,9 @@ class FakeTables(TableAccidents):
         """The snapshot that another engine put in place of all of ours; 0 where there is none."""
         self.left: Head | None = None
         """Of the heads that it expired the one that is in the metadata still, out of main's reach."""
-        self._snapshot_ids = itertools.count(1000)
-        self._held_ids = itertools.count(5000)
+        # Of no two tables are they the same.
+        first = 10_000 * int(uuid[-4:], 16)
+        self._snapshot_ids, self._held_ids = itertools.count(first + 1000), itertools.count(first + 5000)
         self.rows: list[tuple[int, PublishedRow]] = []
         self.replaced: list[tuple[int, int, PublishedRow]] = []
         """Rows that are there no more: the head that took them out, the one that published them."""
@@ -276,8 +277,7 @@ class FakeTables(TableAccidents):
 
     def rows_at(self, snapshot_id: int) -> list[PublishedRow]:
         (at,) = [h.sequence for h in self.snapshots[self.expired :] if h.snapshot_id == snapshot_id]
-        there = [row for sequence, row in self.rows if sequence <= at]
-        return there + [row for went, sequence, row in self.replaced if sequence <= at < went]
+        return [row for _, row in self.rows_as_of(at)]
 
     def _answered(self, made: Head, fault: Fault | None) -> Head:
         """What a commit returns. Sent twice, it is told of a conflict with itself: it is there, and that is looked up
@@ -307,12 +307,13 @@ class FakeTables(TableAccidents):
         with self.act("tables.held_files", error=Transient):
             return self._vouched_for(mark)
 
-    def published_in_oldest(self, ids: Collection[str]) -> dict[str, PublishedWaveform]:
-        """What the oldest snapshot has of these waveforms that is left."""
+    def published_in_every_snapshot(self, ids: Collection[str]) -> list[dict[str, PublishedWaveform]]:
+        """What the oldest snapshot that is left has of these waveforms, and each since that took rows out."""
         with self.act("tables.published", error=Transient):
             oldest = self.snapshots[min(self.expired, len(self.snapshots) - 1)].sequence
-            rows = [r for sequence, r in self.rows if sequence <= oldest and r.waveform_id in ids]
-            return {r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for r in rows}
+            looked = sorted({oldest, *(went for went, _, _ in self.replaced if went > oldest)})
+            rows = [[r for _, r in self.rows_as_of(at) if r.waveform_id in ids] for at in looked]
+            return [{r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for r in some} for some in rows]
 
     def rewrite_held(self, base: Head, rows: Collection[int], *, note: str) -> Head:
         """A head that names the held table without these rows, by their numbers."""

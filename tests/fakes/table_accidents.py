@@ -20,6 +20,7 @@ class TableAccidents(Edge):
     headless: int
     left: Head | None
     rows: list[tuple[int, PublishedRow]]
+    replaced: list[tuple[int, int, PublishedRow]]
     held_snapshots: dict[int, tuple[StoredHeld, ...]]
     held_of: dict[int, Staged]
     branches: dict[tuple[str, int | None], tuple[int, int]]
@@ -81,11 +82,10 @@ class TableAccidents(Edge):
     def set_back_for_a_while(self, sequence: int) -> Iterator[None]:
         """A backup of the catalog is in place, from right after this head; then the newer one again. Files that
         somebody removes meanwhile are gone."""
-        names = ("snapshots", "rows", "history", "expired", "held_main", "branches", "tell")
+        names = ("snapshots", "rows", "replaced", "history", "expired", "held_main", "branches", "tell")
         newer = {name: getattr(self, name) for name in names}
         self.snapshots = [h for h in self.snapshots if h.sequence <= sequence]
-        self.rows = [(s, row) for s, row in self.rows if s <= sequence]
-        self.history = [b for b in self.history if b.sequence <= sequence]
+        self._go_back(sequence)
         self.on_disk = {h.sequence for h in newer["snapshots"]} | set(self.held_of)
         self.expired, self.branches = min(self.expired, len(self.snapshots) - 1), {}
         held = self.snapshots[-1].held
@@ -100,15 +100,24 @@ class TableAccidents(Edge):
 
     def drop(self, uuid: str) -> None:
         """Somebody drops the waveforms table, and no other; whoever commits next makes it anew, with this UUID."""
-        self.uuid, self.snapshots, self.rows, self.expired, self.headless = uuid, [], [], 0, 0
-        self.left = None
+        self.uuid, self.snapshots, self.expired, self.headless = uuid, [], 0, 0
+        self.rows, self.replaced, self.left = [], [], None
 
     def restore(self, sequence: int) -> None:
         """Put back a copy of the catalog from right after this head: what was committed since is in no table."""
         kept = [h for h in self.snapshots if h.sequence <= sequence]
         self.snapshots, self.expired, self.headless = kept, max(0, min(self.expired, len(kept) - 1)), 0
-        self.rows = [(s, row) for s, row in self.rows if s <= sequence]
-        self.history = [b for b in self.history if b.sequence <= sequence]
+        self._go_back(sequence)
         newest = kept[-1].held if kept else None
         self.held_main = newest.snapshot_id if newest is not None else None
         self.tell("restored", sequence=sequence)
+
+    def rows_as_of(self, sequence: int) -> list[tuple[int, PublishedRow]]:
+        """What was published right after this head, by the head that published it."""
+        there = [(s, row) for s, row in self.rows if s <= sequence]
+        return there + [(s, row) for went, s, row in self.replaced if s <= sequence < went]
+
+    def _go_back(self, sequence: int) -> None:
+        self.rows = self.rows_as_of(sequence)
+        self.replaced = [one for one in self.replaced if one[0] <= sequence]
+        self.history = [b for b in self.history if b.sequence <= sequence]

@@ -22,6 +22,7 @@ from tests.histories.events import (
     Recorded,
 )
 from tests.histories.ledger import Ledger
+from tests.histories.promotion_events import GateSays
 from tests.histories.table_events import CatalogSetBack
 
 MOVED_ON_PURPOSE = ("rewind", "adopted", "rebuilt")
@@ -31,7 +32,8 @@ _ACTS = (Planned, Read, Held, Published, Committed, Recorded, Projected)
 class Case:
     """`at`: number of the event. `looked`: by run and what, `acted` and `prepared` by run, when last; prepared: planned
     or read. `heads_at`: when each head of today's tables was committed, and its kind. `kept_until`: of a catalog that
-    was set back, the event up to which it knows what was done."""
+    was set back, the event up to which it knows what was done. `refused`: waveforms that the gate refuses now;
+    `ever_refused`: those that it ever has."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
@@ -43,6 +45,8 @@ class Case:
         self.heads_at: list[tuple[int, str]] = []
         self.kept_until = -1
         self.quiet = False
+        self.refused: set[str] = set()
+        self.ever_refused: set[str] = set()
 
     def say(
         self, kind: Kind, what: str, ids: Iterable[str] = (), at: Iterable[Coordinate] = (), event: int | None = None
@@ -68,6 +72,11 @@ class Case:
                 self.heads_at.append((self.at, event.kind))
             case Looked():
                 self.looked[event.run, event.what] = self.at
+            case GateSays(refuses=True):
+                self.refused.add(event.id)
+                self.ever_refused.add(event.id)
+            case GateSays():
+                self.refused.discard(event.id)
             case Quiet():
                 self.quiet = True
 

@@ -18,6 +18,7 @@ from tests.histories.head_rules import HeadRules
 from tests.histories.interval_rules import IntervalRules
 from tests.histories.missing_rules import MissingRules
 from tests.histories.offset_rules import OffsetRules
+from tests.histories.promotion_rules import PromotionRules
 from tests.histories.reading_rules import ReadingRules
 from tests.histories.row_rules import RowRules
 from tests.histories.run_rules import RunRules
@@ -34,6 +35,7 @@ RULES: tuple[type[Rule], ...] = (
     GateRules,
     UndoRules,
     ApprovalRules,
+    PromotionRules,
     IntervalRules,
     VerifyRules,
     RowRules,

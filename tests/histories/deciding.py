@@ -19,6 +19,7 @@ from wavestitch.batch.gate_in_head import leave_gate
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.promote import carry_promotion
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan
@@ -109,6 +110,8 @@ class Deciding(Accidents):
 
     def carry(self, plan: Plan, how: Carrying) -> Any:
         """A plan once more, by whoever carries its kind."""
+        if plan.promotion is not None:
+            return carry_promotion(FakeEdges(self.bench, plan.stream, plan.clock_ms, how), plan)
         if plan.choice is not None:
             return carry_out(FakeEdges(self.bench, plan.stream, plan.clock_ms, how), plan)
         return carry_through(self.bench, plan, how)

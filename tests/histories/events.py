@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tests.histories.approval_events import Approved, Declared, Shown
 from tests.histories.interval_events import Backfilled
+from tests.histories.promotion_events import GateSays, Offered, Replaced
 from tests.histories.reading_events import Loaded, Opened
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 from tests.histories.verify_events import Verified
@@ -333,13 +334,6 @@ class Forged:
 
 
 @dataclass(frozen=True, slots=True)
-class GateSays:
-    """The gate refuses this waveform, now and for ever."""
-
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
 class Quiet:
     """The faults are healed and the last undisturbed runs are through: what was not seen by now is lost. `decided`:
     operators have decided about everything that was held, down to letting it go."""
@@ -388,6 +382,8 @@ Event = (
     | Approved
     | Declared
     | Backfilled
+    | Offered
+    | Replaced
     | Verified
     | Quiet
 )

@@ -102,6 +102,8 @@ class GroupRules(Rule):
         newer = {p: since for p, (since, shown) in self.shown.items() if shown > version}
         newer |= {p: since for p, (since, _, theirs) in self.copied.items() if theirs > version}
         for p, since in sorted((self.foreign | newer).items()):
+            if p not in before.positions:
+                continue  # nobody asks about it (docs/guarantees.md)
             if not self.case.could_not_know(head.run, "group", since):
                 what = f"head {head.sequence} ({head.kind}) comes after {version}, and the group shows another catalog"
                 self.case.say(Kind.STALE_WRITER, what, at=[(head.topic_id, p, head.positions.get(p, 0))])

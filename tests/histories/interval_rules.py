@@ -7,7 +7,7 @@ from collections import defaultdict
 from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Event, GateSays, Looked, Planned, Started
+from tests.histories.events import Committed, Coordinate, Event, Looked, Planned, Started, Truncated
 from tests.histories.interval_events import Backfilled
 
 _LOOKS_BACK_MS = 7 * 86400 * 1000
@@ -16,14 +16,14 @@ _LOOKS_BACK_MS = 7 * 86400 * 1000
 
 class IntervalRules(Rule):
     """`looked`: by run that backfills, what readers of committed data could find when it looked at the topic last;
-    `there`: by the first plan of a backfill, what its run had seen so."""
+    `there`: by the first plan of a backfill, what its run had seen so; `refused`: what the gate refused then."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.backfills: set[str] = set()
         self.looked: dict[str, set[Coordinate]] = {}
         self.there: dict[str, set[Coordinate]] = {}
-        self.refused_by_gate: set[str] = set()
+        self.refused: dict[str, set[str]] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -33,10 +33,14 @@ class IntervalRules(Rule):
                 self.looked[event.run] = self.ledger.readable()
             case Planned() if event.scope is not None and not event.after:
                 self.there[event.plan_id] = self.looked.get(event.run, set())
-            case GateSays():
-                self.refused_by_gate.add(event.id)
+                self.refused[event.plan_id] = set(self.case.refused)
+            case Truncated():
+                for there in (*self.looked.values(), *self.there.values()):
+                    # What is written anew there nobody has seen.
+                    there -= {c for c in there if c[:2] == (event.topic_id, event.partition) and c[2] >= event.end}
             case Backfilled() if event.first in self.there:
-                self._published(event)
+                with self.ledger.as_planned(event.first):
+                    self._published(event)
 
     def _published(self, event: Backfilled) -> None:
         found: dict[str, list[Piece]] = defaultdict(list)
@@ -45,7 +49,8 @@ class IntervalRules(Rule):
             if piece is not None:
                 found[piece.id].append(piece)
         whole = {i for i, pieces in found.items() if Truth(tuple(pieces)).publishable}
-        waits = {i for i in whole if i in self.refused_by_gate or i in self.ledger.deleted or self._is_held(i)}
+        refused = self.refused[event.first] | self.case.refused
+        waits = {i for i in whole if i in refused | self.ledger.deleted or self._is_held(i)}
         missing = whole - waits - self.ledger.published.keys()
         if missing:
             # Of all that was ever sent, so that nothing contradicts it, wherever that lies.

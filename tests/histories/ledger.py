@@ -31,6 +31,7 @@ from tests.histories.events import (
     TopicMade,
     Truncated,
 )
+from tests.histories.promotion_events import Replaced
 from tests.histories.table_events import Deleted, Forgotten, TakenOut
 
 Identity = tuple[str | None, int | None, int, bytes]
@@ -126,6 +127,8 @@ class Ledger:
                 self.log_start[event.topic_id, event.partition] = event.log_start
             case Held():
                 self._hold(event)
+            case Replaced():
+                self._without_rows(set(event.ids))
             case Published():
                 self.published[event.id].append(event)
                 self.deleted.discard(event.id)
@@ -150,8 +153,11 @@ class Ledger:
 
     def _delete(self, event: Deleted) -> None:
         self.deleted |= set(event.ids)
-        self._published_pieces = {piece for piece in self._published_pieces if piece[0] not in self.deleted}
-        for waveform_id in event.ids:
+        self._without_rows(self.deleted)
+
+    def _without_rows(self, ids: set[str]) -> None:
+        self._published_pieces = {piece for piece in self._published_pieces if piece[0] not in ids}
+        for waveform_id in ids:
             self.published.pop(waveform_id, None)
 
     def _cut(self, event: Truncated) -> None:
@@ -237,6 +243,12 @@ class Ledger:
             return True
         copies = self._held_pieces.get(piece.same, ())
         return any(self.counts(row) and self._has(row, record.value) for row in copies)
+
+    def stands(self, piece: Identity) -> bool:
+        """Whether a chunk is published, or held with its bytes."""
+        copies = (row for row in self._held_pieces.get(piece, ()) if self.counts(row))
+        key = self._payloads
+        return piece in self._published_pieces or any(self._has(r, key.get((r.coordinate, piece))) for r in copies)
 
     def is_held(self, coordinate: Coordinate) -> bool:
         """Whether the record is held, with its bytes or without."""
@@ -336,10 +348,10 @@ def identity(row: Held) -> Identity:
 
 
 def _in_a_table(event: Event) -> bool:
-    return isinstance(event, Committed | Published | Held | Recorded | Forgotten | TakenOut)
+    return isinstance(event, Committed | Published | Replaced | Held | Recorded | Forgotten | TakenOut)
 
 
 def _stays(event: Event, to: int) -> bool:
     """Whether a copy of the tables from right after head `to` has it."""
-    assert isinstance(event, Committed | Published | Recorded | Forgotten | TakenOut)
+    assert isinstance(event, Committed | Published | Replaced | Recorded | Forgotten | TakenOut)
     return event.sequence <= to

@@ -1,7 +1,7 @@
 """The hunt for seeded bugs: random histories played on a product with one of them in it, until it is found out.
 
-The histories are those of the test suite: same seeds, same steps. A mutant counts as caught when a history has
-anomalies of exactly its kind, and nothing else.
+The histories are those of the test suite: same seeds, same steps, but for promotions, which the bugs bring that are
+about them. A mutant counts as caught when a history has anomalies of exactly its kind, and nothing else.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tests.histories.seeded_bugs import (
     of_intervals,
     of_offsets,
     of_operators,
+    of_promotions,
     of_readers,
     of_reading,
     of_rebuilt,
@@ -38,6 +39,7 @@ BUGS = (
     of_offsets,
     of_operators,
     of_reading,
+    of_promotions,
     of_readers,
     of_rebuilt,
     of_verifications,
@@ -66,7 +68,7 @@ def hunt(name: str) -> Caught:
     said: tuple[str, ...] = ()
     with planted(name):
         for seed in range(MUTANTS[name].since, MUTANTS[name].since + MOST_SEEDS):
-            found = check_seed(seed, MUTANTS[name].act)
+            found = check_seed(seed, MUTANTS[name].act, promotes=False)
             said = tuple(str(a) for a in found) or said
             if {a.kind for a in found} == {MUTANTS[name].kind}:
                 return Caught(seed, said)
@@ -76,7 +78,7 @@ def hunt(name: str) -> Caught:
 def count_catches(name: str, *, most: int = MOST_SEEDS) -> tuple[int, int]:
     """In how many histories it shows as exactly its kind, and in how many as anything."""
     with planted(name):
-        found = [{a.kind for a in check_seed(seed, MUTANTS[name].act)} for seed in range(most)]
+        found = [{a.kind for a in check_seed(seed, MUTANTS[name].act, promotes=False)} for seed in range(most)]
     return sum(kinds == {MUTANTS[name].kind} for kinds in found), sum(map(bool, found))
 
 

@@ -218,6 +218,27 @@ class OnPurpose(Healing):
         if waveform_id is not None:
             self.approved_later(waveform_id)
 
+    # promotions
+
+    def what_was_promoted_is_taken_back(self) -> None:
+        """Of what is published, and was refused, some is promoted, the other way round, and that is undone."""
+        found = self.sound_ones(3, 1)
+        if not self.is_quiet():
+            return
+        for (one,) in found:
+            self.send(one)
+        self.all_there_is()
+        for _ in range(3):
+            self.promote_and_take_back()
+        shown = self.show_a_promotion()
+        if shown is None:
+            return
+        done = self.launch_promotion(shown.plan.plan_id, far=True)
+        self.put_right_and_redriven(shown.promotion.ids[0])
+        for offered in self.offered:
+            self.launch_promotion(offered.plan.plan_id, far=True)
+        self.take_back(done, far=True)
+
     # rows that somebody deletes
 
     def sound_ones(self, count: int, chunks: int) -> list[list[Letter]]:

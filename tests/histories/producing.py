@@ -13,8 +13,8 @@ from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.domain.forging import forged
 from tests.fakes.batch import Bench
 from tests.fakes.fake_log import FakeLog, Visibility
-from tests.histories.events import GateSays
 from tests.histories.history import History
+from tests.histories.promotion_events import GateSays
 from tests.histories.sealing import sealed
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.quantities import Partition

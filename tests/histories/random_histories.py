@@ -50,9 +50,11 @@ class Summary:
         return f"{counted}: 0 lost, 0 duplicated, 0 altered, 0 unexplained gaps ({rate:.1f} histories a second)"
 
 
-def play_history(seed: int, act: str = "") -> tuple[History, Counter[str]]:
-    """`act`: what is done on purpose, before it is healed; then the rest of the history is shorter."""
+def play_history(seed: int, act: str = "", *, promotes: bool = True) -> tuple[History, Counter[str]]:
+    """`act`: what is done on purpose, before it is healed; then the rest of the history is shorter. `promotes`: whether
+    it may have promotions among the rest."""
     play = Play(seed)
+    play.promotes = play.promotes and promotes
     play.on_purpose = act
     return play.play(play.random.randint(SHORTEST, LONGEST) // (5 if act else 1)), play.ops
 
@@ -62,8 +64,8 @@ def judge(history: History) -> list[Anomaly]:
     return [a for one in (history, *history.copies) for a in analyse(one)]
 
 
-def check_seed(seed: int, act: str = "") -> list[Anomaly]:
-    return judge(play_history(seed, act)[0])
+def check_seed(seed: int, act: str = "", *, promotes: bool = True) -> list[Anomaly]:
+    return judge(play_history(seed, act, promotes=promotes)[0])
 
 
 def run_histories(*, first_seed: int, count: int, deadline_seconds: float) -> Summary:

@@ -61,7 +61,7 @@ class ReadingRules(Rule):
             self.case.say(Kind.UNBOUNDED_COST, what, at=sorted(read))
 
     def _loaded(self, event: Loaded) -> None:
-        if self.began.get(event.run, ("", 0))[0] == "verify":
+        if self.began.get(event.run, ("", 0))[0] in ("verify", "promote: shown"):
             return  # it looks at all that is held from its range, and not for a batch
         strange = set(event.strange) - self.touched[event.run]
         if strange:

@@ -12,28 +12,27 @@ from itertools import permutations
 from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Event, GateSays, Held, Produced, Published, Quiet, ReadBack
+from tests.histories.events import Committed, Coordinate, Event, Held, Produced, Published, Quiet, ReadBack
 
 
 class RowRules(Rule):
-    """`refused_by_gate`: waveforms, for ever."""
-
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self.refused_by_gate: set[str] = set()
         self._misread: set[str] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
             case Published():
+                if len(self.ledger.published[event.id]) > 1:
+                    self.case.say(Kind.DUPLICATE, f"published again with head {event.sequence}", [event.id])
+                if not event.plan_id:
+                    return  # what is put back was looked at when it was published
                 with self.ledger.as_planned(event.plan_id):
                     self._row(event)
             case Held():
                 self._held(event)
             case ReadBack():
                 self._read_back(event)
-            case GateSays():
-                self.refused_by_gate.add(event.id)
             case Quiet():
                 self._held_for_ever(event)
 
@@ -42,8 +41,6 @@ class RowRules(Rule):
             self._what_was_never_published()
 
     def _row(self, row: Published) -> None:
-        if len(self.ledger.published[row.id]) > 1:
-            self.case.say(Kind.DUPLICATE, f"published again with head {row.sequence}", [row.id])
         where: list[Coordinate] = [(t, p, o) for t, p, o, _, _ in row.chunks]
         found = [self._piece_of(row, n) for n in range(len(where))]
         unknown = [c for c, piece in zip(where, found, strict=True) if piece is None]
@@ -82,7 +79,7 @@ class RowRules(Rule):
 
     def _nobody_decided(self, row: Published, pieces: list[Piece], action: str) -> None:
         """What the gate refuses, and what waits for a decision, is published by nobody else."""
-        if row.id in self.refused_by_gate and action != "accept":
+        if row.id in self.case.refused and action != "accept":
             self.case.say(Kind.INVENTED, "published although the gate refuses it", [row.id])
         if action:
             return
@@ -165,7 +162,7 @@ class RowRules(Rule):
         passed = self.ledger.truths(self.ledger.records[c] for c in kept if self.ledger.committed(c))
         for waveform_id, truth in self.ledger.truths(self._visible()).items():
             seen = passed.get(waveform_id)
-            if waveform_id in self.ledger.published or waveform_id in self.refused_by_gate:
+            if waveform_id in self.ledger.published or waveform_id in self.case.ever_refused:
                 continue
             if waveform_id in self.ledger.deleted:
                 continue  # what somebody has deleted stays away, unless it is read again

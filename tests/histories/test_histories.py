@@ -49,6 +49,8 @@ ACTS = (
     *("forked", "copy goes on", "set back beside", "dropped beside", "forked beside"),
     *("chain of batches", "backfill chain again", "half a chain", "read across cuts", "skipped and backfilled"),
     *("maintain", "contradicted and maintained"),
+    *("promote: shown", "promote", "promote again", "promoted later", "undo of a promotion"),
+    *("beside a promotion: an ingest", "beside a promotion: a decision", "beside a promotion: a rewind"),
     *("an index of ids", "index vanishes", "index is damaged", "index is copied", "index is put back"),
     *("small byte budget", "large records"),
     *("given up while it publishes", "gate closes while another publishes", "second copies"),

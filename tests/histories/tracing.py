@@ -43,6 +43,7 @@ STEPS = (
     *("reset", "offset expires", "catalog copied", "catalog lost", "catalog set back"),
 )
 """What the model has."""
+_OTHERS = {"manual": "not in the model: a batch of named offsets", "promote": "not in the model: a promotion"}
 NOT_THERE = 0
 """The position of a partition that a head does not know yet."""
 
@@ -132,7 +133,7 @@ class Trace:
     def _planned(self, plan: Planned) -> None:
         self._plans[plan.plan_id] = plan
         # What an operator was shown may be begun much later; then it is of the head that it was shown on.
-        seen = self._moments if plan.kind == "held" else self._since(plan.run, "head")
+        seen = self._moments if plan.kind in ("held", "promote") else self._since(plan.run, "head", "topic")
         at = plan.positions.get(self.partition, NOT_THERE)
         rests = [m for m in seen if m.head and _stands(m.head) == (plan.base_sequence, plan.generation, at)]
         self._must(bool(rests), f"{plan.kind} is planned on head {plan.base_sequence} at {at}, which was none then")
@@ -142,7 +143,8 @@ class Trace:
             self._must(bool(agrees), "an ingest is planned where the group contradicts the catalog")
         parts = {p for p, _, _ in plan.ranges}
         whole = parts >= plan.positions.keys() or plan.kind != "ingest"
-        self._did(plan.action or (f"plan {plan.kind}" if whole else "plan ingest of a part"))
+        planned = f"plan {plan.kind}" if plan.kind not in _OTHERS else f"{_OTHERS[plan.kind]}, planned"
+        self._did(plan.action or (planned if whole else "plan ingest of a part"))
 
     def _committed(self, new: Committed) -> None:
         before = self._heads[-1] if self._heads else None
@@ -168,12 +170,12 @@ class Trace:
         to = (end,) if run.moves else before.positions
         self._must(made.positions == to, f"{kind} leaves the head at {made.positions}, and not at {to}")
         self._must(made.generation == before.generation, f"{kind} changes the generation")
-        self._did(f"commit {kind}" if kind != "manual" else "not in the model: a batch of named offsets")
+        self._did(_OTHERS.get(kind, f"commit {kind}"))
         if before.sequence != plan.base_sequence:
             self._did("conflict: decided again")
 
     def _moved(self, new: Committed, before: Head, made: Head) -> None:
-        if new.kind in ("maintenance", "gate"):
+        if new.kind in ("maintenance", "gate", "promote"):
             self._must(made == before._replace(sequence=new.sequence), f"{new.kind} changes where the stream stands")
             self._did(f"not in the model: a head of {new.kind}")
             return
@@ -203,9 +205,10 @@ class Trace:
         self._group = Group(offset, (known.table, event.generation, event.sequence))
         self._did("project")
 
-    def _since(self, run: str, what: str) -> list[Moment]:
-        """All that a run can have seen since its last look."""
-        since = self._looked.get((run, what), 0)
+    def _since(self, run: str, *what: str) -> list[Moment]:
+        """All that a run can have seen since its last look; of several kinds since the first of these. Who plans looks
+        at the topic, then at the head, and perhaps at that once more without going by it."""
+        since = min(self._looked.get((run, one), 0) for one in what)
         before = [m for m in self._moments if m.at <= since][-1:]
         return [*before, *(m for m in self._moments if m.at > since)]
 

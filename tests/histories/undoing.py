@@ -18,6 +18,7 @@ from wavestitch.batch.held_decision import HeldPreview, carry_out
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind
+from wavestitch.batch.take_back import TakingBack, take_back
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import GateClosed
 from wavestitch.contracts.held_choice import HeldAction
@@ -51,7 +52,10 @@ class Undoing(Deciding):
         if isinstance(found, HeldPreview):
             self.ops["undo of a decision"] += 1
             return carry_out(edges, found.plan)
-        assert isinstance(found, Rewind), "nothing is promoted here"
+        if isinstance(found, TakingBack):
+            self.ops["undo of a promotion"] += 1
+            return take_back(edges, found)
+        assert isinstance(found, Rewind)
         self.ops["undo of positions"] += 1
         return apply_rewind(self.stream, found, accept_skip=accepted, log=self.bench.log, tables=self.bench.tables)
 

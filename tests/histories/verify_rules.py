@@ -26,7 +26,6 @@ from tests.histories.events import (
     Committed,
     Coordinate,
     Event,
-    GateSays,
     Held,
     Projected,
     Published,
@@ -45,14 +44,13 @@ Lies = tuple[Coordinate, Piece]
 
 class VerifyRules(Rule):
     """`verifying`: runs that do. `read`: what ingests have read whose heads are there; `history_lost`: or perhaps
-    are known of by nobody. `refused_by_gate`: waveforms, for ever."""
+    are known of by nobody."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.verifying: set[str] = set()
         self.read: set[Coordinate] = set()
         self.history_lost = False
-        self.refused_by_gate: set[str] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -69,8 +67,6 @@ class VerifyRules(Rule):
                 self.case.say(Kind.STALE_WRITER, f"{event.run} verifies, and writes {type(event).__name__}")
             case Committed() if event.kind == "ingest":
                 self.read |= self.ledger.reads.get(event.plan_id, set())
-            case GateSays():
-                self.refused_by_gate.add(event.id)
             case Verified():
                 self._verified(event)
 
@@ -117,7 +113,7 @@ class VerifyRules(Rule):
             return self._not_all(row, lies, event)
         if not truth.whole:
             return _ANYTHING  # nothing of the range says how many there are
-        refused = waveform_id in self.refused_by_gate or not truth.keeps_its_word
+        refused = waveform_id in self.case.refused or not truth.keeps_its_word
         # Of what nothing is stitched today, what became of the chunks that its row names comes first.
         others = {"newly failing", "accepted", *self._not_all(row, lies, event)} if refused else set()
         if waveform_id in event.altered or self._elsewhere(row, lies, event):
@@ -152,11 +148,18 @@ class VerifyRules(Rule):
             owed = all(c in self.read for c in loose) and not self.history_lost
             return {"missing in the table"} if owed else _ANYTHING
         if not held:
+            if any(self._was_no_chunk(c) for c, _ in lies):
+                return _ANYTHING  # taken for what is held from there (docs/guarantees.md)
             return {"outside"} if lies else {"outside", "nothing"}
         if any(row.reason == "discarded" for row in held):
             return {"discarded"}
         there = {(c, piece.same) for c, piece in lies}
         return {"held"} if mine <= there else {"held", *_ELSEWHERE}
+
+    def _was_no_chunk(self, c: Coordinate) -> bool:
+        """Whether a record that is no chunk is held from this place, which has another one since."""
+        there = self.ledger.held.get(c, ())
+        return any(self.ledger.counts(row) and not row.valid for row in there)
 
     def _beside(self, waveform_id: str, lies: list[Lies]) -> set[str]:
         """What may come first of a waveform that is published: what is held beside that, and lies there no more."""

@@ -39,6 +39,7 @@ from tests.histories.events import (
     Truncated,
 )
 from tests.histories.history import History
+from tests.histories.promotion_events import Replaced
 from tests.histories.reading_events import Loaded, Opened
 from tests.histories.sealing import is_proven
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
@@ -139,7 +140,8 @@ class Witness:
         stands = {p: at.next_offset for p, at in plan.positions.items()}
         ranges = tuple((r.partition, r.start, r.end) for r in plan.ranges)
         facts = (plan.plan_id, plan.kind.value, plan.generation, plan.base_sequence, plan.topic_id)
-        action, ids = ("", ()) if plan.choice is None else (plan.choice.action.value, plan.choice.ids)
+        held = plan.held_choice
+        action, ids = ("", ()) if held is None else (held.action.value, held.ids)
         asks = plan.stream.proof == self.asked[0]
         scope = None if plan.scope is None else tuple(plan.scope)
         said = (action, ids, asks, scope, plan.after)
@@ -162,6 +164,9 @@ class Witness:
         )
 
     def _committed(self, head: Any, rows: list[PublishedRow]) -> None:
+        gone = [row.waveform_id for went, _, row in self._tables.replaced if went == head.sequence]
+        if gone:
+            self.history.append(Replaced(under_way(), head.sequence, tuple(sorted(gone))))
         for row in rows:
             chunks = tuple(
                 (topic_id, c.partition, c.offset, c.length, c.piece.hex())

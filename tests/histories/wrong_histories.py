@@ -39,7 +39,6 @@ from tests.histories.events import (
     Committed,
     Ended,
     Event,
-    GateSays,
     Held,
     Looked,
     Planned,
@@ -53,6 +52,7 @@ from tests.histories.events import (
     Started,
     TopicMade,
 )
+from tests.histories.promotion_events import GateSays
 from tests.histories.reading_events import Loaded, Opened
 from tests.histories.table_events import CatalogSetBack, HistoryLost
 

@@ -1,0 +1,127 @@
+"""Promotions: exactly what was shown is put in the place of what is there, and what was shown is so.
+
+What a head takes out of the table is published with it again, or held; the positions stay. Undone, each row is there
+again as it was, and what had come in its place is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from tests.histories.anomaly import Kind
+from tests.histories.approval_events import Approved, Declared
+from tests.histories.case import Case, Rule
+from tests.histories.events import Asks, Committed, Event, Planned, Published, Undone
+from tests.histories.ledger import Identity
+from tests.histories.promotion_events import Offered, Replaced
+
+Row = tuple[bytes, tuple[tuple[str, int, int, int, str], ...]]
+"""Of a published waveform its samples and chunks."""
+
+
+class PromotionRules(Rule):
+    """`offered`: by preview, of each waveform which row is there and which is to be, and by which definition; `asked`:
+    by run, what it was approved to do, and by which; `begun`: by plan. `out`, `put`: of the head that is about to be
+    committed; `done`: of those that were, by plan. `undoing`: by run."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.offered: dict[str, tuple[dict[str, tuple[str, str]], int]] = {}
+        self.asked: dict[str, tuple[str, int]] = {}
+        self.begun: dict[str, tuple[str, int]] = {}
+        self.out: dict[str, Row] = {}
+        self.put: dict[str, Row] = {}
+        self.done: dict[str, tuple[dict[str, Row], dict[str, Row]]] = {}
+        self.undoing: dict[str, Undone] = {}
+        self.definition = 0
+
+    def first_look(self, event: Event) -> None:
+        if isinstance(event, Replaced):
+            self.out = {i: _row(rows[-1]) for i in event.ids if (rows := self.ledger.published.get(i))}
+
+    def take(self, event: Event, before: Committed | None) -> None:
+        match event:
+            case Declared() | Asks():
+                self.definition += 1
+            case Offered():
+                rows = {i: (was, made) for i, was, made in event.rows}
+                self.offered[event.preview] = rows, self.definition
+                self._is_so(event.preview, rows)
+            case Approved():
+                self.asked[event.run] = event.preview, self.definition
+            case Planned(kind="promote") if event.run in self.asked:
+                self.begun.setdefault(event.plan_id, self.asked[event.run])
+            case Undone():
+                self.undoing[event.run] = event
+            case Published():
+                self.put[event.id] = _row(event)
+            case Committed():
+                self._committed(before, event)
+                self.out, self.put = {}, {}
+
+    def _is_so(self, preview: str, rows: dict[str, tuple[str, str]]) -> None:
+        """As of now: the row that is said to be there is, and what is to come is what the log has, and nothing else
+        says otherwise."""
+        there = self.ledger.truths(self.ledger.records[c] for c in self.ledger.readable())
+        for waveform_id, (was, made) in rows.items():
+            known = self.ledger.published.get(waveform_id)
+            truth = there.get(waveform_id)
+            sound = truth is not None and truth.publishable and waveform_id not in self.case.refused
+            if was != (_digest(_row(known[-1])) if known else ""):
+                self._say(Kind.UNTRUE, f"{preview[:8]} names another row than the one that is there", waveform_id)
+            elif not made and sound:
+                self._say(Kind.UNTRUE, f"{preview[:8]} would take out what nothing refuses", waveform_id)
+            elif made and waveform_id in self.case.refused:
+                self._say(Kind.UNTRUE, f"{preview[:8]} would publish what the gate refuses", waveform_id)
+
+    def _committed(self, before: Committed | None, head: Committed) -> None:
+        if head.kind != "promote":
+            if self.out:
+                self._say(Kind.LOST, f"head {head.sequence} ({head.kind}) takes published rows out", *self.out)
+            return
+        if before is None or head.positions != before.positions:
+            self._say(Kind.STALE_WRITER, f"head {head.sequence} (promote) moves the positions")
+        if head.plan_id:
+            self.done[head.plan_id] = dict(self.out), dict(self.put)
+            self._is_what_was_shown(head)
+        elif head.run in self.undoing:
+            self._puts_back(head, self.undoing[head.run])
+        else:
+            self._say(Kind.STALE_WRITER, f"head {head.sequence} (promote) is of no plan, and nobody undid one")
+        lost = sorted(i for i, row in self.out.items() if not all(map(self.ledger.stands, _pieces(i, row))))
+        if lost:
+            self._say(Kind.LOST, f"head {head.sequence} takes out what is neither published nor held then", *lost)
+
+    def _is_what_was_shown(self, head: Committed) -> None:
+        preview, definition = self.begun.get(head.plan_id, ("", -1))
+        rows, shown_by = self.offered.get(preview, ({}, -1))
+        did = {i: tuple(_digest(some[i]) if i in some else "" for some in (self.out, self.put)) for i in rows}
+        others = sorted({i for i in rows if did[i] != rows[i]} | (self.out.keys() | self.put.keys()) - rows.keys())
+        if not rows or others:
+            self._say(Kind.STALE_WRITER, f"head {head.sequence} promotes what nobody was shown", *others)
+        elif definition != shown_by:
+            self._say(Kind.STALE_WRITER, f"head {head.sequence} promotes by a definition that nobody was shown", *rows)
+
+    def _puts_back(self, head: Committed, asked: Undone) -> None:
+        plan_id = asked.plan_id or next((h.plan_id for h in self.ledger.heads if h.sequence == asked.of), "")
+        out, put = self.done.get(plan_id, ({}, {}))
+        others = sorted(i for i in out.keys() | self.put.keys() if out.get(i) != self.put.get(i))
+        others += sorted(put.keys() ^ self.out.keys())
+        if plan_id not in self.done or others:
+            what = f"undo, as head {head.sequence}: the rows are not those of before head {asked.of or plan_id[:8]}"
+            self._say(Kind.STALE_WRITER, what, *others)
+
+    def _say(self, kind: Kind, what: str, *ids: str) -> None:
+        self.case.say(kind, f"promotion: {what}", ids)
+
+
+def _row(event: Published) -> Row:
+    return event.samples, event.chunks
+
+
+def _pieces(waveform_id: str, row: Row) -> list[Identity]:
+    return [(waveform_id, n, length, bytes.fromhex(proof)) for n, (*_, length, proof) in enumerate(row[1])]
+
+
+def _digest(row: Row) -> str:
+    return hashlib.sha256(b"".join(bytes.fromhex(proof) for *_, proof in row[1])).hexdigest()

@@ -1,0 +1,59 @@
+"""Seeded bugs. Promotions: what is put in the place of what is there, and what is put back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.fakes.fake_tables import FakeTables
+from tests.histories.anomaly import Kind
+from tests.histories.seeded_bugs.registry import Patch, shows
+from wavestitch.batch import held_approval, publish, take_back
+from wavestitch.contracts import pending_decision
+
+ACT = "what_was_promoted_is_taken_back"
+
+
+@shows(Kind.LOST, act=ACT)
+def what_a_promotion_takes_out_is_not_held(patch: Patch) -> None:
+    real = publish._held_rows
+    patch.setattr(publish, "_held_rows", lambda plan, *more: [] if plan.promotion is not None else real(plan, *more))
+
+
+@shows(Kind.STALE_WRITER, since=35, act=ACT)
+def a_promotion_is_about_ids_whatever_they_are_by_then(patch: Patch) -> None:
+    patch.setattr(publish, "check_promotion", lambda *_, **__: None)
+    patch.setattr(held_approval, "refuse_changed", lambda *_: None)
+
+
+@shows(Kind.STALE_WRITER, since=10, act=ACT)
+def a_promotion_leaves_the_stream_where_it_was_shown(patch: Patch) -> None:
+    """Whatever an ingest has read since."""
+    real = pending_decision.next_head
+
+    def wrong(plan: Any, *more: Any, **others: Any) -> Any:
+        head = real(plan, *more, **others)
+        return replace(head, positions=plan.positions) if plan.promotion is not None else head
+
+    patch.setattr(pending_decision, "next_head", wrong)
+
+
+@shows(Kind.STALE_WRITER, act=ACT)
+def what_a_promotion_takes_out_stays_in_the_table(patch: Patch) -> None:
+    real = FakeTables.commit
+    patch.setattr(FakeTables, "commit", lambda self, base, new, files, **_: real(self, base, new, files))
+
+
+@shows(Kind.DUPLICATE, act=ACT)
+def undo_of_a_promotion_does_not_look_what_is_published_since(patch: Patch) -> None:
+    patch.setattr(take_back, "rows_as_shown", lambda *_: [])
+
+
+@shows(Kind.STALE_WRITER, act=ACT)
+def undo_of_a_promotion_takes_out_and_puts_nothing_back(patch: Patch) -> None:
+    real = FakeTables.put_back
+
+    def wrong(self: Any, base: Any, new: Any, *, ids: Any, **more: Any) -> Any:
+        return real(self, base, new, ids=(), **more)
+
+    patch.setattr(FakeTables, "put_back", wrong)

@@ -1,0 +1,81 @@
+"""What the checker says of promotions: nothing of a sound one that is undone, and of each wrong one what is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.histories.anomaly import Kind
+from tests.histories.approval_events import Approved, Declared
+from tests.histories.by_hand import CHUNKS, ROW, WAVE, before_quiet, head, held, kinds, planned, projected
+from tests.histories.events import Ended, Event, ReadBack, Started, Undone
+from tests.histories.promotion_events import GateSays, Offered, Replaced
+
+WAS = hashlib.sha256(b"".join(bytes.fromhex(proof) for *_, proof in CHUNKS)).hexdigest()
+OFFERED = Offered("s", (("w1", WAS, ""),))
+TAKEN_OUT: list[Event] = [replace(held(n, one, "d2", "failed_expectation"), sequence=3) for n, one in enumerate(WAVE)]
+BACK = replace(ROW, run="run-3", plan_id="", sequence=4)
+
+
+def promoted(
+    *,
+    offered: Offered = OFFERED,
+    between: tuple[Event, ...] = (),
+    holds: bool = True,
+    out: tuple[str, ...] = ("w1",),
+    back: tuple[Event, ...] = (BACK,),
+    to: int = 6,
+) -> list[Event]:
+    """What was published is refused from now on, promoted away, and put back."""
+    made = head(3, to, run="run-2", kind="promote", plan_id="p2", decision="d2")
+    undone: list[Any] = [
+        Undone("run-3", 0, "p2", False),
+        Started("run-3", "undo", 100),
+        *back,
+        head(4, to, run="run-3", kind="promote"),
+        projected(to, 4, run="run-3"),
+        Ended("run-3", "done", 9),
+    ]
+    return before_quiet(
+        GateSays("w1"),
+        offered,
+        *between,
+        Approved("run-2", "s"),
+        Started("run-2", "promote", 100),
+        planned("p2", run="run-2", kind="promote", ranges=((0, 0, 6),)),
+        *(TAKEN_OUT if holds else ()),
+        *([Replaced("run-2", 3, out)] if out else []),
+        made,
+        projected(to, 3, run="run-2"),
+        Ended("run-2", "done", 9),
+        *undone,
+        ReadBack(((ROW.id, ROW.samples),)),
+    )
+
+
+def test_a_promotion_that_is_taken_back_has_no_anomaly() -> None:
+    assert kinds(promoted()) == []
+
+
+WRONG: dict[str, tuple[Kind, list[Event]]] = {
+    "what is taken out is not held": (Kind.LOST, promoted(holds=False)),
+    "another row was shown": (Kind.UNTRUE, promoted(offered=Offered("s", (("w1", "0" * 64, ""),)))),
+    "what nothing refuses is to go": (Kind.UNTRUE, [e for e in promoted() if not isinstance(e, GateSays)]),
+    "what the gate refuses is to come": (Kind.UNTRUE, promoted(offered=Offered("s", (("w1", WAS, WAS),)))),
+    "by another definition than was shown": (Kind.STALE_WRITER, promoted(between=(Declared(),))),
+    "what was to go stays": (Kind.STALE_WRITER, promoted(out=(), back=())),
+    "nobody was shown it": (Kind.STALE_WRITER, [e for e in promoted() if not isinstance(e, Offered)]),
+    "the positions move": (Kind.STALE_WRITER, promoted(to=5)),
+    "other bytes are put back": (Kind.STALE_WRITER, promoted(back=(replace(BACK, samples=b"other"),))),
+    "nothing is put back": (Kind.STALE_WRITER, promoted(back=())),
+    "it is put back twice": (Kind.DUPLICATE, promoted(back=(BACK, BACK))),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_promotion_is_named(name: str) -> None:
+    kind, events = WRONG[name]
+    assert kind in kinds(events)
