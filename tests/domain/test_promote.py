@@ -20,7 +20,7 @@ from wavestitch.batch.take_back import TakingBack, plan_taking_back, take_back
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.definition_change import Change
-from wavestitch.contracts.errors import BadInput, Fenced, Refused
+from wavestitch.contracts.errors import BadInput, Fenced, Refused, Transient
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import HeadKind
@@ -326,6 +326,17 @@ class TestUndo:
         world.bench.tables.drop_snapshots({h.snapshot_id for h in world.bench.tables.snapshots[:-1]})
         with pytest.raises(Refused, match=r"let go of the snapshot before .* promote the range again by it"):
             undo(world)
+
+    def test_where_maintenance_lets_it_go_meanwhile_it_says_to_look_again(self, world: World) -> None:
+        two_published(world)
+        redefined(world, limits=Limits(max_chunks=1))
+        promote(world, preview(world))
+        plan_id = world.bench.tables.snapshots[-1].plan_id
+        shown = plan_taking_back(edges(world), plan_id, who="cal", why="")
+        world.bench.tables.drop_snapshots({h.snapshot_id for h in world.bench.tables.snapshots[:-1]})
+        with pytest.raises(Transient, match="was let go since it was looked at"):
+            take_back(edges(world), shown)
+        assert ids(world) == []
 
     def test_what_would_be_neither_published_nor_held_is_refused(self, world: World) -> None:
         mixed(world)

@@ -13,7 +13,7 @@ from tests.builders.deleted_rows import delete_rows
 from tests.builders.published_bytes import rows_with_bytes
 from tests.builders.table_rows import first_head, published_row, stage
 from tests.domain.maintenance_rig import STREAM, Rig
-from wavestitch.contracts.errors import Altered, Refused
+from wavestitch.contracts.errors import Altered, Refused, Transient
 from wavestitch.contracts.ports import CommitConflict, StagedFile
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.tables.maintenance import rows_taken_out
@@ -138,3 +138,13 @@ def test_rows_of_before_are_put_back_bit_for_bit(rig: Rig) -> None:
     with pytest.raises(Altered, match="has no row 'e'"):
         rig.tables.put_back(head, head.next(), of=was.snapshot_id, ids={"e"}, instead_of=())
     assert rows(rig) == after
+
+
+def test_a_snapshot_that_was_let_go_meanwhile_is_told_as_that(rig: Rig) -> None:
+    head = rig.tables.head()
+    assert head is not None
+    with pytest.raises(Transient, match=r"snapshot 77 of table .* was let go since it was looked at"):
+        rig.tables.published({"a"}, of=77)
+    with pytest.raises(Transient, match=r"snapshot 77 of table .* nothing was written, look again"):
+        rig.tables.put_back(head, head.next(kind=HeadKind.PROMOTE), of=77, ids={"a"}, instead_of=())
+    assert rig.tables.head() == head

@@ -276,8 +276,10 @@ class FakeTables(TableAccidents):
             return self._answered(self._snapshot(new, back, instead_of=instead_of), fault)
 
     def rows_at(self, snapshot_id: int) -> list[PublishedRow]:
-        (at,) = [h.sequence for h in self.snapshots[self.expired :] if h.snapshot_id == snapshot_id]
-        return [row for _, row in self.rows_as_of(at)]
+        at = [h.sequence for h in self.snapshots[self.expired :] if h.snapshot_id == snapshot_id]
+        if not at:
+            raise Transient(f"snapshot {snapshot_id} was let go since it was looked at")
+        return [row for _, row in self.rows_as_of(at[0])]
 
     def _answered(self, made: Head, fault: Fault | None) -> Head:
         """What a commit returns. Sent twice, it is told of a conflict with itself: it is there, and that is looked up

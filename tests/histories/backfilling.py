@@ -215,7 +215,7 @@ class Backfilling(Widening):
         if what == "forked":
             self.copy_stops()
             self.fork()
-            if self.copy is not None:
+            if self.copy is not None and not self.tight:  # small budgets make hundreds of batches
                 self.copy.backfills(self.in_small_batches(), self.scope(), self.clock_ms, self.carrying())
             return self.copy is not None
         if not self._another_catalog():

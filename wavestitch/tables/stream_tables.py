@@ -164,7 +164,16 @@ class StreamTables:
         table = self._waveforms.load()
         if table is None:
             return {}
+        self._refuse_expired(table, of)
         return find_published(table, ids, index=self._id_index, snapshot_id=of)
+
+    def _refuse_expired(self, table: Table, snapshot_id: int | None) -> None:
+        """Maintenance may let it go while somebody works with it."""
+        if snapshot_id is not None and table.metadata.snapshot_by_id(snapshot_id) is None:
+            raise Transient(
+                f"snapshot {snapshot_id} of table {self._waveforms.name} was let go since it was looked at; nothing "
+                "was written, look again"
+            )
 
     def files_with(self, table: Table, ids: Collection[str]) -> list[FileScanTask] | None:
         """The files of published waveforms that may have these, by the index that batches keep on this host; None
@@ -196,6 +205,7 @@ class StreamTables:
         self, base: Head | None, new: Head, *, of: int, ids: Collection[str], instead_of: Collection[str]
     ) -> Head:
         table = self._table_at(base)
+        self._refuse_expired(table, of)
         goes = self._taken_out(table, instead_of)
         back = rows_again(self._waveforms, table, files_to_read(table, snapshot_id=of), ids, encoding=self._encoding())
         self._waveforms.commit_instead(table, [], goes.old, [*goes.new, *back], new.to_properties())
