@@ -9,6 +9,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
 from tests.histories.events import Committed, Coordinate, Event, Looked, Planned, Started, Truncated
 from tests.histories.interval_events import Backfilled
+from tests.histories.promotion_events import GateSays
 
 _LOOKS_BACK_MS = 7 * 86400 * 1000
 """So much earlier than the interval a chunk's record time may be (`max_clock_skew`)."""
@@ -16,7 +17,7 @@ _LOOKS_BACK_MS = 7 * 86400 * 1000
 
 class IntervalRules(Rule):
     """`looked`: by run that backfills, what readers of committed data could find when it looked at the topic last;
-    `there`: by the first plan of a backfill, what its run had seen so; `refused`: what the gate refused then."""
+    `there`: by the first plan of a backfill, what its run had seen so; `refused`: what the gate has refused since."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -34,6 +35,9 @@ class IntervalRules(Rule):
             case Planned() if event.scope is not None and not event.after:
                 self.there[event.plan_id] = self.looked.get(event.run, set())
                 self.refused[event.plan_id] = set(self.case.refused)
+            case GateSays(refuses=True):
+                for refused in self.refused.values():
+                    refused.add(event.id)
             case Truncated():
                 for there in (*self.looked.values(), *self.there.values()):
                     # What is written anew there nobody has seen.
@@ -49,7 +53,7 @@ class IntervalRules(Rule):
             if piece is not None:
                 found[piece.id].append(piece)
         whole = {i for i, pieces in found.items() if Truth(tuple(pieces)).publishable}
-        refused = self.refused[event.first] | self.case.refused
+        refused = self.refused[event.first]
         waits = {i for i in whole if i in refused | self.ledger.deleted or self._is_held(i)}
         missing = whole - waits - self.ledger.published.keys()
         if missing:

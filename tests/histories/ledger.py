@@ -57,6 +57,8 @@ class Ledger:
         self.heads: list[Committed] = []
         self.plans: dict[str, Planned] = {}
         self.reads: dict[str, set[Coordinate]] = defaultdict(set)
+        self.read_by: dict[tuple[str, str], set[Coordinate]] = defaultdict(set)
+        """By plan and run: who carries a plan once more reads once more, and commits what it has read itself."""
         self.landed: dict[str, set[Coordinate]] = defaultdict(set)
         self.former: dict[Coordinate, list[Coordinate]] = defaultdict(list)
         self.moved: dict[Coordinate, Coordinate] = {}
@@ -119,6 +121,7 @@ class Ledger:
                 self.landed[event.plan_id] |= landed
                 cut = {c: self.former[c][-1] for c in landed if c[2] in event.former and self.former[c]}
                 self.reads[event.plan_id] |= {cut.get(c, c) for c in landed}
+                self.read_by[event.plan_id, event.run] |= {cut.get(c, c) for c in landed}
             case Truncated():
                 self._cut(event)
             case LostOffset():
@@ -167,7 +170,8 @@ class Ledger:
         for c, place in marked.items():
             self.former[c].append(place)
             self.records[place], self.seen[place] = self.records.pop(c), self.seen.pop(c)
-        self.reads = defaultdict(set, {i: {marked.get(c, c) for c in places} for i, places in self.reads.items()})
+        self.reads = defaultdict(set, {i: {marked.get(c, c) for c in some} for i, some in self.reads.items()})
+        self.read_by = defaultdict(set, {i: {marked.get(c, c) for c in some} for i, some in self.read_by.items()})
         self.moved = marked
         self.gone = {c for c in self.gone if c[:2] != (event.topic_id, event.partition) or c[2] < event.end}
 

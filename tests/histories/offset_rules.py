@@ -157,7 +157,8 @@ class OffsetRules(Rule):
         self.given_up = dict.fromkeys(what, self.case.at) | self.given_up
 
     def _passed(self, head: Committed, passed: list[Coordinate]) -> None:
-        read, landed = self.ledger.reads.get(head.plan_id, set()), self.ledger.landed.get(head.plan_id, set())
+        read = self.ledger.read_by.get((head.plan_id, head.run), set())
+        landed = self.ledger.landed.get(head.plan_id, set())
         gap = [c for c in passed if c not in landed and not self._empty(c)]
         if gap:
             self.gaps.update(gap)

@@ -10,7 +10,9 @@ import pytest
 from tests.builders.records import cut, metadata
 from tests.histories.anomaly import Kind
 from tests.histories.by_hand import (
+    NEW,
     NOW,
+    OPEN,
     WAVE,
     T,
     a_rewind,
@@ -24,6 +26,7 @@ from tests.histories.by_hand import (
     produced,
     projected,
     proof_of,
+    swap,
     swap_type,
 )
 from tests.histories.checker import analyse
@@ -34,6 +37,7 @@ from tests.histories.events import (
     Event,
     GateClosed,
     Looked,
+    Planned,
     Published,
     Read,
     Reset,
@@ -220,3 +224,14 @@ def test_what_the_log_has_no_more_is_gone_with_a_head_only_as_many_as_the_next_o
 ) -> None:
     events = before_quiet(TopicMade("topic-2"), *made_anew(note, topic="topic-2", position=0))
     assert kinds(events[:-1]) == found
+
+
+def test_what_was_cut_off_is_owed_by_who_read_it_and_commits_and_by_nobody_who_read_what_came_after() -> None:
+    first = swap(produced(5, OPEN[0]), produced(5, NEW))
+    at = next(n for n, e in enumerate(first) if isinstance(e, Planned)) + 1
+    again: list[Event] = [Truncated(T, 0, 5), produced(5, OPEN[0])]
+    before = Read("run-9", "p1", T, 0, 0, 6, (0, 1, 2, 5))
+    assert kinds([*first[:at], before, *again, *first[at:]]) == []
+    after_it = at + 1
+    assert isinstance(first[at], Read), "by the run that commits"
+    assert kinds([*first[:after_it], *again, *first[after_it:]]) == [Kind.LOST, Kind.LOST]
