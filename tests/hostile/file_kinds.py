@@ -19,6 +19,7 @@ import xxhash
 
 from consumers.landed_file import besides_payload, open_landing
 from wavestitch.contracts.errors import Altered, BadInput, DataLost, WavestitchError
+from wavestitch.contracts.plan import PLAN_FORMAT
 from wavestitch.contracts.rows import LANDING
 from wavestitch.write_once import digest_bytes
 
@@ -353,7 +354,7 @@ def _plans() -> list[FileKind]:
         plan("no JSON", lambda t: t[:-5], "is not JSON"),
         plan("a list", lambda _: "[]", "no JSON object"),
         plan("8,000 brackets", lambda _: "[" * 8000, "is not JSON"),
-        plan("of another format", lambda t: t.replace('"format": 1', '"format": 2'), "by a newer Wavestitch"),
+        plan("of another format", lambda t: t.replace(f'"format": {PLAN_FORMAT}', f'"format": {PLAN_FORMAT + 1}'), "by a newer Wavestitch"),
         plan("without ranges", lambda t: t.replace('"ranges"', '"rangs"'), "a field: ran"),
         plan("changed in one number", lambda t: t.replace('"generation": ', '"generation": 1'), "was changed"),
         plan("of another kind", lambda t: t.replace('"kind": "ingest"', '"kind": "pickle"'), "another kind: kind"),
