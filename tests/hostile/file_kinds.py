@@ -347,6 +347,9 @@ def _plans() -> list[FileKind]:
     def plan(name: str, change: Callable[[str], str], says: str) -> FileKind:
         return FileKind(f"a plan that is {name}", "not the batch's plan", lambda b: text(b, change), BadInput, says)
 
+    def newer(said: str) -> str:
+        return said.replace(f'"format": {PLAN_FORMAT}', f'"format": {PLAN_FORMAT + 1}')
+
     def exchanged(bed: Bed) -> None:
         (bed.folder / "plan.json").write_bytes((bed.other / "plan.json").read_bytes())
 
@@ -354,7 +357,7 @@ def _plans() -> list[FileKind]:
         plan("no JSON", lambda t: t[:-5], "is not JSON"),
         plan("a list", lambda _: "[]", "no JSON object"),
         plan("8,000 brackets", lambda _: "[" * 8000, "is not JSON"),
-        plan("of another format", lambda t: t.replace(f'"format": {PLAN_FORMAT}', f'"format": {PLAN_FORMAT + 1}'), "by a newer Wavestitch"),
+        plan("of another format", newer, "by a newer Wavestitch"),
         plan("without ranges", lambda t: t.replace('"ranges"', '"rangs"'), "a field: ran"),
         plan("changed in one number", lambda t: t.replace('"generation": ', '"generation": 1'), "was changed"),
         plan("of another kind", lambda t: t.replace('"kind": "ingest"', '"kind": "pickle"'), "another kind: kind"),
