@@ -190,9 +190,9 @@ def test_what_keeps_it_at_its_gate_is_told_until_it_is_delivered_and_when_it_goe
 def test_one_stream_whose_telling_cannot_be_kept_ends_nobody_elses_look(rig: Rig) -> None:
     (rig.folder / "streams" / "bad.yaml").write_text("topic: gone\ngroup: b\n")
     rig.log.append(P0, timestamp_ms=1, key=None, headers=(), value=b"x")
-    landing = rig.deployment.settings.landing
-    landing.mkdir(parents=True, exist_ok=True)
-    (landing / "bad").write_text("a file in the place of its folder")
+    told = rig.deployment.settings.landing / ".told"
+    told.mkdir(parents=True)
+    (told / "bad").write_text("a file in the place of its folder")
     for _ in range(3):
         bad, good = watch_streams(rig.deployment, ["bad", STREAM])
         assert good.start.now

@@ -20,6 +20,7 @@ from wavestitch.contracts.position import GroupOffset, Tag
 from wavestitch.contracts.quantities import EpochMs, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import Stage, explain
+from wavestitch.maintain.landing_folders import write_first_seen
 from wavestitch.maintain.run import maintain_stream
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -81,7 +82,9 @@ def rig(tmp_path: Path) -> Rig:
     docs.mkdir(parents=True)
     os.utime(docs, (1, 1))
     made.publish("c", recorded=False)
-    (made.tables.data_folder() / "dead-batch.parquet").write_bytes(b"x")
+    dead = made.tables.data_folder() / "dead-batch.parquet"
+    dead.write_bytes(b"x")
+    write_first_seen(made.deployment.settings.landing, STREAM, {str(dead): EpochMs(1)})
     set(made.tables.published(["a", "b", "c", "late"]))  # the index of ids knows all files
     assert closed_gates(made.deployment.settings.landing, STREAM) == []
     made.deployment.__dict__["log"] = Projected(made)
