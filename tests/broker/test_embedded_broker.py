@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from wavestitch.contracts.errors import BadInput, Terminal
-from wavestitch.local.broker import Broker, run_kafka_tool, running_broker, start_broker, stop_broker
+from wavestitch.local.broker import PORTS_FILE, Broker, run_kafka_tool, running_broker, start_broker, stop_broker
 from wavestitch.local.process import start_time
 
 LOOPBACK_HEX = "0100007F"
@@ -142,7 +142,12 @@ def test_it_outlives_who_started_it_and_keeps_data_and_address_when_stopped_or_k
 
     # Its port is remembered, and replaced by another where somebody else has it.
     port = int(third.bootstrap.rpartition(":")[2])
-    stop_broker(folder)
+    kept = (folder / PORTS_FILE).read_text()
+    (folder / PORTS_FILE).write_text(kept[:-5])
+    with pytest.raises(BadInput, match="what is kept of the broker's ports is not JSON; `wavestitch down` stops it"):
+        running_broker(folder)
+    assert stop_broker(folder) is True
+    (folder / PORTS_FILE).write_text(kept)
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", port))

@@ -20,7 +20,15 @@ from confluent_kafka.admin import AdminClient, PartitionMetadata
 
 from tests.deployment_rig import eventually
 from tests.faults.tcp_proxy import TcpProxy
-from wavestitch.local.broker import new_cluster_id, running_broker, start_broker, stop_broker
+from wavestitch.local.broker import (
+    PORTS,
+    PORTS_FILE,
+    BrokerPorts,
+    new_cluster_id,
+    running_broker,
+    start_broker,
+    stop_broker,
+)
 from wavestitch.local.loopback_port import LOOPBACK, free_ports
 from wavestitch.local.process import running_daemon, stop_daemon
 
@@ -191,8 +199,8 @@ def open_cluster(folder: Path, *, java_home: Path, jars: Path) -> Cluster:
         (folder / "cluster.id").write_text(new_cluster_id())
         for i, node in enumerate(NODES):
             (folder / f"node-{node}").mkdir()
-            mine = {"clients": ports[4 * i], "controller": ports[4 * i + 1]}
-            (folder / f"node-{node}" / "ports.json").write_text(json.dumps(mine))
+            mine = BrokerPorts(clients=ports[4 * i], controller=ports[4 * i + 1])
+            (folder / f"node-{node}" / PORTS_FILE).write_text(PORTS.text(mine))
         path.write_text(json.dumps({str(n): ports[4 * i : 4 * i + 4] for i, n in enumerate(NODES)}))
     found = json.loads(path.read_text())
     return Cluster(folder, java_home, jars, {int(n): Ports(*p) for n, p in found.items()})

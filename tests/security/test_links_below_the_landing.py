@@ -123,7 +123,7 @@ ACTS: dict[str, Callable[[Deployment, Path], Any]] = {
     "keep counted": lambda _, at: keep_counted(at, ECG, Counted(3)),
     "count": lambda _, at: _locked(counted_folder(at, ECG)),
     "first seen": lambda _, at: read_first_seen(at, ECG),
-    "keep first seen": lambda _, at: write_first_seen(at, ECG, {"/x": 3}),
+    "keep first seen": lambda _, at: write_first_seen(at, ECG, {"/x": EpochMs(3)}),
     "folders": lambda _, at: batch_folders(at, ECG),
     "size": lambda _, at: tree_size(at / ECG),
     "old docs": lambda d, _: list(map(shutil.rmtree, old_docs(d.settings.docs, ECG, changed_before=LATER))),

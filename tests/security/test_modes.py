@@ -29,6 +29,7 @@ root = Path(sys.argv[1])
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import check_disk
 from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.stream import Expectation
 from wavestitch.folder_lock import folder_lock
 from wavestitch.maintain.landing_folders import write_first_seen
@@ -49,7 +50,7 @@ plan = make_plan()
 check_disk(settings.landing, plan)
 work = deployment.folder("ecg", plan.plan_id)
 work.create(plan)
-write_first_seen(settings.landing, "ecg", {"a": 1})
+write_first_seen(settings.landing, "ecg", {"a": EpochMs(1)})
 tables = deployment.tables("ecg")
 tables.commit(None, Head(1, 1, HeadKind.FIRST, "tid", {0: Position(0)}, note="x"), [])
 write_digested(tables.data_folder(), lambda digest: "a.parquet", lambda file: file.write(b"x"))

@@ -25,6 +25,7 @@ from wavestitch.contracts.receipt import RECEIPTS
 from wavestitch.contracts.stitch_job import STITCH_JOBS, STITCH_REPORTS, StitchJob, StitchReport
 from wavestitch.contracts.verdict import CLOSED_GATES, VERDICTS, ClosedGate, Verdict
 from wavestitch.contracts.versioned import Versioned
+from wavestitch.local.broker import PORTS, BrokerPorts
 
 KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "plan": (PLANS, make_plan()),
@@ -32,6 +33,7 @@ KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "verdict": (VERDICTS, Verdict({"w": ("no",)}, (), ("x",), 1, 2)),
     "closed gate": (CLOSED_GATES, ClosedGate("p", "report-1.json", "verdict-1.json")),
     "head": (HEADS, HEAD),
+    "ports": (PORTS, BrokerPorts(9092, 9093)),
     "stitch job": (STITCH_JOBS, StitchJob("p", "t", "/l", "/o", "int", "fast", ("a",), ("b",))),
     "stitch report": (STITCH_REPORTS, StitchReport("p", ())),
     "row of the history": (

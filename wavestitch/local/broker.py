@@ -7,7 +7,6 @@ Its folder keeps its data and its ports over a stop and a start. Never listens b
 from __future__ import annotations
 
 import base64
-import json
 import os
 import shutil
 import signal
@@ -15,7 +14,8 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient
 
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.errors import BadInput, Terminal, Transient
+from wavestitch.contracts.versioned import Versioned
 from wavestitch.folder_lock import folder_lock
 from wavestitch.local.loopback_port import LOOPBACK, free_ports, is_free
 from wavestitch.local.process import Daemon, running_daemon, start_daemon, stop_daemon, wait_until, write_whole
@@ -60,9 +61,15 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ports:
+class BrokerPorts:
+    """What a broker's folder keeps of them, in `PORTS_FILE`."""
+
     clients: int
     controller: int
+
+
+PORTS_FILE = "ports.json"
+PORTS = Versioned(BrokerPorts, "what is kept of the broker's ports", "`wavestitch down` stops it, and it starts anew")
 
 
 def start_broker(
@@ -100,7 +107,7 @@ def start_broker(
             ports = _choose_ports(folder, wanted=port, fresh=attempt > 0)
             (folder / "broker.log").unlink(missing_ok=True)  # an old log must not explain a new death
             settings = settings_of(ports=ports)
-            write_whole(folder / "ports.json", json.dumps(asdict(ports)))
+            write_whole(folder / PORTS_FILE, PORTS.text(ports))
             daemon = _launch(folder, settings=settings, java_home=java_home, jars=jars)
             if _await_ready(daemon, folder=folder, ports=ports, cluster_id=cluster, client=client):
                 say(f"Kafka is ready on {LOOPBACK}:{ports.clients}")
@@ -159,8 +166,9 @@ def _adopt_running(folder: Path, client: Mapping[str, str]) -> Broker | None:
         return None
 
 
-def _read_ports(folder: Path) -> _Ports:
-    return _Ports(**json.loads((folder / "ports.json").read_text()))
+def _read_ports(folder: Path) -> BrokerPorts:
+    """Raises `BadInput` where a running broker's cannot be read: where it listens is not guessed."""
+    return PORTS.read((folder / PORTS_FILE).read_bytes())
 
 
 def _pid_file(folder: Path) -> Path:
@@ -176,16 +184,18 @@ def _child_env() -> dict[str, str]:
     return child_environment(os.environ)
 
 
-def _choose_ports(folder: Path, *, wanted: int | None, fresh: bool) -> _Ports:
-    if (folder / "ports.json").exists() and not fresh:
-        ports = _read_ports(folder)
-        if wanted in (None, ports.clients) and is_free(ports.clients) and is_free(ports.controller):
-            return ports
+def _choose_ports(folder: Path, *, wanted: int | None, fresh: bool) -> BrokerPorts:
+    ports = None
+    if not fresh:
+        with suppress(FileNotFoundError, BadInput):
+            ports = _read_ports(folder)
+    if ports is not None and wanted in (None, ports.clients) and is_free(ports.clients) and is_free(ports.controller):
+        return ports
     clients, controller = free_ports(2)
-    return _Ports(clients=wanted or clients, controller=controller)
+    return BrokerPorts(clients=wanted or clients, controller=controller)
 
 
-def _settings(folder: Path, *, ports: _Ports, overrides: Mapping[str, str], listener: str = "PLAINTEXT") -> Path:
+def _settings(folder: Path, *, ports: BrokerPorts, overrides: Mapping[str, str], listener: str = "PLAINTEXT") -> Path:
     settings = {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -239,7 +249,7 @@ def _format_once(
     make_folder(folder / "data", OWN_FOLDER)
     cluster_id = wanted or new_cluster_id()
     clients, controller = free_ports(2)
-    settings = settings_of(ports=_Ports(clients, controller))
+    settings = settings_of(ports=BrokerPorts(clients, controller))
     say("preparing Kafka's data folder")
     run_kafka_tool(java_home, jars, "kafka.tools.StorageTool", ["format", "-t", cluster_id, "-c", str(settings)])
     write_whole(marker, cluster_id + "\n")
@@ -254,7 +264,9 @@ def _launch(folder: Path, *, settings: Path, java_home: Path, jars: Path) -> Dae
     return start_daemon(argv=argv, env=_child_env(), pid_file=_pid_file(folder), log=folder / "broker.log")
 
 
-def _await_ready(daemon: Daemon, *, folder: Path, ports: _Ports, cluster_id: str, client: Mapping[str, str]) -> bool:
+def _await_ready(
+    daemon: Daemon, *, folder: Path, ports: BrokerPorts, cluster_id: str, client: Mapping[str, str]
+) -> bool:
     """Whether it became ready; False if another process had its port. Anything else is raised, with it stopped."""
     started = time.monotonic()
 

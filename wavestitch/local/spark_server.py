@@ -6,18 +6,18 @@ started with other code than ours is started again: it would go on stitching wit
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
-from wavestitch.contracts.errors import Terminal, Transient
+from wavestitch.contracts.errors import BadInput, Terminal, Transient
+from wavestitch.contracts.versioned import Versioned
 from wavestitch.folder_lock import folder_lock
 from wavestitch.local.loopback_port import LOOPBACK, free_ports, is_free
 from wavestitch.local.process import (
@@ -64,6 +64,10 @@ class _Door:
     code: str
 
 
+_DOOR_FILE = "door.json"
+_DOORS = Versioned(_Door, "what is kept of the Spark that stays", "it is started again")
+
+
 def start_spark_server(*, folder: Path, program: Program, say: Callable[[str], None]) -> SparkServer:
     """Start the Spark of this folder, or return the one that runs there already with the same code.
 
@@ -105,7 +109,7 @@ def _launch(folder: Path, program: Program, port: int) -> Daemon:
     token = secrets.token_urlsafe(32)
     _write_own(folder / "token", token)
     _write_own(folder / "spark.properties", program.properties(port=port, token=token))
-    write_whole(folder / "door.json", json.dumps(asdict(_Door(port, program.code))))
+    write_whole(folder / _DOOR_FILE, _DOORS.text(_Door(port, program.code)))
     _log(folder).unlink(missing_ok=True)  # an old log must not explain a new death
     return start_daemon(
         argv=program.argv(folder / "spark.properties"),
@@ -149,9 +153,10 @@ def _server(folder: Path, port: int, daemon: Daemon) -> SparkServer:
 
 
 def _read_door(folder: Path) -> _Door | None:
+    """None where nothing is kept, or nothing that can be read: as if it had been started with other code."""
     try:
-        return _Door(**json.loads((folder / "door.json").read_text()))
-    except FileNotFoundError:
+        return _DOORS.read((folder / _DOOR_FILE).read_bytes())
+    except (FileNotFoundError, BadInput):
         return None
 
 

@@ -6,13 +6,13 @@ ours, and is neither looked at nor touched.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from wavestitch.batch.work_folder import ABANDONED, PAYLOAD, WorkFolder, work_folders
@@ -20,6 +20,7 @@ from wavestitch.contracts.errors import Altered, BadInput, Fenced, Transient, Wa
 from wavestitch.contracts.maintenance import BatchFolder
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, epoch_ms
+from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import sync_folder
 from wavestitch.plain_files import below, plain_text
 from wavestitch.write_once import write_over
@@ -27,6 +28,14 @@ from wavestitch.write_once import write_over
 _PLAN_ID = re.compile(r"[0-9a-f]{32}")
 _GOING = re.compile(r"\.going-[0-9a-f]{32}")
 _UNREFERENCED = ".unreferenced.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstSeen:
+    since: dict[str, EpochMs]
+
+
+_FIRST_SEEN = Versioned(_FirstSeen, "the note of files that nothing names", "delete it: they stay longer")
 
 
 def batch_folders(landing: Path, stream: str) -> list[BatchFolder]:
@@ -73,16 +82,15 @@ def old_docs(docs: Path, stream: str, *, changed_before: EpochMs) -> list[Path]:
 def read_first_seen(landing: Path, stream: str) -> dict[str, EpochMs]:
     """Since when files of the stream's tables are known to be unreferenced. Lost, they only stay longer."""
     try:
-        found = json.loads(plain_text(below(landing, stream) / _UNREFERENCED))
-        return {str(path): EpochMs(int(since)) for path, since in found.items()}
-    except (FileNotFoundError, Altered, ValueError, AttributeError, TypeError):
+        return _FIRST_SEEN.read(plain_text(below(landing, stream) / _UNREFERENCED)).since
+    except (FileNotFoundError, Altered, BadInput):
         return {}
 
 
-def write_first_seen(landing: Path, stream: str, seen: Mapping[str, int]) -> None:
+def write_first_seen(landing: Path, stream: str, seen: Mapping[str, EpochMs]) -> None:
     path = below(landing, stream) / _UNREFERENCED
     with _said(path):
-        write_over(path, json.dumps(dict(sorted(seen.items())), indent=1))
+        write_over(path, _FIRST_SEEN.text(_FirstSeen(dict(seen))))
 
 
 def _look(folder: WorkFolder) -> BatchFolder:
