@@ -18,6 +18,7 @@ from wavestitch.contracts.rows import LANDING
 
 T = EpochMs(1_767_614_400_000)
 ONE, TWO, OTHER = b"\x01\x00", b"\x02\x00", b"\x07\x00"
+_BATCH_BYTES = 8 << 20
 HELD: list[tuple[str, int, bytes, Reason]] = [
     ("conflicting", 0, ONE, Reason.CONFLICT),
     ("conflicting", 1, TWO, Reason.CONFLICT),
@@ -51,11 +52,13 @@ def _record(n: int, one: Letter) -> Record:
 
 
 def _land(path: Path, letters: list[Letter]) -> Path:
-    """A landing file of valid chunks."""
+    """A landing file of valid chunks, in record batches as small as a reader's."""
+    some = max(1, _BATCH_BYTES * len(letters) // (1 + sum(len(one.value or b"") for one in letters)))
     rows = [
-        {**facts_of(_record(n, one), 0, n)._asdict(), "payload": one.value, "meta_row": n}
+        {**facts_of(_record(n, one), 0, n)._asdict(), "payload": one.value, "meta_row": n % some}
         for n, one in enumerate(letters)
     ]
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, LANDING) as writer:
-        writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=LANDING))
+        for start in range(0, len(rows), some):
+            writer.write_batch(pa.RecordBatch.from_pylist(rows[start : start + some], schema=LANDING))
     return path

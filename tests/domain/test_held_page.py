@@ -100,9 +100,10 @@ def test_nothing_that_a_producer_or_an_address_says_becomes_part_of_a_page(rig: 
     def pages(text: str) -> list[str]:
         hostile = replace(h, chunk=h.chunk._replace(waveform_id=text, meta=text), evidence=text)
         one = HeldWaveform(text, (hostile,), states, published=True)
+        about = replace(found.partial, waveform_id=text, metadata=found.partial.metadata._replace(units=text))
         return [
             held_list_page(STREAM, Filters(source=text), HeldList({text: 1}, (one,), (Crowd(text, 3),), text)),
-            held_one_page(STREAM, HeldOne(one, 2, (1,), text, {hostile: text})),
+            held_one_page(STREAM, HeldOne(one, 2, (1,), text, {hostile: text}, found.mark, about)),
         ]
 
     plain = [tags_and_links(html)[0] for html in pages("w")]
@@ -111,7 +112,7 @@ def test_nothing_that_a_producer_or_an_address_says_becomes_part_of_a_page(rig: 
         for html, allowed in zip(pages(text), plain, strict=True):
             tags, links = tags_and_links(html)
             assert tags == allowed
-            ours = (f"{STREAM}?", f"{STREAM}/one?id=", "one?id=", "../", "#main")
+            ours = (f"{STREAM}?", f"{STREAM}/one?id=", "one?id=", "view?id=", "../", "#main")
             assert all(link.startswith(ours) for link in links)
             assert is_plain(html.replace("\n", ""))
 
@@ -154,4 +155,4 @@ def test_a_waveform_is_told_to_programs_some_chunks_at_a_time_and_each_text_of_m
     assert [page["after"] for page in pages] == [1, 2, None]
     assert [row for page in pages for row in page["held"]] == said["held"]
     assert "one?id=conflicting&after=1" in tags_and_links(held_one_page(STREAM, found))[1]
-    assert "after=" not in held_one_page(STREAM, found, 2)
+    assert "after=" not in held_one_page(STREAM, found, first=2)

@@ -1,17 +1,22 @@
-"""A waveform as long as a stream takes by default is looked at in bounded memory, as a whole and sample by sample."""
+"""A waveform as long as a stream takes by default is looked at in bounded memory, as a whole and sample by sample; and
+so is one that is held, as far as its chunks are there."""
 
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from tests.builders.records import metadata
 from tests.builders.table_rows import first_head, published_row
+from tests.domain.held_rig import T, held_rig
 from tests.domain.maintenance_rig import Rig
 from tests.hostile.test_memory import in_child
 from wavestitch.contracts.ports import StagedFile
+from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import published_schema
 from wavestitch.contracts.stream import Limits
 from wavestitch.parquet.published_file import PublishedFile
@@ -60,6 +65,43 @@ def test_256_mib_are_shown_as_a_whole_and_sample_by_sample_in_bounded_memory(tmp
     assert said[2][1] == [str(x) for x in samples[SPIKE - 5 : SPIKE + 5].tolist()]
     assert said[3][1] == [str(x) for x in samples[-3:].tolist()]
     assert max(size for _, _, size in said) < 256 << 10
+
+
+HELD_MIB = 64
+_LOOK_AT_HELD = """
+    import json, sys
+    from tests.peak_memory import forget_peak, peak_rss
+    from wavestitch.batch.deployment import Deployment
+    from wavestitch.batch.held_page import held_one
+    from wavestitch.reading.held_samples import held_samples
+    from wavestitch.reading.waveform_view import KeptBlocks, view_of
+    from wavestitch.settings import load_settings
+    from wavestitch.ui.waveform_facts import partial_view_facts
+
+    deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": sys.argv[1]}))
+    tables = deployment.tables("ecg")
+    tables.head()
+    before, one = forget_peak(), held_one(deployment, "ecg", "long")
+    parts = lambda a, b: held_samples(tables, one.mark, one.partial, a, b)
+    view = view_of(
+        one.partial.samples, (0, 1 << 40), buckets=1000, sample_format="i16le", parts=parts, kept=KeptBlocks(), key=()
+    )
+    told = partial_view_facts(one.partial, view)
+    greatest = [x for x in told["greatest"] if x is not None]
+    print(json.dumps([peak_rss() - before, told["samples"], told["gaps_in_view"], max(greatest), min(greatest)]))
+"""
+
+
+def test_what_is_held_of_a_long_waveform_is_shown_in_less_memory_than_it_has(tmp_path: Path) -> None:
+    """Every other chunk of a mebibyte is there, and none is in its order."""
+    values = [n.to_bytes(2, "little") * (1 << 19) for n in range(2 * HELD_MIB)]
+    there = random.Random(4).sample(range(0, 2 * HELD_MIB, 2), HELD_MIB)
+    held = [("long", n, values[n], Reason.OPEN) for n in there]
+    held_rig(tmp_path, held, meta=metadata(T), count=2 * HELD_MIB)
+    grown, samples, gaps, greatest, least = json.loads(in_child(_LOOK_AT_HELD, tmp_path / "wavestitch.toml"))
+    assert (samples, gaps) == (2 * HELD_MIB << 19, HELD_MIB)
+    assert (greatest, least) == (2 * HELD_MIB - 2, 0)
+    assert grown < ROOM
 
 
 def long_file(folder: Path, samples: np.ndarray) -> StagedFile:

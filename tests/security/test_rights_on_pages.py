@@ -104,8 +104,9 @@ def test_data_docs_and_batches_are_for_who_may_read_the_stream_s_dag(client: Any
             answer = client.get(path, headers=headers(client, person))
             assert answer.status_code == (200 if allowed else 403), (person, path)
             assert allowed or stream not in answer.text
-        seen = client.get(f"/waveforms/{stream}/view?id=w", headers=headers(client, person))
-        assert seen.status_code in ({404, 503} if allowed else {403}), person
+        for where in ("waveforms", "held"):
+            seen = client.get(f"/{where}/{stream}/view?id=w", headers=headers(client, person))
+            assert seen.status_code in ({404, 503} if allowed else {403}), (person, where)
         listed = client.get("/waveforms/?format=json", headers=headers(client, person)).json()["streams"]
         assert (stream in listed) == allowed
 
@@ -158,7 +159,7 @@ def test_fifty_people_see_all_of_their_own_streams_and_no_word_of_others_on_any_
         tables.commit(None, make_head(note="x", plan_id="d" * 32), [])
         tables.append_batches([make_row(plan_id="d" * 32, stream=stream, note=f"a secret of {stream}")])
     of_stream = sorted(r.path for r in client.app.routes if OF_A_STREAM.search(r.path))
-    assert len(of_stream) == 9, "a route that is not looked at here"
+    assert len(of_stream) == 10, "a route that is not looked at here"
     drawn = random.Random(7)
     for person in range(50):
         teams = [team for team in (*TEAMS, "nobody's") if drawn.random() < 0.4]
@@ -194,7 +195,7 @@ def test_fifty_people_see_all_of_their_own_streams_and_no_word_of_others_on_any_
     "path",
     [
         *("/stream/ecg", "/held/ecg", "/held/ecg/one?id=w", "/run/ingest_ecg?run_id=r", "/waveforms/ecg"),
-        *("/waveforms/ecg/map", "/waveforms/ecg/one?id=w", "/waveforms/ecg/view?id=w"),
+        *("/waveforms/ecg/map", "/waveforms/ecg/one?id=w", "/waveforms/ecg/view?id=w", "/held/ecg/view?id=w"),
     ],
 )
 def test_a_stream_whose_file_is_gone_says_no_word_of_others_and_of_no_folder(

@@ -139,6 +139,25 @@ def test_the_map_in_the_browser_is_what_an_oracle_finds_and_leads_to_the_wavefor
     assert found == ["short-2", "short-3"]
 
 
+def test_what_is_there_of_a_waveform_that_is_held_is_drawn_and_what_misses_is_said(pages: Served) -> None:
+    with page_of(pages, f"/held/{STREAM}/one?id=half") as page:
+        whole = shown(page)
+        assert "Samples 0 to 21600 of 21600" in whole  # by ws-meta, where 20 are there
+        assert "not there: chunk 1." in whole
+        page.focus(".plot")
+        page.keyboard.press("Home")
+        while "each of them" not in shown(page):
+            page.keyboard.press("+")
+            page.keyboard.press("Home")
+        page.locator("#plot-table summary").click()
+        cells = page.locator("#plot-table tr").evaluate_all(
+            "rows => rows.slice(1).map(row => [...row.cells].map(cell => cell.textContent))"
+        )
+        assert len(cells) > 100
+        for sample, value, raw in cells:
+            assert (value, raw) == (("1", "1") if int(sample) < 20 else ("no number", "not there"))
+
+
 HOSTILE = ["<script>document.title='run'</script>", "\u202egnp.exe\u202c", "w" * 200, "a b&id=x#y\"'%00"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wavestitch.reading.extremes import Extremes, bucket_width, coarser, find_extremes, part_of
+from wavestitch.reading.extremes import Extremes, bucket_width, coarser, find_extremes, in_a_row, part_of
 
 DTYPES = ("<i2", "<i4", "<i8", "<f4", "<f8")
 
@@ -55,7 +55,9 @@ def test_buckets_have_the_least_and_greatest_that_an_oracle_finds_however_the_sa
             values = drawn(rng, dtype, rng.randint(0, 70))
             width, start = 2 ** rng.randint(0, 7), 128 * rng.randint(0, 5)
             end = start + len(values)
-            found = find_extremes(cut(rng, values), start=start, end=end, width=width, dtype=np.dtype(dtype))
+            found = find_extremes(
+                in_a_row(cut(rng, values), start, end), start=start, end=end, width=width, dtype=np.dtype(dtype)
+            )
             assert as_told(found) == one_by_one(values.tolist(), width)
             assert found.least.dtype == found.greatest.dtype == np.dtype(dtype)
             wider = width * 2 ** rng.randint(0, 3)
@@ -64,7 +66,7 @@ def test_buckets_have_the_least_and_greatest_that_an_oracle_finds_however_the_sa
 
 def test_a_part_has_the_buckets_that_its_samples_lie_in() -> None:
     values = np.arange(100, dtype="<i4")
-    found = find_extremes([values], start=0, end=100, width=8, dtype=values.dtype)
+    found = find_extremes([(0, values)], start=0, end=100, width=8, dtype=values.dtype)
     for start, end in ((0, 100), (7, 9), (8, 16), (96, 100), (99, 100), (50, 50)):
         part = part_of(found, start, end)
         assert part.start <= start
@@ -76,7 +78,28 @@ def test_a_part_has_the_buckets_that_its_samples_lie_in() -> None:
 @pytest.mark.parametrize("there", [9, 11])
 def test_another_number_of_samples_than_said_is_an_error(there: int) -> None:
     with pytest.raises(ValueError, match="samples"):
-        find_extremes([np.zeros(there, "<i2")], start=0, end=10, width=4, dtype=np.dtype("<i2"))
+        list(in_a_row([np.zeros(there, "<i2")], 0, 10))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_not_there_counts_for_nothing_whatever_the_order_of_the_parts(dtype: str) -> None:
+    rng = random.Random(f"gaps {dtype}")
+    for _ in range(100):
+        values, width = drawn(rng, dtype, rng.randint(0, 70)), 2 ** rng.randint(0, 6)
+        parts = [part for part in in_a_row(cut(rng, values), 0, len(values)) if rng.random() < 0.6]
+        there = {at + n: value for at, part in parts for n, value in enumerate(part.tolist())}
+        rng.shuffle(parts)
+        with np.errstate(all="raise", over="ignore"):
+            found = find_extremes(parts, start=0, end=len(values), width=width, dtype=values.dtype)
+        wanted = one_by_one([there.get(n, math.nan) for n in range(len(values))], width)
+        assert as_told(found) == wanted
+        assert (found.least > found.greatest).tolist() == [least is None for least, _, _ in wanted]
+
+
+@pytest.mark.parametrize("at", [-1, 8])
+def test_a_part_of_something_else_is_an_error(at: int) -> None:
+    with pytest.raises(ValueError, match="none of 0 to 10"):
+        find_extremes([(at, np.zeros(3, "<i2"))], start=0, end=10, width=4, dtype=np.dtype("<i2"))
 
 
 def test_so_many_buckets_suffice_wherever_they_begin() -> None:

@@ -14,6 +14,8 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.held_waveforms import Crowd, HeldWaveform, Selection, ids_meant, waveforms_held
 from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.held import HeldChunk, IdsLook
+from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.partial_waveform import PartialWaveform, lay_out
 from wavestitch.contracts.reasons import Reason
 
 MOST, MOST_LOOKED_AT = 50, 2000
@@ -37,13 +39,17 @@ class HeldList:
 @dataclass(frozen=True, slots=True)
 class HeldOne:
     """`whole`: how many chunks it has by what they say, None where none says it; `missing`: those that are not there.
-    `verdict`: what would become of it by the stream's present definition. `unbelieved`: why a chunk does not count."""
+    `verdict`: what would become of it by the stream's present definition. `unbelieved`: why a chunk does not count.
+    `mark`: what was held when it was looked at. `partial`: where the chunks that count lie, of the copy that was asked
+    for; None where none can be drawn."""
 
     waveform: HeldWaveform
     whole: int | None
     missing: tuple[int, ...]
     verdict: str
     unbelieved: Mapping[HeldChunk, str]
+    mark: HeldMark
+    partial: PartialWaveform | None
 
     def rows(self) -> list[tuple[HeldChunk, Reason]]:
         """Each chunk with what it is held for today, in order of their numbers."""
@@ -75,12 +81,13 @@ def held_list(deployment: Deployment, name: str, wanted: Selection) -> HeldList:
     return HeldList(head.held.counts, tuple(found), tuple(crowds), None)
 
 
-def held_one(deployment: Deployment, name: str, waveform_id: str) -> HeldOne | Crowd | None:
-    """None where nothing of it is held."""
+def held_one(deployment: Deployment, name: str, waveform_id: str, copy: str = "first") -> HeldOne | Crowd | None:
+    """None where nothing of it is held. `copy`: of several that contradict each other, the one that is laid out."""
     tables, stream = deployment.tables(name), deployment.stream(name)
     head, look = tables.head(), IdsLook(ids=frozenset({waveform_id}))
-    among = waveforms_held(tables, stream, head, look, most=MOST_CHUNKS) if head is not None else iter(())
-    one = next(among, None)
+    if head is None or head.held is None:
+        return None
+    one = next(waveforms_held(tables, stream, head, look, most=MOST_CHUNKS), None)
     if one is None or isinstance(one, Crowd):
         return one
     belief = Belief(stream)
@@ -89,4 +96,6 @@ def held_one(deployment: Deployment, name: str, waveform_id: str) -> HeldOne | C
     there = {h.chunk.seq for h in one.held}
     missing = tuple(n for n in range(min(whole or 0, stream.limits.max_chunks)) if n not in there)
     said = f"{reason.value}: {evidence}" if reason is not None else "whole"
-    return HeldOne(one, whole, missing, said, {h: why for h in one.held if (why := belief.why_not(h))})
+    unbelieved = {h: why for h in one.held if (why := belief.why_not(h))}
+    partial = lay_out(waveform_id, [h for h in one.held if h not in unbelieved], copy=copy)
+    return HeldOne(one, whole, missing, said, unbelieved, head.held, partial)

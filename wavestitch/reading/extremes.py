@@ -7,7 +7,7 @@ the shortest spike is seen at every width. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,15 @@ import numpy.typing as npt
 
 from wavestitch.contracts.sample_types import Values
 
+Placed = tuple[int, Values]
+"""The number of a sample, and the samples from it on."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extremes:
     """Of samples `[start, end)` in buckets: the i-th has samples `[start + i * width, start + (i + 1) * width)`, as far
-    as there are some. `least`, `greatest`: shape (n,), in the samples' dtype; of what is no finite number none counts,
-    and where nothing counts, `least` is infinite. `lacking`: shape (n,), how many are no finite number."""
+    as there are some. `least`, `greatest`: shape (n,), in the samples' dtype; what is no finite number, or not there,
+    does not count, and where nothing counts, `least` is above `greatest`. `lacking`: shape (n,), how many do not."""
 
     start: int
     end: int
@@ -39,33 +42,43 @@ def bucket_width(samples: int, *, most: int) -> int:
     return width
 
 
-def find_extremes(parts: Iterable[Values], *, start: int, end: int, width: int, dtype: np.dtype[Any]) -> Extremes:
-    """Of the samples `[start, end)`, which `parts` has one behind the other; memory is that of a part and the answer.
-    Raises `ValueError` where the parts have more or fewer samples."""
+def in_a_row(parts: Iterable[Values], start: int, end: int) -> Iterator[Placed]:
+    """The samples `[start, end)`, which `parts` has one behind the other, as `find_extremes` wants them. Raises
+    `ValueError` where the parts have more or fewer."""
+    at = start
+    for part in parts:
+        if at + len(part) > end:
+            raise ValueError(f"there are more than {end - start} samples")
+        yield at, part
+        at += len(part)
+    if at != end:
+        raise ValueError(f"of {end - start} samples there are {at - start}")
+
+
+def find_extremes(parts: Iterable[Placed], *, start: int, end: int, width: int, dtype: np.dtype[Any]) -> Extremes:
+    """Of the samples `[start, end)`, as far as `parts` has them, in any order, each at most once; memory is that of a
+    part and the answer. Raises `ValueError` for samples that are not of these."""
     count = -(-(end - start) // width)
     limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
     low, high = (-np.inf, np.inf) if dtype.kind == "f" else (limits.min, limits.max)
     least, greatest = np.full(count, high, dtype), np.full(count, low, dtype)
-    lacking = np.zeros(count, np.int64)
-    at = start
-    for part in parts:
+    lacking = np.minimum(width, end - start - np.arange(count, dtype=np.int64) * width)
+    for at, part in parts:
         if not len(part):
             continue
         first, behind = (at - start) // width, (at - start + len(part) - 1) // width + 1
-        if at + len(part) > end:
-            raise ValueError(f"there are more than {end - start} samples")
+        if at < start or at + len(part) > end:
+            raise ValueError(f"samples {at} to {at + len(part)} are none of {start} to {end}")
         # Where each bucket begins in the part; the first may have begun before.
         cuts = np.maximum(np.arange(first, behind, dtype=np.int64) * width + start - at, 0)
-        lows, highs = part, part
+        lows, highs, counted = part, part, np.diff(cuts, append=len(part))
         if part.dtype.kind == "f" and not (finite := np.isfinite(part)).all():
-            lacking[first:behind] += np.add.reduceat(~finite, cuts, dtype=np.int64)
+            counted = np.add.reduceat(finite, cuts, dtype=np.int64)
             lows, highs = np.where(finite, part, high), np.where(finite, part, low)
+        lacking[first:behind] -= counted
         found = np.minimum.reduceat(lows, cuts), np.maximum.reduceat(highs, cuts)
         least[first:behind] = np.minimum(least[first:behind], found[0])
         greatest[first:behind] = np.maximum(greatest[first:behind], found[1])
-        at += len(part)
-    if at != end:
-        raise ValueError(f"of {end - start} samples there are {at - start}")
     return Extremes(start, end, width, least, greatest, lacking)
 
 

@@ -15,7 +15,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from wavestitch.contracts.errors import BadInput, Refused
-from wavestitch.contracts.sample_types import Values
+from wavestitch.reading.extremes import Placed, in_a_row
 from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.lookup.paged_rows import PageOfRows, Place, newest_end, page_of_rows
 from wavestitch.tables.lookup.row_filter import all_of, at_least, below, equals, is_in
@@ -61,8 +61,8 @@ class Found:
     def row(self) -> Mapping[str, Any]:
         return self.stored.row
 
-    def parts(self, start: int, end: int) -> Iterator[Values]:
-        return sent_parts(self.table, self.stored, start, end)
+    def parts(self, start: int, end: int) -> Iterator[Placed]:
+        return in_a_row(sent_parts(self.table, self.stored, start, end), start, end)
 
 
 def list_published(tables: StreamTables, asked: Asked, begin: Place | None) -> PageOfRows:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from wavestitch.contracts.chunk_metadata import SAMPLE_BYTES
 from wavestitch.contracts.sample_types import FORMAT_DTYPES, Values
-from wavestitch.reading.extremes import Extremes, bucket_width, coarser, find_extremes, part_of
+from wavestitch.reading.extremes import Extremes, Placed, bucket_width, coarser, find_extremes, part_of
 
 RAW_MOST = 4000
 """So many samples are shown one by one."""
@@ -26,19 +26,21 @@ _BLOCK = 4096
 _MOST_BLOCKS = 1 << 17
 _KEPT_BYTES = 32 << 20
 
-Parts = Callable[[int, int], Iterator[Values]]
-"""Gives the samples `[start, end)` of a waveform, in the dtype that they were sent in, some at a time."""
+Parts = Callable[[int, int], Iterator[Placed]]
+"""Gives the samples `[start, end)` of a waveform, as far as they are there, in the dtype that they were sent in, some
+at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
     """Of samples `[start, end)`, which may be more than were asked for: buckets are whole. `raw`: the samples, or None;
-    then `extremes` has their buckets. `lacking`: half-open ranges in which samples are no finite number, as exact as
-    what is shown."""
+    then `extremes` has their buckets. `there`: which of the samples are, shape as `raw`. `lacking`: half-open ranges in
+    which samples are no finite number, or are not there, as exact as what is shown."""
 
     start: int
     end: int
     raw: Values | None
+    there: npt.NDArray[np.bool_]
     extremes: Extremes | None
     lacking: tuple[tuple[int, int], ...]
 
@@ -81,10 +83,11 @@ def view_of(
     end = min(samples, max(wanted[1], start + 1))
     dtype = np.dtype(FORMAT_DTYPES[sample_format])
     if end - start <= RAW_MOST:
-        raw = np.concatenate([np.empty(0, dtype), *parts(start, end)])
-        if len(raw) != end - start:
-            raise ValueError(f"of {end - start} samples there are {len(raw)}")
-        return View(start, end, raw, None, _ranges(~np.isfinite(raw), start, 1, end))
+        raw, there = np.zeros(end - start, dtype), np.zeros(end - start, np.bool_)
+        for at, part in parts(start, end):
+            inside = slice(at - start, at - start + len(part))
+            raw[inside], there[inside] = part, True
+        return View(start, end, raw, there, None, _ranges(~(there & np.isfinite(raw)), start, 1, end))
     width = bucket_width(end - start, most=buckets)
     block = max(_BLOCK, bucket_width(samples, most=_MOST_BLOCKS))
     if width >= block:
@@ -93,7 +96,8 @@ def view_of(
     else:
         begin, behind = start // width * width, min(samples, -(-end // width) * width)
         found = find_extremes(parts(begin, behind), start=begin, end=behind, width=width, dtype=dtype)
-    return View(found.start, found.end, None, found, _ranges(found.lacking > 0, found.start, width, found.end))
+    none = np.empty(0, np.bool_)
+    return View(found.start, found.end, None, none, found, _ranges(found.lacking > 0, found.start, width, found.end))
 
 
 def physical(values: Values, row: Mapping[str, Any]) -> npt.NDArray[np.float64]:
@@ -104,9 +108,10 @@ def physical(values: Values, row: Mapping[str, Any]) -> npt.NDArray[np.float64]:
 
 
 def physical_extremes(found: Extremes, row: Mapping[str, Any]) -> tuple[npt.NDArray[np.float64], ...]:
-    """Least and greatest in the row's units: a gain below 0 turns them round."""
-    ends = physical(found.least, row), physical(found.greatest, row)
-    return ends if float(row["adc_gain"]) > 0 else ends[::-1]
+    """Least and greatest in the row's units: a gain below 0 turns them round. Of a bucket without a number, NaN."""
+    nothing = found.least > found.greatest
+    ends = [np.where(nothing, np.nan, physical(values, row)) for values in (found.least, found.greatest)]
+    return (ends[0], ends[1]) if float(row["adc_gain"]) > 0 else (ends[1], ends[0])
 
 
 def chunk_bounds(row: Mapping[str, Any]) -> npt.NDArray[np.int64]:

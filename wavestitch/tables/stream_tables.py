@@ -7,11 +7,12 @@ commit is one compare-and-set of the waveforms table. Keeps I2, I6 and I7; decid
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.table import FileScanTask, Table
@@ -37,6 +38,7 @@ from wavestitch.tables.held.held_payloads import write_payloads
 from wavestitch.tables.held.held_removal import rows_that_stay
 from wavestitch.tables.held.held_rows import held_groups
 from wavestitch.tables.held.held_staging import settle, stage_rows
+from wavestitch.tables.held.held_values import stored_payloads
 from wavestitch.tables.history.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.history.heads import find_remains, newest_head, walk_heads
 from wavestitch.tables.lookup.days_added import days_added
@@ -304,6 +306,11 @@ class StreamTables:
         if mark is None:
             raise Terminal(f"the head names nothing of table {self._held.name}; there are no bytes of held chunks")
         return write_payloads(self._held.ensure(), mark.snapshot_id, chunks, to)
+
+    def held_values(self, mark: HeldMark, chunks: Collection[HeldKey]) -> Iterator[tuple[HeldKey, Any]]:
+        """These held chunks with their bytes, in no order, and nothing on disk. Raises as `held_payloads` does."""
+        table = self._held.load()
+        return iter(()) if table is None else stored_payloads(table, mark.snapshot_id, chunks)
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         table = self._batches.load()

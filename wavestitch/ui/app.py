@@ -16,7 +16,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_authenticated
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from wavestitch.batch.brief_facts import BriefFacts
 from wavestitch.batch.held_page import MOST_CHUNKS
@@ -32,7 +32,7 @@ from wavestitch.ui.facts import one_stream_facts, overview_facts, run_said
 from wavestitch.ui.failed_runs import failed_runs
 from wavestitch.ui.guest import guest_deployment
 from wavestitch.ui.guest_sentence import said_to_guests
-from wavestitch.ui.held_routes import held_of_stream, held_waveform
+from wavestitch.ui.held_routes import held_of_stream, held_samples_in_view, held_waveform
 from wavestitch.ui.looks import AT_ONCE, ENOUGH_S, FIRST_PAINT_S, PROGRAM_S, Looks
 from wavestitch.ui.pages import BatchOfRun, overview_page, run_page, stream_page
 from wavestitch.ui.rights import readable_runs, readable_streams, requires_stream
@@ -69,6 +69,9 @@ def make_app(looks: Looks | None = None) -> FastAPI:
         ("/held/{stream}/one", held_waveform),
     ):
         router.get(path, response_class=HTMLResponse, dependencies=[Depends(requires_stream)])(page)
+    router.get("/held/{stream}/view", response_class=JSONResponse, dependencies=[Depends(requires_stream)])(
+        held_samples_in_view
+    )
     router.get(
         "/run/{dag_id}",
         response_class=HTMLResponse,

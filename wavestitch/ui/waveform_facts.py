@@ -5,13 +5,14 @@ Numbers that JSON's readers would round (samples of 64 bits, nanoseconds) are te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wavestitch.contracts.chunk_metadata import SAMPLE_BYTES
+from wavestitch.contracts.partial_waveform import Gap, PartialWaveform, PlacedChunk
 from wavestitch.reading.waveform_view import View, chunk_bounds, physical, physical_extremes
 from wavestitch.tables.lookup.paged_rows import PageOfRows, Place
 
@@ -78,10 +79,29 @@ def view_facts(row: Mapping[str, Any], view: View) -> dict[str, Any]:
     """A part of a waveform as its plot shows it: `raw` samples, exact, as texts, and `physical` in its unit; or `least`
     and `greatest` of buckets of `width` samples, in its unit."""
     bounds = chunk_bounds(row)
-    seams = bounds[1:-1]
-    inside = seams[(seams > view.start) & (seams < view.end)]
     first = int(np.searchsorted(bounds, view.start, side="right")) - 1
     behind = int(np.searchsorted(bounds, view.end, side="left"))
+    few = 0 <= first < behind <= first + CHUNKS_SHOWN
+    return _view_said(row, view, bounds[1:-1]) | {"chunks": chunks_said(row, first, behind) if few else []}
+
+
+def partial_view_facts(about: PartialWaveform, view: View) -> dict[str, Any]:
+    """The same of a waveform that is held. `gaps`: where chunks miss, as samples and numbers of chunks; what misses is
+    None among the samples, and no part of `lacking`."""
+    row = about.metadata._asdict() | {"waveform_id": about.waveform_id, "sample_count": about.samples}
+    chunks = [at for at in about.chunks if at.start < view.end and at.end > view.start]
+    gaps = [gap for gap in about.gaps if gap.start < view.end and gap.end > view.start]
+    said = _view_said(row, view, np.array(about.borders, np.int64))
+    return said | {
+        "lacking": [list(some) for some in _outside(view.lacking, gaps, said["width"])],
+        "gaps_in_view": len(gaps),
+        "gaps": [gap._asdict() for gap in gaps[:_SEAMS_SHOWN]],
+        "chunks": [_placed_said(at) for at in chunks] if len(chunks) <= CHUNKS_SHOWN else [],
+    }
+
+
+def _view_said(row: Mapping[str, Any], view: View, seams: npt.NDArray[np.int64]) -> dict[str, Any]:
+    inside = seams[(seams > view.start) & (seams < view.end)]
     said: dict[str, Any] = {
         "waveform_id": row["waveform_id"],
         "samples": int(row["sample_count"]),
@@ -91,17 +111,45 @@ def view_facts(row: Mapping[str, Any], view: View) -> dict[str, Any]:
         "lacking": [list(some) for some in view.lacking],
         "seams_in_view": len(inside),
         "seams": inside.tolist() if len(inside) <= _SEAMS_SHOWN else [],
-        "chunks": chunks_said(row, first, behind) if 0 <= first < behind <= first + CHUNKS_SHOWN else [],
     }
     if view.raw is not None:
+        raw = zip(view.raw.tolist(), view.there.tolist(), strict=True)
         return said | {
             "width": 1,
-            "raw": [repr(x) for x in view.raw.tolist()],
-            "physical": _known(physical(view.raw, row)),
+            "raw": [repr(x) if there else None for x, there in raw],
+            "physical": _known(np.where(view.there, physical(view.raw, row), np.nan)),
         }
     assert view.extremes is not None
     least, greatest = physical_extremes(view.extremes, row)
     return said | {"width": view.extremes.width, "least": _known(least), "greatest": _known(greatest)}
+
+
+def _placed_said(at: PlacedChunk) -> dict[str, Any]:
+    c = at.chunk
+    return {
+        "chunk": c.seq,
+        "start": at.start,
+        "end": at.end,
+        "topic_id": c.topic_id,
+        "partition": c.partition,
+        "offset": c.offset,
+        "length": c.length,
+        "sha256": c.piece.hex(),
+    }
+
+
+def _outside(ranges: Iterable[tuple[int, int]], gaps: Sequence[Gap], width: int) -> Iterator[tuple[int, int]]:
+    """What of the ranges no gap is told by: gaps, as whole buckets, are taken out of them."""
+    for start, end in ranges:
+        at = start
+        for gap in gaps:
+            first, behind = gap.start // width * width, -(-gap.end // width) * width
+            if first < end and behind > at:
+                if first > at:
+                    yield at, first
+                at = behind
+        if at < end:
+            yield at, end
 
 
 def place_text(place: Place | None) -> str | None:

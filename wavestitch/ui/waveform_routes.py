@@ -14,24 +14,23 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from wavestitch.batch.stream_facts import StreamFacts
 from wavestitch.contracts.chunk_metadata import MAX_TIME_NS
-from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
+from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.reading.published_rows import find_published, list_published
 from wavestitch.reading.source_map import map_of_stream
-from wavestitch.reading.waveform_view import MOST_BUCKETS, KeptBlocks, view_of
+from wavestitch.reading.waveform_view import KeptBlocks, view_of
 from wavestitch.settings import load_settings, stream_names
-from wavestitch.ui.answer import HEADERS, PlainJson, note_answer, page_answer
-from wavestitch.ui.asked import LATE, Said, Told, asked
+from wavestitch.ui.answer import note_answer, page_answer
+from wavestitch.ui.asked import Said, Told, asked
 from wavestitch.ui.guest import guest_deployment
 from wavestitch.ui.looks import Looks
 from wavestitch.ui.map_pages import map_facts, map_page
 from wavestitch.ui.rights import readable_streams, requires_stream
+from wavestitch.ui.view_answer import AskedPart, NotThere, asked_part, view_answer
 from wavestitch.ui.waveform_facts import list_facts, one_facts, view_facts
 from wavestitch.ui.waveform_pages import Search, streams_page, waveform_page, waveforms_page
 
-_MOST_SAMPLES = 1 << 48
 Id = Annotated[str, Query(alias="id", min_length=1, max_length=2000)]
 At = Annotated[int | None, Query(ge=-MAX_TIME_NS, le=MAX_TIME_NS)]
-Sample = Annotated[int, Query(ge=0, le=_MOST_SAMPLES)]
 
 
 def add_waveform_routes(app: FastAPI, router: APIRouter) -> None:
@@ -115,15 +114,9 @@ async def map_of_waveforms(request: Request, stream: str, search: Annotated[Sear
 
 
 async def samples_in_view(
-    request: Request,
-    stream: str,
-    waveform: Id,
-    at: At = None,
-    start: Sample = 0,
-    end: Sample = _MOST_SAMPLES,
-    buckets: Annotated[int, Query(ge=16, le=MOST_BUCKETS)] = MOST_BUCKETS,
+    request: Request, stream: str, waveform: Id, part: Annotated[AskedPart, Depends(asked_part)], at: At = None
 ) -> Response:
-    """What the plot fetches: JSON, whatever is asked for."""
+    """What the plot fetches."""
     kept: KeptBlocks = request.app.state.kept_blocks
 
     def look() -> dict[str, Any]:
@@ -132,8 +125,8 @@ async def samples_in_view(
             raise _not_there(stream, waveform)
         view = view_of(
             len(found.stored),
-            (start, end),
-            buckets=buckets,
+            (part.start, part.end),
+            buckets=part.buckets,
             sample_format=found.row["sample_format"],
             parts=found.parts,
             kept=kept,
@@ -141,26 +134,12 @@ async def samples_in_view(
         )
         return view_facts(found.row, view)
 
-    about = (stream, f"view {waveform!r} {at} {start} {end} {buckets}")
-    try:
-        seen = await request.app.state.waveform_looks.ask(about, look)
-    except BadInput:
-        raise
-    except WavestitchError as error:
-        status = 404 if isinstance(error, _NotThere) else 422
-        return PlainJson({"note": error.message}, status_code=status, headers=HEADERS)
-    if seen is None:
-        return PlainJson({"note": LATE}, status_code=503, headers={**HEADERS, "Retry-After": "1"})
-    return PlainJson(seen, headers=HEADERS)
+    return await view_answer(request, (stream, f"view {waveform!r} {at} {part!r}"), look)
 
 
 async def _asked(request: Request, title: str, about: tuple[str, str], look: Callable[[], Told]) -> Response:
     return await asked(request, request.app.state.waveform_looks, title, about, look)
 
 
-class _NotThere(Refused):
-    """There is no such waveform."""
-
-
-def _not_there(stream: str, waveform: str) -> _NotThere:
-    return _NotThere(f"stream {stream} has published no waveform {waveform!r}; what is held of it is on the page Held")
+def _not_there(stream: str, waveform: str) -> NotThere:
+    return NotThere(f"stream {stream} has published no waveform {waveform!r}; what is held of it is on the page Held")

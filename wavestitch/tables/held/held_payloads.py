@@ -60,19 +60,28 @@ def _order(key: HeldKey) -> tuple[Coordinate, str]:
 
 def _spool(table: Table, snapshot_id: int, ordered: list[HeldKey], to: Path) -> list[HeldKey]:
     """Write the rows in the order in which the table has them; returns that order."""
+    spooled: list[HeldKey] = []
+    with pa.OSFile(str(to), "wb") as sink, pa.ipc.new_file(sink, LANDING) as writer:
+        for task, wanted in find_rows(table, snapshot_id, ordered):
+            for batch in _rows_of(table, task, [row for row, _ in wanted]):
+                writer.write_batch(batch)
+            spooled.extend(c for _, c in wanted)
+    return spooled
+
+
+def find_rows(
+    table: Table, snapshot_id: int, chunks: Collection[HeldKey]
+) -> list[tuple[FileScanTask, list[tuple[int, HeldKey]]]]:
+    """Where the bytes of these chunks are: files, and of each the numbers of its rows, ascending, as a scan sees them.
+    Raises `Terminal` where one has none in this snapshot."""
+    ordered = sorted(set(chunks), key=_order)
     files = _files(table, snapshot_id, ordered)
     rows: dict[int, list[tuple[int, HeldKey]]] = defaultdict(list)
     for key, pick in _find(table, files, ordered).items():
         rows[pick.file].append((pick.row, key))
-    spooled: list[HeldKey] = []
-    with pa.OSFile(str(to), "wb") as sink, pa.ipc.new_file(sink, LANDING) as writer:
-        # Each file was appended in order of coordinate: taken by their first, the files mostly follow each other.
-        for n in sorted(rows, key=lambda n: min(_order(k) for _, k in rows[n])):
-            wanted = sorted(rows[n], key=lambda row: row[0])
-            for batch in _rows_of(table, files.tasks[n], [row for row, _ in wanted]):
-                writer.write_batch(batch)
-            spooled.extend(c for _, c in wanted)
-    return spooled
+    # Each file was appended in order of coordinate: taken by their first, the files mostly follow each other.
+    by_place = sorted(rows, key=lambda n: min(_order(k) for _, k in rows[n]))
+    return [(files.tasks[n], sorted(rows[n], key=lambda row: row[0])) for n in by_place]
 
 
 class _Files(NamedTuple):

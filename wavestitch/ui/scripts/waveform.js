@@ -101,6 +101,9 @@ function columns() {
   return [x, shown.greatest, shown.least];
 }
 
+// Of a waveform that is not whole: where chunks miss.
+const gaps = () => shown.gaps ?? [];
+const numbers = (gap) => (gap.behind - gap.first === 1 ? `chunk ${gap.first}` : `chunks ${gap.first} to ${gap.behind - 1}`);
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function draw() {
@@ -140,10 +143,12 @@ function shade(u) {
   u.ctx.beginPath();
   u.ctx.rect(left, top, width, height);
   u.ctx.clip();
-  u.ctx.fillStyle = color("--warn") + "55";
-  for (const [start, end] of shown.lacking) {
-    const from = u.valToPos(start - 0.5, "x", true);
-    u.ctx.fillRect(from, top, Math.max(1, u.valToPos(end - 0.5, "x", true) - from), height);
+  for (const [fill, parts] of [["--line", gaps().map((gap) => [gap.start, gap.end])], ["--warn", shown.lacking]]) {
+    u.ctx.fillStyle = color(fill) + (fill === "--warn" ? "55" : "");
+    for (const [start, end] of parts) {
+      const from = u.valToPos(start - 0.5, "x", true);
+      u.ctx.fillRect(from, top, Math.max(1, u.valToPos(end - 0.5, "x", true) - from), height);
+    }
   }
   u.ctx.restore();
 }
@@ -182,6 +187,11 @@ function point(u) {
     return;
   }
   const sample = shown.start + n * shown.width;
+  const gap = gaps().find((g) => g.start <= sample && sample < g.end);
+  if (gap) {
+    here.textContent = `Sample ${sample}, ${clock(sample)}: ${numbers(gap)} not there${gap.supposed ? ", its length supposed" : ""}`;
+    return;
+  }
   const chunk = shown.chunks.find((c) => c.start <= sample && sample < c.end);
   const from = chunk ? ` · chunk ${chunk.chunk}: partition ${chunk.partition}, offset ${chunk.offset}, ${chunk.length} bytes, SHA-256 ${chunk.sha256.slice(0, 16)}…` : "";
   here.textContent = `Sample ${sample}, ${clock(sample)}: ${value(n)}${from}`;
@@ -201,7 +211,8 @@ function tell() {
   const drawn = shown.seams_in_view > shown.seams.length ? " (too many to draw: zoom in)" : "";
   const places = shown.lacking.length === 1 ? "1 place" : `${shown.lacking.length} places`;
   const lacking = shown.lacking.length ? `, ${places} with samples that are no number` : "";
-  say("shown", `${of}, ${how}: ${range}; ${seam}${drawn}${lacking}. From ${clock(wanted[0])}.`);
+  const missing = gaps().length ? `; not there: ${gaps().slice(0, 5).map(numbers).join(", ")}${shown.gaps_in_view > 5 ? ` and ${shown.gaps_in_view - 5} gaps more` : ""}` : "";
+  say("shown", `${of}, ${how}: ${range}; ${seam}${drawn}${lacking}${missing}. From ${clock(wanted[0])}.`);
   status.dataset.width = shown.width;
   rows();
 }
@@ -217,7 +228,7 @@ function rows() {
   row(heads, "th");
   const step = Math.max(1, Math.ceil(count / ROWS));
   for (let n = 0; n < count; n += step) {
-    const values = shown.width === 1 ? [shown.physical[n] ?? "no number", shown.raw[n]] : [shown.least[n] ?? "no number", shown.greatest[n] ?? "no number"];
+    const values = shown.width === 1 ? [shown.physical[n] ?? "no number", shown.raw[n] ?? "not there"] : [shown.least[n] ?? "no number", shown.greatest[n] ?? "no number"];
     row([shown.start + n * shown.width, ...values], "td");
   }
   const note = document.createElement("p");
