@@ -98,7 +98,7 @@ def test_of_a_contradiction_each_copy_can_be_looked_at(rig: Rig) -> None:
     assert seen(rig, at, at + 2)["raw"] == [str(x) for x in SENT[at : at + 2]]
     assert seen(rig, at, at + 2, copy="last")["raw"] == ["7", "7"]
     html = held_one_page(STREAM, looked_at(rig))
-    assert "Drawn is one copy, as <code>pick</code> would take it, without the 1 chunk that say something else" in html
+    assert "Drawn is one copy, as <code>pick</code> would take it, without the 1 chunk that says something else" in html
     assert 'href="one?id=w&amp;copy=last"' in html
     assert 'data-view="view?id=w&amp;copy=last"' in held_one_page(STREAM, looked_at(rig, "last"), copy="last")
 
