@@ -19,7 +19,7 @@ from wavestitch.contracts.plain_text import MAX_SAID
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
 from wavestitch.contracts.stream import Stream, decide_dag_id
 from wavestitch.flows.alarms import tell_timed_out
-from wavestitch.flows.approval import Approval
+from wavestitch.flows.approval import APPROVE, SHOWN, Approval, approval_of
 from wavestitch.flows.batch_tasks import (
     OWNER,
     RETRY_DELAY,
@@ -118,7 +118,7 @@ def preview(stream: str) -> str:
     )
     shown = describe_decision(found)
     log_lines(shown)
-    context["ti"].xcom_push(key="shown", value=shown)
+    context["ti"].xcom_push(key=SHOWN, value=shown)
     return found.plan.plan_id
 
 
@@ -127,8 +127,7 @@ def keep_plan(stream: str, preview_id: str) -> str:
     """**Begins the batch** that was previewed, with the names of whoever asked and whoever approved."""
     from wavestitch.batch.held_approval import begin_approved  # noqa: PLC0415
 
-    answer = get_current_context()["ti"].xcom_pull(task_ids="approve")
-    by = str((answer["responded_by_user"] or {}).get("name") or "")
+    by, _ = approval_of(preview_id, get_current_context()["ti"])
     plan = begin_approved(edges_of(stream), preview_id, by=by)
     log_line(f"{stream}: batch {plan.plan_id} was begun, {plan.choice.note if plan.choice is not None else ''}")
     return plan.plan_id
@@ -161,11 +160,10 @@ def make_decide_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, poo
     ) as dag:
         previewed = preview(stream.name)
         approve = Approval(
-            task_id="approve",
+            task_id=APPROVE,
             stream=stream.name,
             doc_md=ASK_DOC,
             subject=f"Decide about what {stream.name} holds?",
-            body="{{ ti.xcom_pull(task_ids='preview', key='shown') }}",
             defaults=Approval.REJECT,
             notifiers=TellPending(stream.name),
             response_timeout=WAITS,

@@ -18,7 +18,7 @@ from wavestitch.contracts.batch_stages import BATCH
 from wavestitch.contracts.plain_text import MAX_SAID
 from wavestitch.contracts.stream import Stream, promote_dag_id
 from wavestitch.flows.alarms import tell_timed_out
-from wavestitch.flows.approval import Approval
+from wavestitch.flows.approval import APPROVE, SHOWN, Approval, approval_of
 from wavestitch.flows.batch_tasks import (
     OWNER,
     RETRY_DELAY,
@@ -81,7 +81,7 @@ def preview(stream: str) -> str:
     )
     shown = describe_promotion(found)
     log_lines(shown)
-    context["ti"].xcom_push(key="shown", value=shown)
+    context["ti"].xcom_push(key=SHOWN, value=shown)
     return found.plan.plan_id
 
 
@@ -95,8 +95,8 @@ def keep_plan(stream: str, preview_id: str) -> list[dict[str, Any]]:
     from wavestitch.batch.results import describe_plan, units_of_work  # noqa: PLC0415
 
     ti = get_current_context()["ti"]
-    answer = ti.xcom_pull(task_ids="approve")
-    plan = begin_approved(edges_of(stream), preview_id, by=str((answer["responded_by_user"] or {}).get("name") or ""))
+    by, _ = approval_of(preview_id, ti)
+    plan = begin_approved(edges_of(stream), preview_id, by=by)
     log_line(f"{stream}: batch {plan.plan_id} was begun, {plan.choice.note if plan.choice is not None else ''}")
     ti.xcom_push(key="plan_id", value=plan.plan_id)
     return units_of_work(describe_plan(plan))
@@ -138,10 +138,9 @@ def make_promote_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, po
         previewed = preview.override(pool=pools.spark)(stream.name)
         approve = Approval(
             stream=stream.name,
-            task_id="approve",
+            task_id=APPROVE,
             doc_md=ASK_DOC,
             subject=f"Replace what {stream.name} has published?",
-            body="{{ ti.xcom_pull(task_ids='preview', key='shown') }}",
             defaults=Approval.REJECT,
             notifiers=TellPending(stream.name),
             response_timeout=WAITS,

@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.plain_text import MAX_SAID, said_by_person
 from wavestitch.contracts.stream import Stream, ingest_dag_id, rewind_dag_id
 from wavestitch.flows.alarms import tell_failure, tell_timed_out
-from wavestitch.flows.approval import Approval
+from wavestitch.flows.approval import APPROVE, SHOWN, Approval, approval_of
 from wavestitch.flows.batch_tasks import OWNER, edges_of, log_line, log_lines
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import needed_text, text_or_nothing
@@ -80,7 +80,7 @@ def preview(stream: str) -> str:
     found = preview_rewind(edges_of(stream), params["to"], params["partitions"], who=who, why=why)
     shown = describe_preview(found)
     log_lines(shown)
-    context["ti"].xcom_push(key="shown", value=shown)
+    context["ti"].xcom_push(key=SHOWN, value=shown)
     return found.preview_id
 
 
@@ -90,12 +90,10 @@ def apply(stream: str, preview_id: str) -> dict[str, Any]:
     """**Moves the positions** exactly as previewed, if the preview still holds. Never tried again by itself."""
     from wavestitch.batch.rewind_preview import apply_preview  # noqa: PLC0415
 
-    answer = get_current_context()["ti"].xcom_pull(task_ids="approve")
+    by, ticked = approval_of(preview_id, get_current_context()["ti"])
     edges = edges_of(stream)
     found = edges.preview(preview_id)
-    by = str((answer["responded_by_user"] or {}).get("name") or "")
-    accepted = {name: bool((answer["params_input"] or {}).get(name)) for name in ACCEPTED}
-    head = apply_preview(edges, found, by=by, **accepted)
+    head = apply_preview(edges, found, by=by, **{name: bool(ticked.get(name)) for name in ACCEPTED})
     moved = f"the positions were moved by head {head.sequence} of generation {head.generation}"
     log_line(
         f"{stream}: {moved}; the next batch reads from there. Undo it by this DAG, with undo:{head.sequence} as To"
@@ -128,11 +126,10 @@ def make_rewind_dag(stream: Stream) -> DAG:
     ) as dag:
         previewed = preview(stream.name)
         approve = Approval(
-            task_id="approve",
+            task_id=APPROVE,
             stream=stream.name,
             doc_md=ASK_DOC,
             subject=f"Rewind {stream.name}?",
-            body="{{ ti.xcom_pull(task_ids='preview', key='shown') }}",
             params=ACCEPTED,
             defaults=Approval.REJECT,
             notifiers=TellPending(stream.name),

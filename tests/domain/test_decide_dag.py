@@ -12,6 +12,7 @@ from tests.domain.held_rig import ONE, TWO, held_rig
 from tests.domain.maintenance_rig import Rig
 from tests.hostile.landed_deployment import stitch_here
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
+from tests.stack.answering import answer_at_once
 from tests.stack.dag_lab import Run, asset_events, run_here
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.position import HeadKind
@@ -25,18 +26,9 @@ def decide(says: str = "", **form: Any) -> Run:
     dag = load_dags().dags["decide_ecg"]
     for task in dag.tasks:
         task.retries = 0
-    dag.get_task("approve").execute = lambda context: {
-        "chosen_options": ["Approve"],
-        "params_input": {},
-        "responded_by_user": {"id": "bob", "name": "bob"},
-    }
-    ask = dag.get_task("ask")
+    answer_at_once(dag.get_task("approve"), "Approve", who="bob")
     if says:
-        ask.execute = lambda context: {
-            "chosen_options": [says],
-            "params_input": {"why": "two sites were down"},
-            "responded_by_user": {"id": "cal", "name": "cal"},
-        }
+        answer_at_once(dag.get_task("ask"), says, who="cal", ticked={"why": "two sites were down"})
     return run_here(dag, {"why": "it is right", **form})
 
 

@@ -59,11 +59,11 @@ def ids(world: World) -> list[str]:
     return sorted(row.waveform_id for _, row in world.bench.tables.rows)
 
 
-def mixed(world: World) -> None:
+def mixed(world: World, *long: bytes) -> None:
     """By its first definition `one` is published, and `long` is held: it has too many chunks."""
     redefined(world, limits=Limits(max_chunks=1))
     world.send("one", 0, ONE, count=1)
-    for seq, value in enumerate((ONE, TWO)):
+    for seq, value in enumerate(long or (ONE, TWO)):
         world.send("long", seq, value)
     world.ingest()
     assert (ids(world), world.held()) == (["one"], {"long": {"too_large"}})
@@ -195,6 +195,21 @@ def test_what_an_election_cut_off_is_not_taken_out_for_what_lies_in_its_place(wo
     redefined(world, limits=Limits(max_chunks=1))
     with pytest.raises(Refused, match="nothing to promote"):
         preview(world, span(0, 0, 4), how=Carrying(failing={"w"}))
+    assert ids(world) == ["v", "w"]
+
+
+def test_of_two_chunks_that_are_alike_each_is_read_before_their_row_is_taken_out(world: World) -> None:
+    """A flat line: the second lay where the log was cut off since it was shown."""
+    for waveform_id in ("v", "w"):
+        for seq in range(2):
+            world.send(waveform_id, seq, ONE)
+    world.ingest()
+    redefined(world, limits=Limits(max_chunks=1))
+    shown = preview(world)
+    world.bench.log.truncate(Partition(0), Offset(3))
+    world.send("x", 0, OTHER, count=1)
+    with pytest.raises(Refused, match=r"1 of these 2 waveforms are not what was shown any more, first w "):
+        carry_promotion(edges(world), begin_approved(edges(world), shown.plan.plan_id, by="bob"))
     assert ids(world) == ["v", "w"]
 
 
@@ -344,6 +359,16 @@ class TestUndo:
         promote(world, preview(world))
         tables = world.bench.tables
         tables.rewrite_held(tables.snapshots[-1], range(len(tables.held_rows())), note="released rows go")
+        with pytest.raises(Refused, match=r"1 waveforms would be neither published nor held, first long"):
+            undo(world, tables.snapshots[-2].plan_id)
+
+    def test_one_chunk_does_not_vouch_for_another_that_is_like_it(self, world: World) -> None:
+        mixed(world, ONE, ONE)
+        redefined(world, limits=Limits())
+        promote(world, preview(world))
+        tables = world.bench.tables
+        second = [n for n, row in enumerate(tables.held_rows()) if row.held.chunk.seq == 1]
+        tables.rewrite_held(tables.snapshots[-1], second, note="one released row goes")
         with pytest.raises(Refused, match=r"1 waveforms would be neither published nor held, first long"):
             undo(world, tables.snapshots[-2].plan_id)
 

@@ -19,7 +19,8 @@ from tests.hostile.landed_deployment import (
     stitch_here,
 )
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
-from tests.stack.dag_lab import Run, run_here
+from tests.stack.answering import answer_at_once
+from tests.stack.dag_lab import Run, clear_here, run_here
 from wavestitch.batch.comparing_edges import VerifyingEdges
 from wavestitch.batch.deployment_edges import DeploymentEdges
 
@@ -54,11 +55,7 @@ def promote(says: str, **form: Any) -> Run:
     for task in dag.tasks:
         task.retries = 0
     if says:
-        dag.get_task("approve").execute = lambda context: {
-            "chosen_options": [says],
-            "params_input": {},
-            "responded_by_user": {"id": "bob", "name": "bob"},
-        }
+        answer_at_once(dag.get_task("approve"), says, who="bob")
     return run_here(dag, {"why": "one is enough", **form})
 
 
@@ -80,3 +77,18 @@ def test_what_was_compared_is_approved_of_and_published_in_the_place_of_what_was
     assert head.note.startswith("promote by dag_test, approved by bob: one is enough (")
     assert head.held is not None
     assert dict(head.held.counts) == {"too_large": 2}
+
+
+def test_an_approval_is_of_the_preview_that_was_shown_and_of_none_that_is_made_after_it(whole: DeploymentRig) -> None:
+    """Whoever clears the tasks around the question, and not the question, is told to clear that, too."""
+    tables = whole.deployment.tables(STREAM)
+    dag = load_dags().dags[f"rewind_{STREAM}"]
+    answer_at_once(dag.get_task("approve"), "Approve", who="bob")
+    done = run_here(dag, {"to": "shift:-1", "why": "again"})
+    assert set(done.states().values()) == {"success"}
+    head = tables.head()
+    again = clear_here(dag, done, only=("preview", "apply"))
+    assert (again.states()["preview"], again.states()["apply"]) == ("success", "failed")
+    assert tables.head() == head
+    asked = clear_here(dag, again, only=("approve", "apply"))
+    assert asked.states()["apply"] == "success"

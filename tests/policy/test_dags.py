@@ -302,7 +302,10 @@ def test_the_question_and_its_default_are_those_of_the_batch(
         id, task_id, map_index = "ti", "ask", -1
 
         def xcom_pull(self, *, task_ids: str, key: str, map_indexes: int) -> Any:
-            return {"closed": "the gate is closed", "holds": holds, "question": "and now?"}[key]
+            return {"closed": "the gate is closed", "holds": holds, "question": "and now?", "plan": "0" * 32}[key]
+
+        def xcom_push(self, *, key: str, value: str) -> None:
+            assert (key, value) == ("about", "0" * 32)
 
     monkeypatch.setattr(hitl, "upsert_hitl_detail", shown)
     ask = ask_about(make_stream(gate_default="park"), holds=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -125,8 +125,9 @@ def run_here(dag: Any, conf: dict[str, Any] | None = None) -> Run:
     return outcome_of(dag.test(run_conf=conf, logical_date=None))
 
 
-def clear_here(dag: Any, run: Run) -> Run:
-    """What failed of this run cleared, as somebody does it on Airflow's page, and carried out in this process."""
+def clear_here(dag: Any, run: Run, *, only: Sequence[str] = ()) -> Run:
+    """What failed of this run cleared, or these tasks, as somebody does it on Airflow's page, and carried out in this
+    process."""
     from airflow.models.dagrun import DagRun  # noqa: PLC0415
     from airflow.models.taskinstance import clear_task_instances  # noqa: PLC0415
     from airflow.sdk.definitions.dag import _run_task  # noqa: PLC0415
@@ -138,8 +139,10 @@ def clear_here(dag: Any, run: Run) -> Run:
 
     dag.deadline, dag.has_on_failure_callback = None, False  # as above
     with create_session() as session:
-        failed = kept(session).get_task_instances(state=["failed", "upstream_failed"], session=session)
-        clear_task_instances(failed, session, dag_run_state="running")
+        states = None if only else ["failed", "upstream_failed"]
+        found = kept(session).get_task_instances(state=states, session=session)
+        cleared = [ti for ti in found if not only or ti.task_id in only]
+        clear_task_instances(cleared, session, dag_run_state="running")
     with create_session() as session:
         dag_run = kept(session)
         dag_run.dag = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag))

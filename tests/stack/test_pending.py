@@ -84,7 +84,9 @@ def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
     from airflow.sdk import DAG  # noqa: PLC0415
     from airflow.sdk.exceptions import TaskAwaitingInput  # noqa: PLC0415
 
-    from wavestitch.flows.gate_question import CLOSED, HOLDS, QUESTION, ask_about  # noqa: PLC0415
+    from wavestitch.contracts.errors import Refused  # noqa: PLC0415
+    from wavestitch.flows import gate_question  # noqa: PLC0415
+    from wavestitch.flows.gate_question import CLOSED, HOLDS, PLAN, QUESTION, ask_about  # noqa: PLC0415
     from wavestitch.settings import load_settings, load_stream  # noqa: PLC0415
 
     kept: list[dict[str, Any]] = []
@@ -98,15 +100,23 @@ def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
             CLOSED: "the gate is closed",
             HOLDS: holds,
             QUESTION: "[Data Docs](https://ops.example/docs)",
+            PLAN: "0" * 32,
         }
         ti = asked["ti"]
         ti.id, ti.xcom_pull = "1", lambda task_ids, key, map_indexes: said[key]
+        ti.xcom_push = lambda key, value: said.update({key: value})
         context = {"task": ask, "task_instance": ti, "ti": ti, "dag": dag}
         with pytest.raises(TaskAwaitingInput):
             ask.execute(context)
         given = {"chosen_options": ["Accept"], "params_input": {"why": None}, "responded_at": datetime.now(UTC)}
         with pytest.raises(TaskAwaitingInput):
             ask.execute_complete(context, {**given, "responded_by_user": {"id": "op", "name": "op"}})
+        given["params_input"] = {"why": "two of them"}
+        answer = ask.execute_complete(context, {**given, "responded_by_user": {"id": "op", "name": "op"}})
+    said["return_value"] = answer
+    monkeypatch.setattr(gate_question, "get_current_context", lambda: context)
+    with pytest.raises(Refused, match=f"asked about {'0' * 32}, and this is about {'1' * 32}.*; clear `ask`, too"):
+        gate_question.answered.function("ecg", "1" * 32, {}, {})
     assert len(kept) == 2
     (told,) = webhook.told
     assert told["subject"] == "ecg: the gate is closed. Publish the batch, hold it, or stop?"
@@ -131,7 +141,7 @@ def test_what_is_rejected_in_airflow_or_answered_by_nobody_is_kept_as_rejected(
     with DAG("rewind_ecg", schedule=None) as dag:
         approve = Approval(task_id="approve", stream="ecg", subject="Rewind ecg?")
     ti = asked["ti"]
-    ti.xcom_pull = lambda task_ids: {"preview": "0" * 32}[task_ids]
+    ti.xcom_pull = lambda task_ids, key, map_indexes: {"about": "0" * 32}[key]
     given = {"chosen_options": [answer], "params_input": {}, "responded_at": datetime.now(UTC)}
     context = {"task": approve, "ti": ti, "task_instance": ti, "dag": dag}
     approve.execute_complete(context, {**given, "responded_by_user": user})

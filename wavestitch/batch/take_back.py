@@ -119,9 +119,9 @@ def _refuse_lost(
     now: Mapping[str, PublishedWaveform],
     then: Mapping[str, PublishedWaveform],
 ) -> None:
-    kept = {(h.chunk.waveform_id, h.chunk.piece) for h in held}
-    kept |= {(i, c.piece) for i, row in then.items() for c in row.chunks}
-    lost = [i for i in promotion.put_in if any((i, c.piece) not in kept for c in now[i].chunks)]
+    kept = {(h.chunk.waveform_id, h.chunk.seq, h.chunk.piece) for h in held}
+    kept |= {(i, seq, c.piece) for i, row in then.items() for seq, c in enumerate(row.chunks)}
+    lost = [i for i in promotion.put_in if any((i, s, c.piece) not in kept for s, c in enumerate(now[i].chunks))]
     if lost:
         raise Refused(
             f"stream {stream}: {len(lost)} waveforms would be neither published nor held, first {in_shell(lost[0])}: "

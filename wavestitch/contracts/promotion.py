@@ -81,14 +81,15 @@ def check_promotion(
     the rows that were shown, the decision publishes exactly those that were, and every chunk of a row that goes was
     read, and so has its fate."""
     pieces: dict[str, list[tuple[int, bytes]]] = {i: [] for i in promotion.ids}
-    read: set[tuple[str, bytes]] = set()
+    read: set[tuple[str, int, bytes]] = set()
     refused: set[tuple[str, int, int, int]] = set()
     for f in decision.fates:
         c = f.chunk
-        if c.reason is None:
-            read.add((c.waveform_id or "", c.piece))
-        elif c.reason in MAY_BE_CHUNKS and c.waveform_id is not None and c.seq is not None:
-            refused.add((c.waveform_id, c.seq, c.partition, c.offset))
+        if c.waveform_id is not None and c.seq is not None:
+            if c.reason is None:
+                read.add((c.waveform_id, c.seq, c.piece))
+            elif c.reason in MAY_BE_CHUNKS:
+                refused.add((c.waveform_id, c.seq, c.partition, c.offset))
         if f.fate is Fate.PUBLISHED:
             pieces.setdefault(c.waveform_id or "", []).append((-1 if c.seq is None else c.seq, c.piece))
     found = {i: digest_of_pieces(piece for _, piece in sorted(some)) if some else NO_ROW for i, some in pieces.items()}
@@ -103,12 +104,15 @@ def check_promotion(
 
 
 def _was_read(
-    row: PublishedWaveform, read: Collection[tuple[str, bytes]], refused: Collection[tuple[str, int, int, int]]
+    row: PublishedWaveform, read: Collection[tuple[str, int, bytes]], refused: Collection[tuple[str, int, int, int]]
 ) -> bool:
     """Each chunk of the row: wherever it lies, or from its own place as a record that is none by the definition. What
-    else lies there now, since an election cut the log off, is not what was published."""
+    else lies there now, since an election cut the log off, is not what was published. Its number says which chunk it
+    is: two of a flat line are one piece."""
     i = row.waveform_id
-    return all((i, c.piece) in read or (i, seq, c.partition, c.offset) in refused for seq, c in enumerate(row.chunks))
+    return all(
+        (i, seq, c.piece) in read or (i, seq, c.partition, c.offset) in refused for seq, c in enumerate(row.chunks)
+    )
 
 
 def changed_since(stream: str, others: Sequence[str], *, of: int) -> Refused:

@@ -21,15 +21,16 @@ from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream
 from wavestitch.flows.addresses import docs_page
 from wavestitch.flows.batch_tasks import carried_out, edges_of, log_lines
+from wavestitch.flows.bound_answer import BoundAnswer, name_of_answerer, refuse_answer_about_another
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import asks, gate_of_run
 from wavestitch.flows.pending import TellPending
 
 ACCEPT, PARK, STOP = "Accept", "Park", "Stop"
 ANSWERS = {ACCEPT: "accept", PARK: "park", STOP: "stop"}
-VALIDATE, CLOSED, QUESTION, HOLDS = "validate", "closed", "question", "holds"
-"""The task that looks at the gate, and its XComs where that is closed: the error's sentence, the question, and whether
-the batch can be held."""
+VALIDATE, CLOSED, QUESTION, HOLDS, PLAN = "validate", "closed", "question", "holds", "plan"
+"""The task that looks at the gate, and its XComs where that is closed: the error's sentence, the question, whether the
+batch can be held, and its plan's id."""
 ASK = "ask"
 NOBODY = "nobody answered in time"
 ASK_DOC = (
@@ -78,12 +79,16 @@ def looked_at(
         log_lines(question)
         context["ti"].xcom_push(key=QUESTION, value=question)
         context["ti"].xcom_push(key=HOLDS, value=holds)
+        context["ti"].xcom_push(key=PLAN, value=plan_id)
         context["ti"].xcom_push(key=CLOSED, value=closed.message)
         return {}
 
 
-class GateQuestion(HITLOperator):
+class GateQuestion(BoundAnswer, HITLOperator):
     """Waits for the answer of somebody; skips itself where there is nothing to ask, asks again where no reason came."""
+
+    def about(self, ti: Any) -> str:
+        return str(left_by(VALIDATE, ti, PLAN))
 
     def execute(self, context: Any) -> Any:
         ti = context["ti"]
@@ -133,7 +138,9 @@ def answered(stream: str, plan_id: str, reassembled: dict[str, Any], validated: 
     if validated:
         return validated
     ti = get_current_context()["ti"]
-    gate, why = answer_of(left_by(ASK, ti))
+    given = left_by(ASK, ti)
+    refuse_answer_about_another(given, plan_id, asked_by=ASK)
+    gate, why = answer_of(given)
     if gate == "stop":
         raise GateClosed(f"{left_by(VALIDATE, ti, CLOSED)}. The answer was to stop: {why}")
     made = result_from_json(reassembled, Reassembled)
@@ -182,5 +189,4 @@ def answer_of(given: Any) -> tuple[str, str]:
 
 def _said(given: Any) -> tuple[str, str]:
     """Who answered (nobody where the time ran out), and the reason."""
-    who = str((given["responded_by_user"] or {}).get("name") or "")
-    return who, str((given["params_input"] or {}).get("why") or "").strip()
+    return name_of_answerer(given), str((given["params_input"] or {}).get("why") or "").strip()
