@@ -167,7 +167,8 @@ def _show_decision(found: HeldPreview, done: Published | Finished | None, *, kep
     }
     ids = found.plan.choice.ids if found.plan.choice is not None else ()
     result = None if done is None else asdict(done)
-    _print_json({"plan": found.plan.plan_id, "ids": ids, **shown, "kept": kept, "done": result})
+    remarks = list(found.plan.remarks)
+    _print_json({"plan": found.plan.plan_id, "ids": ids, **shown, "remarks": remarks, "kept": kept, "done": result})
 
 
 def _approve(edges: DeploymentEdges, preview_id: str, *, apply: bool, js: bool) -> None:

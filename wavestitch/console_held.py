@@ -69,6 +69,8 @@ def show_decision(found: HeldPreview, done: Published | Finished | None, *, kept
         out.print(f"  {in_shell(waveform_id)}")
     for waveform_id, problem in found.passed_over[:_SHOWN]:
         out.print(f"  passed over: {in_shell(waveform_id)} {problem}")
+    for remark in found.plan.remarks:
+        out.print(remark)
     if found.more:
         out.print("there are more than one decision takes; say --all, or decide again for the rest")
     show_stages(explain(found.stages))

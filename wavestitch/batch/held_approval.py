@@ -14,6 +14,7 @@ from wavestitch.batch.closed_gate import asks_the_gate, refuse_past_closed_gate
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.held_decision import HeldPreview, plan_held, refuse_others
 from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.last_definition import refuse_torn
 from wavestitch.batch.preview_answer import refuse_dead_preview
 from wavestitch.batch.promote import refuse_changed
 from wavestitch.batch.steps import finished
@@ -59,6 +60,7 @@ def _refuse_void(edges: Edges, kept: Plan) -> None:
             f"{now} now). Nothing was changed; preview it again"
         )
     _refuse_other_definition(edges, kept)
+    refuse_torn(edges.stream, edges.tables)
     if kept.promotion is not None:
         refuse_changed(edges, kept, kept.promotion)
     if kept.held_choice is not None:

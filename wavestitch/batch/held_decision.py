@@ -18,11 +18,13 @@ from wavestitch.batch.commit_offsets import look_at_group
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.held_records import refuse_records
 from wavestitch.batch.held_waveforms import HeldWaveform, Selection, select_held
+from wavestitch.batch.last_definition import refuse_torn
 from wavestitch.batch.results import Finished, Published
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.assembly import ChunkFacts, assemble_waveform
 from wavestitch.contracts.batch_stages import KeepPlan, kinds_of, stages_of
 from wavestitch.contracts.belief import Belief
+from wavestitch.contracts.definition_since import said_of_definition
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice, check_pick, digest_of, pick_copy, topics_at
@@ -70,6 +72,7 @@ def plan_held(
         raise BadInput("which copy is right? pick takes --copy first, last or PARTITION:OFFSET, and nothing else does")
     if pick:
         check_pick(pick)
+    recent = refuse_torn(stream, tables)
     head, _, _ = look_at_group(stream, log=edges.log, tables=tables)
     taken: list[HeldWaveform] = []
     passed: list[tuple[str, str]] = []
@@ -92,7 +95,7 @@ def plan_held(
         )
     among = tuple(digest_of(_meant(w, action, stream)) for w in taken)
     choice = HeldChoice(action, tuple(w.waveform_id for w in taken), name_of_person(who), reason, pick, among)
-    plan = _plan(edges, stream, head, choice)
+    plan = _plan(edges, stream, head, choice, remarks=said_of_definition(stream, recent))
     if asks_the_gate(plan):
         refuse_past_closed_gate(edges, publishes=choice.ids)
     return HeldPreview(
@@ -192,7 +195,7 @@ def _why_in_vain(waveform_id: str, standing: list[ChunkFacts], states: set[Reaso
     return ""
 
 
-def _plan(edges: Edges, stream: Stream, head: Head, choice: HeldChoice) -> Plan:
+def _plan(edges: Edges, stream: Stream, head: Head, choice: HeldChoice, *, remarks: tuple[str, ...]) -> Plan:
     return Plan(
         plan_id="",
         kind=PlanKind.HELD,
@@ -214,5 +217,6 @@ def _plan(edges: Edges, stream: Stream, head: Head, choice: HeldChoice) -> Plan:
         mean_record_bytes=head.mean_record_bytes or 0.0,
         code_version=edges.code_version,
         nonce=edges.nonce(),
+        remarks=remarks,
         choice=choice,
     ).sealed()

@@ -13,7 +13,7 @@ from wavestitch.batch.backlog import find_backlog
 from wavestitch.batch.held_waveforms import HeldWaveform, open_waveforms
 from wavestitch.batch.links import Links, links_of, plan_links
 from wavestitch.batch.plan_request import Planning, PlanRequest
-from wavestitch.batch.survey import Made, left_at, plan_of, recent_batches, size_of, survey, too_much
+from wavestitch.batch.survey import Made, left_at, plan_of, size_of, survey, too_much
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.held import open_deadlines
@@ -26,7 +26,7 @@ from wavestitch.contracts.quantities import EpochMs, Partition, milliseconds
 from wavestitch.contracts.stages import Told
 from wavestitch.contracts.stream import Stream
 
-__all__ = ["Links", "NothingToDo", "PlanRequest", "Planning", "plan_batch", "plan_links", "recent_batches"]
+__all__ = ["Links", "NothingToDo", "PlanRequest", "Planning", "plan_batch", "plan_links"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from wavestitch.batch.carry import NOTHING_READ, Carried, How, Silent, Watcher, 
 from wavestitch.batch.closed_gate import refuse_past_closed_gate
 from wavestitch.batch.commit_offsets import look_at_group
 from wavestitch.batch.edges import Edges
+from wavestitch.batch.last_definition import refuse_torn
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.publishes_nothing import ComparingEdges
 from wavestitch.batch.results import Finished, Published
@@ -25,6 +26,7 @@ from wavestitch.batch.verify import Verified, verify_range
 from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.batch_stages import KeepPlan, kinds_of, stages_of
 from wavestitch.contracts.definition_change import CHANGES, Change, changed
+from wavestitch.contracts.definition_since import said_of_definition
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.held import HeldChunk, HeldLook, effective_held
 from wavestitch.contracts.offset_range import OffsetRange
@@ -44,7 +46,7 @@ MOST = 10_000
 class PromotionPreview:
     """A promotion as it would be. `changes`: the waveforms that it is about, each with what becomes of it and why.
     `counts`: all that were compared, by what becomes of them. `passed_over`: those that would change and are left as
-    they are, each with the reason. `remarks`: as of a comparison."""
+    they are, each with the reason. `remarks`: of the definition, and as of a comparison."""
 
     plan: Plan
     promotion: Promotion
@@ -66,6 +68,7 @@ def preview_promotion(
     reason = said_by_person(why, "--why")
     if not reason:
         raise BadInput("say why this is promoted (--why …): it is kept with what it does")
+    recent = refuse_torn(edges.stream, edges.tables)
     look_at_group(edges.stream, log=edges.log, tables=edges.tables)
     found = verify_range(comparing, request, watcher=watcher)
     every = [(one, changed(one)) for one in found.waveforms]
@@ -97,7 +100,7 @@ def preview_promotion(
         changes=tuple((one.waveform_id, to, one.why) for one, to in taken),
         counts=dict(Counter(to.change.value for _, to in every)),
         passed_over=tuple(passed),
-        remarks=found.remarks,
+        remarks=(*said_of_definition(edges.stream, recent), *found.remarks),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from wavestitch.batch.closed_gate import given_up_by_a_rewind, refuse_giving_up_unsaid
 from wavestitch.batch.edges import Edges
+from wavestitch.batch.last_definition import refuse_torn
 from wavestitch.batch.preview_answer import refuse_dead_preview
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, accept_losses, carry_rewind, plan_rewind
@@ -81,6 +82,7 @@ def apply_preview(
 ) -> Head:
     """Do what was previewed. `by`: who approved of it. Raises `Refused` where it is void, or that one may not."""
     refuse_dead_preview(edges, preview.preview_id, made_ms=preview.made_ms)
+    refuse_torn(edges.stream, edges.tables)
     check_approver(edges, preview, by)
     who = preview.asked_by if by == preview.asked_by else f"{preview.asked_by}, approved by {name_of_person(by)}"
     for _ in range(_TRIES):

@@ -28,7 +28,8 @@ from wavestitch.batch.closed_gate import (
 from wavestitch.batch.commit_offsets import commit_offsets, look_at_group
 from wavestitch.batch.edges import Edges, Progress, Say
 from wavestitch.batch.history import find_committed, history_of
-from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch, recent_batches
+from wavestitch.batch.last_definition import recent_batches
+from wavestitch.batch.plan import NothingToDo, PlanRequest, plan_batch
 from wavestitch.batch.publish import Audit, publish_batch
 from wavestitch.batch.reassemble import decide_whole
 from wavestitch.batch.request import Gate

@@ -10,18 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wavestitch.batch.cut_log import Earlier, earlier_positions, said_of_unproven, with_last_batches
+from wavestitch.batch.last_definition import recent_batches, refuse_torn
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.reconciled_head import reconcile_head
 from wavestitch.batch.record_ages import open_transactions
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop, batch_offsets, needed_bytes, stops_of
-from wavestitch.contracts.definition_since import refuse_guards_unsaid, said_of_definition
+from wavestitch.contracts.definition_since import said_of_definition
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.offset_range import OffsetRange, cut_slices, pack_units
 from wavestitch.contracts.open_transaction import OpenTransaction, said_of_open
-from wavestitch.contracts.past_cost import RECENT, reading_weights
+from wavestitch.contracts.past_cost import reading_weights
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import Log, PartitionEnds, Probe, Tables, TopicView
 from wavestitch.contracts.position import Head, Position
@@ -61,10 +62,10 @@ def survey(stream: Stream, request: PlanRequest, *, walk: Walk, clock_ms: EpochM
     topic = walk.log.topic(stream.topic)
     _refuse_topic(stream, topic, walk.log.members(stream.group))
     _refuse_partitions(stream, request, topic)
+    # Before a reset is taken over: a definition that lost its end may have lost what it says of that.
+    refuse_torn(stream, walk.tables)
     head, why = reconcile_head(stream, topic, request.kind, walk=walk)
-    here = _survey_on(stream, request, topic, head, why, log=walk.log, tables=walk.tables, clock_ms=clock_ms)
-    refuse_guards_unsaid(stream, here.recent)
-    return here
+    return _survey_on(stream, request, topic, head, why, log=walk.log, tables=walk.tables, clock_ms=clock_ms)
 
 
 def survey_beside(
@@ -234,11 +235,6 @@ def _first_estimate(topic: TopicView, backlog: Sequence[OffsetRange], log: Log) 
     places = {r.partition: r.start for r in backlog if r.size}
     found = log.probe(topic.name, places) if places else Probe(0, 0)
     return found.bytes / found.records if found.records else float(topic.max_message_bytes)
-
-
-def recent_batches(tables: Tables, head: Head | None) -> list[BatchRow]:
-    """The history of the last few heads, newest first."""
-    return [] if head is None else tables.batches(since=head.sequence - RECENT + 1)
 
 
 def _refuse_topic(stream: Stream, topic: TopicView, members: Sequence[str]) -> None:

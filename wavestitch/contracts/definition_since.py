@@ -13,6 +13,7 @@ from typing import Any
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.stream import Stream, spoken_definition
 
 _SHOWN = 120
@@ -29,18 +30,26 @@ that nothing is asked."""
 
 
 def refuse_guards_unsaid(stream: Stream, recent: Sequence[BatchRow]) -> None:
-    """`recent`: rows of the history, newest first. Raises `Refused` where the last batch's definition had a guard that
-    this one does not name."""
-    before = _last(recent)
+    """`recent`: rows of the history, newest first. Raises `Refused` where a batch since the last ingest, or that one,
+    went by a definition that had a guard which this one does not name."""
+    before = {key for row in _since_ingest(recent) for key in row.definition}
     unsaid = [key for key in GIVEN_UP_BY if key in before and key not in stream.model_fields_set]
     if unsaid:
         said = ", ".join(f"`{GIVEN_UP_BY[key]}`" for key in unsaid)
         raise Refused(
             f"stream {stream.name}: its definition says nothing any more of {', '.join(unsaid)}, which that of the "
-            "last batch did; a file that was written in part looks like this. Put back what stood there, or say that "
+            "last batches did; a file that was written in part looks like this. Put back what stood there, or say that "
             f"it is meant: write {said} into streams/{stream.name}.yaml",
             keys=unsaid,
         )
+
+
+def _since_ingest(recent: Sequence[BatchRow]) -> Sequence[BatchRow]:
+    """Backfills and decisions may be planned long before they are committed, by a definition from before the guard; an
+    ingest, which moves the positions that it was planned on, is not."""
+    said = [row for row in recent if row.definition]
+    newest = next((n for n, row in enumerate(said) if row.kind == HeadKind.INGEST), len(said))
+    return said[: newest + 1]
 
 
 def said_of_definition(stream: Stream, recent: Sequence[BatchRow]) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ def describe_decision(found: HeldPreview) -> str:
         said.append(f"**Passed over**, since it cannot change them:\n\n{_list(passed, 'waveforms')}")
     if found.more:
         said.append("**There are more** than one decision takes: choose *everything*, or decide again for the rest.")
+    said += [for_markdown(remark) for remark in found.plan.remarks]
     said.append(
         f"Preview `{found.plan.plan_id}`. Approving does exactly this, about these chunks of these waveforms. It is "
         "void where more of one came meanwhile, somebody decided about one, the stream's definition changed, or "
