@@ -59,7 +59,8 @@ def test_what_was_written_anew_where_an_ingest_had_read_is_looked_at_before_anyb
     bench = Bench(FakeLog("waves", 1))
     for n in range(6):
         send(bench, f"old{n}", day=5)
-    ingest(bench)
+        if n in (0, 5):
+            ingest(bench)
     cut_off(bench, 1)
     done = backfill(bench, ARCHIVE, days(1, 2))
     assert [w for w in published(bench) if w.startswith("new")] == NEW
@@ -177,7 +178,8 @@ def test_a_backfill_and_named_offsets_read_on_where_the_log_was_cut_off_below_th
     bench = Bench(FakeLog("waves", 1))
     for n in range(4):
         send(bench, f"old{n}", day=5)
-    ingest(bench)
+        if n in (0, 3):
+            ingest(bench)
     cut_off(bench, 1)
     if not noted:  # as an earlier version wrote it
         bench.tables.history = [replace(row, epochs={}) for row in bench.tables.history]

@@ -16,11 +16,13 @@ from tests.domain.test_cut_log import CLOCK_MS, STREAM, forget_batches, ingest, 
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
 from tests.fakes.way_out import way_out
+from wavestitch.batch.headroom import measure_room
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.rewind import Target, plan_rewind
 from wavestitch.contracts.errors import DataLost
+from wavestitch.contracts.headroom import Thresholds
 from wavestitch.contracts.position import GroupOffset, Position
-from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
 
 P0 = Partition(0)
 
@@ -81,6 +83,24 @@ def test_a_log_that_is_put_back_and_uses_an_epoch_again_is_found_out(later: str)
     lost = by_its_way_out(bench)
     assert lost.facts["cut"] == 2, "the last place where the stream stood and that is there still"
     assert published(bench) == {*"abcde", *LATER[later]} - {"|"}
+
+
+@pytest.mark.parametrize("restarts", [0, 3])
+def test_brokers_that_go_on_in_the_very_epoch_that_they_had_hide_nothing(restarts: int) -> None:
+    """No election as they start: the disks of controllers and brokers are of two times, or it is a broker of before
+    KRaft. So that epoch ends behind the backup today; what was written up to there was read by nobody."""
+    bench = Bench(FakeLog())
+    for _ in range(restarts):
+        bench.log.restart(P0)
+    for names in ("abc", "defg"):
+        produce(bench, names)
+        ingest(bench)
+    bench.log.put_back(P0, Offset(4), restarts, elected=False)
+    produce(bench, "vw")
+    bench.log.restart(P0)
+    produce(bench, "xyz")
+    assert by_its_way_out(bench).facts["cut"] == 3, "the last place where the stream stood and that is there still"
+    assert published(bench) == set("abcdefgvwxyz")
 
 
 def test_where_nothing_is_proven_any_more_the_way_out_is_the_logs_beginning() -> None:
@@ -185,6 +205,41 @@ def test_a_log_that_is_the_same_is_not_refused_whatever_its_epochs_are() -> None
         produce(bench, "fgh")
         ingest(bench)
         assert published(bench) == set("abcdefgh")
+
+
+def look(bench: Bench) -> Any:
+    return measure_room(
+        STREAM, log=bench.log, tables=bench.tables, past=[], now=EpochMs(CLOCK_MS), thresholds=Thresholds()
+    )
+
+
+def test_the_look_at_the_headroom_calls_no_log_another_one_that_a_plan_goes_on_with() -> None:
+    """Brokers restarted twice, and put back from before that, with all that was read."""
+    bench = Bench(FakeLog())
+    produce(bench, "abcde")
+    bench.log.restart(P0)
+    bench.log.restart(P0)
+    ingest(bench)
+    bench.log.put_back(P0, Offset(5), 0)
+    produce(bench, "f")
+    assert look(bench).backlog == 1
+    ingest(bench)
+    assert published(bench) == set("abcdef")
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+def test_the_look_at_the_headroom_says_where_leader_epochs_show_that_it_is_another_one(may_read: bool) -> None:
+    """Who may not read the topic goes by those alone."""
+    bench = Bench(FakeLog())
+    for names in ("ab", "cde"):
+        produce(bench, names)
+        ingest(bench)
+    if not may_read:
+        bench.log.batches_at = lambda topic, offsets: dict.fromkeys(offsets)  # type: ignore[method-assign]
+    bench.log.truncate(P0, Offset(3))
+    produce(bench, "vwxyz")
+    with pytest.raises(DataLost, match=f"written anew from {2 if may_read else 3} on"):
+        look(bench)
 
 
 def test_who_may_not_read_the_topic_is_told_that_nothing_is_proven() -> None:

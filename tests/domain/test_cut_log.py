@@ -139,8 +139,7 @@ def test_whoever_goes_back_to_a_place_behind_a_cut_does_not_hide_it(back: str) -
 def test_who_goes_back_to_before_a_cut_or_to_the_beginning_reads_what_was_written_anew() -> None:
     for target in (Target(offsets={Partition(0): Offset(1)}), Target("earliest")):
         bench = Bench(FakeLog())
-        produce(bench, "abcde")
-        ingest(bench)
+        read_in_two(bench)
         bench.log.truncate(Partition(0), Offset(1))
         produce(bench, "stuvwxyz")
         rewind(bench, target)
@@ -202,8 +201,7 @@ def test_the_ways_past_two_bad_places_do_not_stand_in_each_others_way() -> None:
 
 def test_a_rewind_forward_over_a_cut_names_what_was_written_anew_before_it_among_what_it_skips() -> None:
     bench = Bench(FakeLog())
-    produce(bench, "abcde")
-    ingest(bench)
+    read_in_two(bench)
     bench.log.truncate(Partition(0), Offset(1))
     produce(bench, "stuvwxyz")
     edges: dict[str, Any] = {"log": bench.log, "tables": bench.tables}
@@ -217,12 +215,35 @@ def test_a_rewind_forward_over_a_cut_names_what_was_written_anew_before_it_among
     assert bench.tables.snapshots[-1].skipped == (span(0, 1, 9),)
 
 
-@pytest.mark.parametrize("grown", ["wxyz", "stuvwxyz"])
-def test_a_log_that_was_written_anew_is_found_out_by_the_plan_which_names_where_it_was_cut_off(grown: str) -> None:
-    """Also where it was written anew to the very position, and nothing lies behind it yet."""
+def read_in_two(bench: Bench) -> None:
+    """Up to 1, then up to 5: both places are known."""
+    produce(bench, "abcde")
+    ingest(bench, PlanRequest(until={Partition(0): Offset(1)}))
+    ingest(bench)
+
+
+def test_of_what_is_not_proven_the_end_of_the_leader_epoch_says_nothing() -> None:
+    """It would say 1, rightly here; nothing tells that from brokers that were put back and went on in that epoch."""
     bench = Bench(FakeLog())
     produce(bench, "abcde")
     ingest(bench)
+    bench.log.truncate(Partition(0), Offset(1))
+    produce(bench, "stuvwxyz")
+    with pytest.raises(DataLost, match="written anew from 0 on, at the earliest") as lost:
+        ingest(bench)
+    target = way_out(str(lost.value))
+    assert target is not None
+    rewind(bench, target)
+    ingest(bench)
+    assert {row.waveform_id for _, row in bench.tables.rows} == set("abcdestuvwxyz")
+    assert not bench.tables.snapshots[-1].skipped
+
+
+@pytest.mark.parametrize("grown", ["wxyz", "stuvwxyz"])
+def test_a_log_that_was_written_anew_is_found_out_by_the_plan_which_names_what_is_proven_before_it(grown: str) -> None:
+    """Also where it was written anew to the very position, and nothing lies behind it yet."""
+    bench = Bench(FakeLog())
+    read_in_two(bench)
     bench.log.truncate(Partition(0), Offset(1))
     produce(bench, grown)
     plans = len(bench.plans)

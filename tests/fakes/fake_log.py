@@ -366,13 +366,16 @@ class FakeLog(Edge):
         self._jumped = {place for place in self._jumped if place[:2] != (self.topic_id, partition) or place[2] < cut}
         self.tell("truncated", partition=partition, end=cut)
 
-    def put_back(self, partition: Partition, offset: Offset, epoch: int) -> None:
+    def put_back(self, partition: Partition, offset: Offset, epoch: int, *, elected: bool = True) -> None:
         """Its brokers' disks are put back from a backup that was made in this leader epoch, and ended at the offset;
-        then they are started, which begins the next epoch: perhaps one that was there before."""
+        then they are started, which begins the next epoch: perhaps one that was there before. Or they go on in the very
+        epoch, where nobody is `elected`: controllers know of no other."""
         at = self.partitions[partition]
         self.truncate(partition, offset)
-        at.cuts = [(ended, where) for ended, where in at.cuts[:-1] if ended < epoch] + [(epoch, at.end)]
-        at.epoch = epoch + 1
+        at.cuts = [(ended, where) for ended, where in at.cuts[:-1] if ended < epoch]
+        if elected:
+            at.cuts.append((epoch, at.end))
+        at.epoch = epoch + elected
 
     def restart(self, partition: Partition) -> None:
         """An election that cuts nothing off."""

@@ -97,21 +97,21 @@ class OnPurpose(Healing):
             self.bench.log.retain_from(Partition(p), Offset(stands - 2))
             self.start_rewind(rewind_target(f"{p}:earliest"), True, far=True)
 
-    def put_back_from_a_backup(self, *, restarts: int = 0) -> None:
+    def put_back_from_a_backup(self, *, restarts: int = 0, elected: bool = True) -> None:
         """A broker is restarted, more is written and read, its disk is put back, and the log grows past the position.
-        `restarts`: amid what is written then."""
+        `restarts`: amid what is written then. `elected`: whether elections are noticed before."""
         if not self.is_quiet():
             return
         p, at = self.a_partition()
         for one in [self.new_waveform(1)[0] for _ in range(2)]:
             self.send(one, p)
         self.quiet_runs()
-        if self.stands(p) != at.end or not self.back_up(p):
+        if self.stands(p) != at.end or not self.back_up(p, restarted=elected):
             return
         for one in [self.new_waveform(1)[0] for _ in range(3)]:
             self.send(one, p)
         self.quiet_runs()
-        if self.put_back(p, more=0):
+        if self.put_back(p, more=0, elected=elected):
             for n, one in enumerate(self.new_waveform(1)[0] for _ in range(5)):
                 for _ in range(restarts if n == 2 else 0):
                     self.bench.log.restart(Partition(p))
@@ -119,6 +119,9 @@ class OnPurpose(Healing):
 
     def put_back_and_restarted_more_often(self) -> None:
         self.put_back_from_a_backup(restarts=2)
+
+    def put_back_into_the_very_epoch(self) -> None:
+        self.put_back_from_a_backup(restarts=1, elected=False)
 
     # the group
 

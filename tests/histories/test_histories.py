@@ -34,6 +34,7 @@ ACTS = (
     ),
     *("reset", "expiry", "shared group", "retention", "partition", "member", "compacted", "recreated"),
     *("truncated", "offset lost", "what is good taken in", "disk backed up", "disk put back"),
+    "disk put back into its epoch",
     *("reader: empty", "reader: stale end", "reader: jump"),
     *("snapshots", "history rows gone", "property edited", "catalog lost", "catalog set back", "head expired"),
     *("gate: accept", "gate: park", "gate: abandon", "a month at a closed gate", "limit raised"),

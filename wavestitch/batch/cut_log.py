@@ -2,9 +2,10 @@
 and written anew since.
 
 Asks the log for what proves it, its content: the record batch in front of the position, which the head keeps. Where
-that is another one, or was not kept, the leader epoch of the position says where it was cut off: where that epoch ends
-today (KIP-320). A cluster that lives on never uses an epoch twice. One whose disks were put back counts them anew:
-there the log is the same up to the last place where the stream stood and that is proven. Changes nothing. Keeps I1, I8.
+that is another one, the log is the same up to the last place where the stream stood and that is proven. Where none was
+kept, the leader epoch of the position says where it was cut off: where that epoch ends today (KIP-320). That proves
+nothing: a cluster whose disks were put back counts epochs anew, or goes on in the one it had. Changes nothing. Keeps
+I1, I8.
 """
 
 from __future__ import annotations
@@ -33,19 +34,17 @@ def earlier_positions(tables: Tables, topic_id: str) -> Earlier:
 def find_cuts(
     topic: str, positions: Positions, ends: Mapping[Partition, PartitionEnds], log: Log, earlier: Earlier = tuple
 ) -> dict[Partition, Offset]:
-    """The partitions that were cut off below their position, and where: what lies from there on was never read, or not
-    all of it.
+    """The partitions that were cut off below their position, and where at the earliest: what lies from there on was
+    never read, or not all of it.
 
     It is 0 where nobody knows any more: then anything that is gone may never have been read. Nothing is asked of
     positions that retention has passed, too: there a leader that changed and a log that was cut off look the same.
     """
     there = {p: at for p, at in positions.items() if ends[p].log_start < at.next_offset}
     other, unproven = _compared(topic, there, ends, log)
-    by_epoch = _ends_of_epochs(topic, other | unproven, ends, log)
-    # An epoch that may be another one of the same number says nothing.
-    proven = _last_proven(topic, {p: at for p, at in other.items() if at.leader_epoch}, ends, log, earlier)
-    cuts = {p: at.next_offset for p, at in proven.items()} | {p: Offset(0) for p in other.keys() - proven.keys()}
-    cuts |= {p: end for p, end in by_epoch.items() if _is_that_epoch(positions[p], proven.get(p), p in unproven)}
+    # Where an epoch of that number ends today says nothing of these: it may have gone on after they were put back.
+    cuts = dict.fromkeys(other, Offset(0)) | _last_proven(topic, other, ends, log, earlier)
+    cuts |= _ends_of_epochs(topic, unproven, ends, log)
     return {p: end if end > ends[p].log_start else Offset(0) for p, end in cuts.items()}
 
 
@@ -78,16 +77,9 @@ def _compared(
     return other, {p: at for p, at in positions.items() if p not in other and p not in same}
 
 
-def _is_that_epoch(position: Position, proven: Position | None, unproven: bool) -> bool:
-    """Whether the log's epoch of this number is the one in which the position was. So it is where a batch of it is
-    there still; and a partition is made in epoch 0: no broker is put back to before that and has the same topic id."""
-    last = proven.last_batch if proven is not None else None
-    return unproven or not position.leader_epoch or (last is not None and last.leader_epoch == position.leader_epoch)
-
-
 def _last_proven(
     topic: str, positions: Positions, ends: Mapping[Partition, PartitionEnds], log: Log, earlier: Earlier
-) -> dict[Partition, Position]:
+) -> dict[Partition, Offset]:
     """The furthest place before the position where the stream stood and the log is as it was then. Found by halves:
     few questions, however many heads there are."""
     stood = list(earlier())
@@ -96,13 +88,13 @@ def _last_proven(
         within = range(ends[p].log_start + 1, position.next_offset)
         known = {at for one in stood if p in one and (at := one[p]).last_batch and at.next_offset in within}
         places[p] = sorted(known, key=lambda at: at.next_offset)
-    found: dict[Partition, Position] = {}
+    found: dict[Partition, Offset] = {}
     while halves := {p: known[len(known) // 2] for p, known in places.items() if known}:
         now = _batches_before(topic, {p: at.next_offset for p, at in halves.items()}, log)
         for p, at in halves.items():
             half = len(places[p]) // 2
             if now[p] == at.last_batch:
-                found[p], places[p] = at, places[p][half + 1 :]
+                found[p], places[p] = at.next_offset, places[p][half + 1 :]
             else:
                 places[p] = places[p][:half]
     return found
@@ -186,7 +178,7 @@ def refuse_cut_log(
     places = ",".join(f"{p}:{max(at, ends[p].log_start)}" for p, at in sorted(cuts.items()))
     gone = [OffsetRange(p, at, ends[p].log_start) for p, at in sorted(cuts.items()) if at < ends[p].log_start]
     named = f"; gone by now, and perhaps never read, are {', '.join(map(str, gone))}" if gone else ""
-    where = "from where nobody can say any more" if cut < ends[p].log_start else f"from {cut} on"
+    where = "from where nobody can say any more" if cut < ends[p].log_start else f"from {cut} on, at the earliest"
     on = " --accept-skip" if gone else ""
     raise DataLost(
         f"stream {stream.name}: the log of {stream.topic} was cut off before {position} on partition {p} after it had "

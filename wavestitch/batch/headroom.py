@@ -3,7 +3,8 @@
 Looks from where the next ingest would begin, as planning does: so a reset counts, and another log than the one that was
 read, or a catalog that lacks what the group shows, is an error and no figure.
 Unread is all up to the high watermark: what waits behind an open transaction, too, since retention takes that, too.
-Needs no right to read records: when the first unread one was written is found by asking which offset belongs to a time.
+Needs no right to read records: when the first unread one was written is found by asking which offset belongs to a time;
+with it, brokers that lost count of leader epochs are no loss.
 Decides nothing; `contracts.headroom` does.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from wavestitch.batch.backlog import refuse_cut_back
-from wavestitch.batch.cut_log import refuse_cut_log
+from wavestitch.batch.cut_log import find_cuts, refuse_cut_log
 from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.batch.record_ages import ages_of
 from wavestitch.batch.survey import survey
@@ -48,9 +49,11 @@ def measure_room(
     if tables.head() is None:
         return None
     topic, head, ends = here.topic, here.head, here.ends
-    # What lies in the log needs a right to read it, and costs more than a look may: the next plan compares that.
+    # What lies in the log costs more than a look may: it is asked only where leader epochs look as if it were another
+    # one, and who may not read it goes by those. The next plan compares in any case.
     bare = {p: at._replace(last_batch=None) for p, at in head.positions.items() if p in ends}
-    refuse_cut_log(stream, bare, ends, log)
+    odd = {p: head.positions[p] for p in find_cuts(stream.topic, bare, ends, log)}
+    refuse_cut_log(stream, odd, ends, log, here.earlier)
     refuse_cut_back(stream, {p: at.next_offset for p, at in head.positions.items() if p in ends}, ends)
     # A partition that was added since is read from 0, as the plan has it: what retention took of it is lost.
     at = {p: head.positions[p].next_offset if p in head.positions else Offset(0) for p in topic.partitions}

@@ -63,9 +63,9 @@ def survey(stream: Stream, request: PlanRequest, *, walk: Walk, clock_ms: EpochM
     _refuse_topic(stream, topic, walk.log.members(stream.group))
     _refuse_partitions(stream, request, topic)
     # Before a reset is taken over: a definition that lost its end may have lost what it says of that.
-    refuse_torn(stream, walk.tables)
+    recent = refuse_torn(stream, walk.tables)
     head, why = reconcile_head(stream, topic, request.kind, walk=walk)
-    return _survey_on(stream, request, topic, head, why, log=walk.log, tables=walk.tables, clock_ms=clock_ms)
+    return _survey_on(stream, request, topic, head, why, recent, log=walk.log, tables=walk.tables, clock_ms=clock_ms)
 
 
 def survey_beside(
@@ -76,7 +76,8 @@ def survey_beside(
     topic = log.topic(stream.topic)
     _refuse_topic(stream, topic, ())
     _refuse_partitions(stream, request, topic)
-    return _survey_on(stream, request, topic, head, {}, log=log, tables=tables, clock_ms=clock_ms)
+    recent = recent_batches(tables, head)
+    return _survey_on(stream, request, topic, head, {}, recent, log=log, tables=tables, clock_ms=clock_ms)
 
 
 def _survey_on(
@@ -85,6 +86,7 @@ def _survey_on(
     topic: TopicView,
     head: Head,
     why: Mapping[Partition, str],
+    recent: Sequence[BatchRow],
     *,
     log: Log,
     tables: Tables,
@@ -100,7 +102,7 @@ def _survey_on(
     ends = log.ends(topic.name, topic.partitions)
     wanted = {p: at for p, at in ends.items() if request.wants(p)}
     held_up = open_transactions(log, topic.name, wanted, now=clock_ms)
-    return Survey(topic, head, ends, why, held_up, recent_batches(tables, head), log, tables)
+    return Survey(topic, head, ends, why, held_up, recent, log, tables)
 
 
 def size_of(
