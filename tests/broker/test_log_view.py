@@ -20,6 +20,7 @@ from wavestitch.contracts.position import Position, Tag, parse_tag
 from wavestitch.contracts.quantities import EpochMs, Generation, LeaderEpoch, Offset, Partition, epoch_ms
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.raw_log import RawLog
 from wavestitch.local.broker import Broker, run_kafka_tool
 
 TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", Generation(3), 14).encode()
@@ -276,3 +277,25 @@ def test_the_record_batch_that_holds_an_offset_is_known_again_by_its_bytes(broke
     assert log.batches_at(topic, {Partition(0): Offset(2)}) == {0: None}
     with pytest.raises(Transient):
         KafkaLog(KafkaSettings(broker.bootstrap), deadline=0.7).batches_at(topic, {Partition(4): Offset(0)})
+
+
+def test_batches_in_front_of_many_positions_cost_little_more_than_they_have(broker: Broker, topic_factory: Any) -> None:
+    """Whatever lies behind them, which a broker sends as far as it may."""
+
+    class Counting(RawLog):
+        sent = 0
+
+        def _ask_for(self, *what: Any, **how: Any) -> Any:
+            answer = super()._ask_for(*what, **how)
+            self.sent += sum(len(part.records or b"") for part in answer.responses[0].partitions)
+            return answer
+
+    topic = topic_factory(partitions=6, configs={"max.message.bytes": str(4 << 20)})
+    for p in range(6):
+        sender = Sender(broker.bootstrap, topic, value_bytes=140_000)
+        for _ in range(8):
+            sender.send(1, partition=p)
+    with Counting(KafkaSettings(broker.bootstrap), topic) as log:
+        found = log.batches_at({Partition(p): Offset(0) for p in range(6)})
+    assert all(batch is not None for batch in found.values())
+    assert log.sent <= 6 * 2 * 141_000

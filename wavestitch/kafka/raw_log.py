@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError
@@ -27,8 +28,8 @@ _METADATA, _FETCH, _EPOCH = 9, 12, 3
 _CONSUMER = -1
 _UNCOMMITTED, _COMMITTED = 0, 1
 _DIGITS = 32
-_LEAST_BATCH, _FASTER, _MOST_FETCH = 16 << 10, 8, 16 << 20
-"""So many bytes of each partition are asked for at first, where one batch is wanted, then more; and at once of all."""
+_LEAST_BATCH, _AT_ONCE = 16 << 10, 4 << 20
+"""So many bytes of each partition are asked for at first, where one batch is wanted; and of all of them at once."""
 _WAIT_MS = 500
 _PAUSE_SECONDS = 0.05
 _MOVED = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH)
@@ -135,11 +136,13 @@ class RawLog:
         format 2, the log has nothing there (any more), or we may not read what it has.
 
         One request for all partitions of a broker, in a few rounds: most batches are small, and of a large one a broker
-        sends nothing but to the partition that is named first. Raises as `fetch` does.
+        sends nothing but to the partition that is named first. What is asked for is filled up with what lies behind: so
+        it doubles for those alone that had room, and at most twice of what is wanted comes, or what is asked for first.
+        Raises as `fetch` does; the deadline is that of the next batch to come.
         """
         until = time.monotonic() + self._deadline
         found: dict[Partition, LastBatch | None] = {}
-        most = _LEAST_BATCH
+        most = dict.fromkeys(offsets, _LEAST_BATCH)
         while left := {p: at for p, at in offsets.items() if p not in found}:
             if time.monotonic() > until:
                 p = min(left)
@@ -149,28 +152,35 @@ class RawLog:
                     partition=p,
                 )
             try:
-                came = self._patient(lambda left=left, most=most: self._fetch_first(left, most, until), until)  # type: ignore[misc]
+                came = self._patient(partial(self._fetch_first, left, most, until), until)
             except Throttled as quota:
                 self._wait_out(quota, until, f"topic {self._topic}")
                 continue
-            for p, part in came.items():
-                found |= self._batch_in(p, offsets[p], part)
-            if not came.keys() & found.keys():
+            for parts in came:
+                room = _AT_ONCE - sum(len(part.records or b"") for part in parts.values())
+                for p, part in parts.items():
+                    found |= self._batch_in(p, offsets[p], part)
+                    if p not in found and most[p] <= room:
+                        most[p] *= 2
+            if left.keys() & found.keys():
+                until = time.monotonic() + self._deadline
+            else:
                 time.sleep(_PAUSE_SECONDS)
-            most = min(most * _FASTER, _MOST_FETCH)
         return found
 
-    def _fetch_first(self, offsets: Mapping[Partition, Offset], most: int, until: float) -> dict[Partition, Any]:
-        """Of each partition what a broker sends first from its offset on, perhaps nothing."""
+    def _fetch_first(
+        self, offsets: Mapping[Partition, Offset], most: Mapping[Partition, int], until: float
+    ) -> list[dict[Partition, Any]]:
+        """Of each broker and partition what it sends first from the offset on, perhaps nothing."""
         by_leader: dict[Connection, list[Partition]] = {}
         for p in sorted(offsets):
             by_leader.setdefault(self._leader(p, until), []).append(p)
-        found: dict[Partition, Any] = {}
+        found: list[dict[Partition, Any]] = []
         for leader, partitions in by_leader.items():
             starts = {p: offsets[p] for p in partitions}
             # Whatever transaction is open there: it is asked what lies there, not what may be read.
-            answer = self._ask_for(starts, until, leader, part_bytes=most, bytes_=_MOST_FETCH, isolation=_UNCOMMITTED)
-            found |= {Partition(part.partition_index): part for part in answer.responses[0].partitions}
+            answer = self._ask_for(starts, until, leader, part_bytes=most, bytes_=_AT_ONCE, isolation=_UNCOMMITTED)
+            found.append({Partition(part.partition_index): part for part in answer.responses[0].partitions})
         return found
 
     def _batch_in(self, partition: Partition, offset: Offset, part: Any) -> dict[Partition, LastBatch | None]:
@@ -223,7 +233,12 @@ class RawLog:
     ) -> Any:
         leader = self._leader(partition, until)
         answer = self._ask_for(
-            {partition: offset}, until, leader, part_bytes=most_bytes, bytes_=most_bytes, last_epoch=last_epoch
+            {partition: offset},
+            until,
+            leader,
+            part_bytes={partition: most_bytes},
+            bytes_=most_bytes,
+            last_epoch=last_epoch,
         )
         return answer.responses[0].partitions[0]
 
@@ -233,7 +248,7 @@ class RawLog:
         until: float,
         leader: Connection,
         *,
-        part_bytes: int,
+        part_bytes: Mapping[Partition, int],
         bytes_: int,
         isolation: int = _COMMITTED,
         last_epoch: LeaderEpoch | None = None,
@@ -245,7 +260,7 @@ class RawLog:
                 fetch_offset=offset,
                 last_fetched_epoch=-1 if last_epoch is None else last_epoch,
                 log_start_offset=-1,
-                partition_max_bytes=part_bytes,
+                partition_max_bytes=part_bytes[p],
             )
             for p, offset in starts.items()
         ]
