@@ -225,6 +225,15 @@ class TestMaintenance:
         tables.waveforms().maintenance.expire_snapshots().by_ids([one.snapshot_id, two.snapshot_id]).commit()
         assert tables.heads() == [three]
 
+    def test_rows_as_of_a_head_that_was_expired_between_two_looks_are_told_as_that(self, tables):
+        one = tables.commit(None, first_head(), [stage(tables.data_folder(), "a", [published_row("a")])])
+        tables.commit(one, one.next(), [])
+        assert set(tables.published(["a", "b"], of=one.snapshot_id)) == {"a"}
+        tables.waveforms().maintenance.expire_snapshots().by_id(one.snapshot_id).commit()
+        with pytest.raises(Transient, match=r"was let go since it was looked at; nothing was written, look again"):
+            tables.published(["a", "b"], of=one.snapshot_id)
+        assert set(tables.published(["a", "b"])) == {"a"}
+
     def test_an_expired_head_is_refused_and_not_taken_for_a_new_stream(self, tables):
         one = tables.commit(None, first_head(), [stage(tables.data_folder(), "a", [published_row("a")])])
         tables.waveforms().delete("waveform_id == 'a'")
