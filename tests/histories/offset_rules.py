@@ -23,8 +23,8 @@ _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
 
 class OffsetRules(Rule):
     """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
-    that no head has looked at, and since which event; `read_over`: those that one has, and when. `overtaken`: where
-    retention has passed the position, too. `accepted`: runs whose skips an operator has accepted."""
+    that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `overtaken`:
+    where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -38,7 +38,7 @@ class OffsetRules(Rule):
         self.recorded: set[int] = set()
         self.planned_at: dict[str, int] = {}
         self.cuts: dict[tuple[str, int], tuple[int, int]] = {}
-        self.read_over: list[tuple[int, tuple[str, int], tuple[int, int]]] = []
+        self.read_over: list[tuple[int, int, tuple[str, int], tuple[int, int]]] = []
         self.overtaken: set[tuple[str, int]] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
@@ -77,10 +77,7 @@ class OffsetRules(Rule):
         self.owed = {c: found for c, found in self.owed.items() if found[0] <= since}
         for at, back in self.taken_back:  # by a head that is in no table any more
             self.given_up |= back if at > since else {}
-        for at, where, cut in self.read_over:
-            if at > since:
-                self.cuts[where] = min(cut, self.cuts.get(where, cut))
-        self.read_over = [one for one in self.read_over if one[0] <= since]
+        self._looks_again([one for one in self.read_over if one[0] > since])
         self.taken_back = [(at, back) for at, back in self.taken_back if at <= since]
         self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
         self.recorded = {n for n in self.recorded if n <= to}
@@ -107,7 +104,8 @@ class OffsetRules(Rule):
             self._takes_back(head.topic_id, p, now)
             if head.kind == "rebuilt" and before.sequence not in self.recorded:
                 # That the head before was a rewind is written nowhere any more; what was read then is not read again.
-                passed = [c for c in passed if c not in self.owed]
+                # Where the log was cut off, its next plan is told.
+                passed = [c for c in passed if c not in self.owed and not self._written_anew(c)]
             self._skipped(head, passed)
 
     def _begins(self, head: Committed) -> None:
@@ -128,6 +126,7 @@ class OffsetRules(Rule):
     def _begins_anew(self, head: Committed) -> None:
         """What was held and is not under a rebuilt head is read again, or given up by name. What the log has no more
         (of a topic that was made anew, or cut off) is gone with it: as many as the head says are missing."""
+        self._looks_again([one for one in self.read_over if one[1] not in self.recorded])
         named = _named(head)
         gone = [c for c in self.owed if not self.ledger.durable(c)]
         again = {c for c in gone if c in named or (c[0] == head.topic_id and c[2] >= head.positions.get(c[1], 0))}
@@ -185,6 +184,18 @@ class OffsetRules(Rule):
 
     # elections
 
+    def _looks_again(self, forgotten: list[tuple[int, int, tuple[str, int], tuple[int, int]]]) -> None:
+        """Heads that are in no table any more, and stand in no history, have looked at no cut."""
+        for one in forgotten:
+            where, cut = one[2:]
+            self.read_over.remove(one)
+            self.cuts[where] = min(cut, self.cuts.get(where, cut))
+
+    def _written_anew(self, coordinate: Coordinate) -> bool:
+        """Whether it lies behind a cut that no head has looked at."""
+        cut = self.cuts.get(coordinate[:2])
+        return cut is not None and coordinate[2] >= cut[0]
+
     def _past_a_cut(self, before: Committed | None, head: Committed) -> None:
         """Whoever goes on over a cut is told by the next plan, but who gives up by name what was written anew there.
         Whoever begins before it reads all."""
@@ -192,7 +203,7 @@ class OffsetRules(Rule):
         for (topic_id, p), (end, since) in list(self.cuts.items()):
             at = head.positions.get(p, 0) if head.topic_id == topic_id else 0
             if at <= end if on_purpose else self._began_before(before, head, p, end, since):
-                self.read_over.append((self.case.at, (topic_id, p), self.cuts.pop((topic_id, p))))
+                self.read_over.append((self.case.at, head.sequence, (topic_id, p), self.cuts.pop((topic_id, p))))
             elif on_purpose:
                 anew = {(topic_id, p, o) for o in range(end, at)}
                 forward = before is None or at > before.positions.get(p, 0)

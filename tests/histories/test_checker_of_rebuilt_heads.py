@@ -5,8 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.histories.anomaly import Kind
-from tests.histories.by_hand import OPEN, a_decision, before_quiet, head, held, kinds, parked, projected, then
-from tests.histories.events import Event, Held, Recorded, Rewound
+from tests.histories.by_hand import (
+    NEW,
+    OPEN,
+    T,
+    a_decision,
+    before_quiet,
+    head,
+    held,
+    kinds,
+    parked,
+    produced,
+    projected,
+    then,
+)
+from tests.histories.events import Event, Held, Recorded, Rewound, Truncated
 from tests.histories.table_events import Deleted, HistoryLost, TakenOut
 
 DISCARDED = a_decision(
@@ -45,3 +58,12 @@ def test_a_rebuilt_head_names_the_published_rows_that_somebody_deleted_from_batc
         assert kinds(before_quiet(*more)) == found
         unknown: list[Event] = [HistoryLost((2,)), *more]
         assert kinds(before_quiet(*unknown)[:-1]) == [], "then nobody can"
+
+
+def test_a_head_rebuilt_without_a_rewind_that_nobody_wrote_down_has_its_cut_told_by_the_next_plan() -> None:
+    back = replace(head(3, 0), run="run-2", kind="rewind", generation=2)
+    anew = replace(head(4, 6), run="run-3", kind="rebuilt", generation=3)
+    for row, found in (([], []), ([Recorded("run-2", 3, "", {})], [Kind.UNEXPLAINED_GAP])):
+        cut: list[Event] = [Truncated(T, 0, 0), *(produced(n, NEW) for n in range(7))]
+        rewinds: list[Event] = [Rewound("run-2", "earliest", True), back, *row, Rewound("run-3", "rebuilt", True), anew]
+        assert kinds(before_quiet(*cut, *rewinds, projected(6, 4, 3, "run-3"))[:-1]) == found

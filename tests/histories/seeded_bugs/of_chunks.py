@@ -134,7 +134,7 @@ def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
         patch.setattr(module, "assemble_waveform", wrong)
 
 
-@shows(Kind.LOST, since=220)
+@shows(Kind.LOST, since=810)
 def a_proof_is_asked_for_and_not_compared(patch: Patch) -> None:
     patch.setattr(chunk_header, "same", lambda *_: True)
 

@@ -35,7 +35,7 @@ def what_a_batch_of_a_backfill_left_is_kept_after_its_commit(patch: Patch) -> No
     patch.setattr(steps, "publish_batch", wrong)
 
 
-@shows(Kind.ALTERED, since=160)
+@shows(Kind.ALTERED, since=95)
 def a_batch_of_a_backfill_knows_nothing_of_what_those_before_it_have_read(patch: Patch) -> None:
     """So that the cut decides between copies that contradict each other."""
     patch.setattr(steps, "known_elsewhere", lambda *_: {})
