@@ -39,8 +39,8 @@ from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
 from wavestitch.flows.pools import ANY_POOLS, Pools
 from wavestitch.flows.turns import await_landing, await_turn
 from wavestitch.schedule import schedule_problem
-from wavestitch.settings import Settings, load_settings, stream_names
-from wavestitch.stream_files import read_stream
+from wavestitch.settings import Settings, declared, load_settings
+from wavestitch.stream_files import read_streams
 
 DAYS = "0 0 * * *"
 
@@ -215,12 +215,13 @@ twice.
 def make_dags(settings: Settings) -> list[DAG]:
     """A DAG for each file that declares a stream; of the others `ingest.py` says what is wrong."""
     dags = []
-    for name in stream_names(settings):
+    for name, said in read_streams(declared(settings)).items():
+        if isinstance(said, BadInput):
+            continue
         # Whatever it is: the DAG of the ingest shows it, and no other stream's goes with it.
         with contextlib.suppress(Exception):
-            stream = read_stream(settings.streams, name)
             try:
-                dags.append(make_backfill_dag(stream, pools=Pools.of(settings)))
+                dags.append(make_backfill_dag(said, pools=Pools.of(settings)))
             except BadInput as error:
                 dags.append(make_broken_dag(backfill_dag_id(name), error.message))
     return dags

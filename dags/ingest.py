@@ -41,7 +41,7 @@ from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
 from wavestitch.flows.pools import ANY_POOLS, Pools
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, declared, load_settings
-from wavestitch.stream_files import read_stream
+from wavestitch.stream_files import read_streams
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -200,20 +200,22 @@ def make_dags(settings: Settings) -> list[DAG]:
     """A DAG for each file in the streams' folder, up to `most_streams`, and one that says which are left out. Whatever
     is wrong with one file is the trouble of its own DAG."""
     dags, found = [], declared(settings)
-    for name in found.names:
+    for name, said in read_streams(found).items():
         try:
-            dags.append(make_ingest_dag(read_stream(settings.streams, name), pools=Pools.of(settings)))
+            if isinstance(said, BadInput):
+                raise said
+            dags.append(make_ingest_dag(said, pools=Pools.of(settings)))
         except BadInput as error:
             dags.append(make_broken_dag(ingest_dag_id(name), error.message))
         except Exception as error:
-            said = harmless(f"{type(error).__name__}: {error}", most=SHOWN)
+            why = harmless(f"{type(error).__name__}: {error}", most=SHOWN)
             dags.append(
                 make_broken_dag(
-                    ingest_dag_id(name), f"streams/{name}.yaml: its DAG cannot be made: {said}; correct the file"
+                    ingest_dag_id(name), f"streams/{name}.yaml: its DAG cannot be made: {why}; correct the file"
                 )
             )
-    if said := found.sentence:
-        dags.append(make_broken_dag("streams_left_out", said))
+    if sentence := found.sentence:
+        dags.append(make_broken_dag("streams_left_out", sentence))
     return dags
 
 

@@ -44,7 +44,7 @@ _CALLED = (("notify", "webhook"), ("metrics", "otlp"))
 class Settings(Section):
     """`landing`: what batches read, until their offsets stand. `docs`: Data Docs. `streams`: the YAML files' folder.
     `cache`: what can be made anew at any time, of this host alone. `key_folder`: where streams' `proof_key: file:NAME`
-    are. `most_streams`: so many files of streams are read."""
+    are. `most_streams`: so many files of streams are read. Each has six DAGs, and Airflow some time for a file."""
 
     kafka: Kafka
     tables: Tables
@@ -55,7 +55,7 @@ class Settings(Section):
     landing: Path
     docs: Path
     streams: Path = Path("streams")
-    most_streams: int = Field(default=500, ge=1, le=10_000)
+    most_streams: int = Field(default=100, ge=1, le=10_000)
     cache: Path = Field(default_factory=lambda: _user_cache(os.environ))
     key_folder: Path | None = None
 

@@ -11,6 +11,7 @@ import os
 import stat
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from wavestitch.contracts.errors import BadInput, Transient
@@ -23,8 +24,10 @@ DRAFTS = "drafts"
 SETTLED_SECONDS = 2.0
 _SAID_CHARS = 300
 _SAID_NAMES = 20
-_BYTES_EACH = 2048
+BYTES_EACH = 4096
 """On average. The worst text of a megabyte takes a processor some 14 s to refuse."""
+_MOST_KEPT = 10_000
+"""As many as `most_streams` may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Declared:
         some, more = ", ".join(map(ascii, self.left_out[:_SAID_NAMES])), len(self.left_out) - _SAID_NAMES
         return (
             f"{self.folder} has {len(self.names) + len(self.left_out)} files of streams; {len(self.names)} are read, "
-            f"as most_streams allows ({self.most}, of {_BYTES_EACH} bytes on average), those first that have run, and "
+            f"as most_streams allows ({self.most}, of {BYTES_EACH} bytes on average), those first that have run, and "
             f"the small before the large. Left out are {some}{f' and {more} more' if more > 0 else ''}: take away what "
             "is no stream, or raise most_streams in the settings"
         )
@@ -64,9 +67,9 @@ def find_streams(folder: Path, *, most: int, landing: Path) -> Declared:
     for others: who may add a file cannot take their place. Nor does one that has run and grows take that of a smaller
     one: as many as are allowed have room for what each has on average."""
     sizes = {p.stem: _size(p) for p in folder.glob("*.yaml")}
-    if len(sizes) <= most and sum(sizes.values()) <= most * _BYTES_EACH:
+    if len(sizes) <= most and sum(sizes.values()) <= most * BYTES_EACH:
         return Declared(folder, tuple(sorted(sizes)), (), most)
-    left, room = [], most * _BYTES_EACH
+    left, room = [], most * BYTES_EACH
     read: list[str] = []
     # What begins with a dot there is no stream's, whatever a file is called.
     ran = {name for name in os.listdir(landing) if name[:1] != "."} if landing.is_dir() else set()
@@ -97,6 +100,28 @@ def stream_names(folder: Path) -> list[str]:
 def read_stream(folder: Path, name: str) -> Stream:
     """The stream that `NAME.yaml` declares. `name` is one of `stream_names`, and never a path."""
     return _read(folder, f"{name}.yaml", name, where=f"streams/{name}.yaml")
+
+
+def read_streams(found: Declared) -> dict[str, Stream | BadInput]:
+    """What each of those files says that are read, or what is wrong with it. One whose text was read before by this
+    process is not parsed again: a parse of Airflow's makes six kinds of DAGs of each, and has its time for all."""
+    return {name: _said_by(found.folder, name) for name in found.names}
+
+
+def _said_by(folder: Path, name: str) -> Stream | BadInput:
+    where = f"streams/{name}.yaml"
+    try:
+        return _parsed_once(_text(folder, f"{name}.yaml", where=where), name, where)
+    except BadInput as error:
+        return error
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _parsed_once(text: str, name: str, where: str) -> Stream | BadInput:
+    try:
+        return _parsed(text, name=name, where=where)
+    except BadInput as error:
+        return error
 
 
 def read_settled_stream(folder: Path, name: str) -> Stream:
@@ -131,8 +156,12 @@ def read_definition(path: Path, name: str) -> Stream:
 
 
 def _read(folder: Path, file: str, name: str, *, where: str) -> Stream:
+    return _parsed(_text(folder, file, where=where), name=name, where=where)
+
+
+def _parsed(text: str, *, name: str, where: str) -> Stream:
     try:
-        return parse_stream(_text(folder, file, where=where), name=name, where=where)
+        return parse_stream(text, name=name, where=where)
     except BadInput:
         raise
     except Exception as error:

@@ -409,13 +409,13 @@ def test_a_fault_of_ours_in_one_stream_is_the_trouble_of_its_own_dag(
     read = stream_files.parse_stream
 
     def at_fault(text: str, *, name: str, where: str) -> Any:
-        if name == "bad":
+        if name == "meets_a_fault":
             raise KeyError(name)
         return read(text, name=name, where=where)
 
     monkeypatch.setattr(stream_files, "parse_stream", at_fault)
-    found = dags_of({"good.yaml": GOOD, "bad.yaml": GOOD})
-    assert "KeyError: 'bad'" in found["ingest_bad"].description.replace('"', "")
+    found = dags_of({"good.yaml": GOOD, "meets_a_fault.yaml": GOOD})
+    assert "KeyError: 'meets_a_fault'" in found["ingest_meets_a_fault"].description.replace('"', "")
     assert "broken" not in found["ingest_good"].tags
 
 

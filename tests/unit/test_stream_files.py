@@ -11,6 +11,7 @@ import pytest
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.stream import ingest_dag_id, name_in_airflow
 from wavestitch.stream_files import (
+    BYTES_EACH,
     MOST_BYTES,
     SETTLED_SECONDS,
     find_streams,
@@ -96,9 +97,9 @@ def test_few_files_that_are_large_together_take_no_stream_away_that_has_run(tmp_
     for n in range(40):
         (tmp_path / f"a{n}.yaml").write_bytes(b"a" * 60_000)
     (tmp_path / "ward_7.yaml").write_text(GOOD)
-    found = find_streams(tmp_path, most=500, landing=tmp_path)
+    found = find_streams(tmp_path, most=250, landing=tmp_path)
     assert "ward_7" in found.names
-    assert sum((tmp_path / f"{name}.yaml").stat().st_size for name in found.names) <= 500 * 2048
+    assert sum((tmp_path / f"{name}.yaml").stat().st_size for name in found.names) <= 250 * BYTES_EACH
     assert len(found.left_out) == 40 + 1 - len(found.names)
 
 

@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 from airflow.sdk import DAG
 
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stream import Stream
-from wavestitch.settings import Settings, stream_names
-from wavestitch.stream_files import read_stream
+from wavestitch.settings import Settings, declared
+from wavestitch.stream_files import read_streams
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +23,11 @@ log = logging.getLogger(__name__)
 def dags_of_streams(settings: Settings, make: Callable[[Stream], DAG]) -> dict[str, DAG]:
     """By keys that no name of a module has: a stream chooses its own."""
     made = {}
-    for name in stream_names(settings):
+    for name, said in read_streams(declared(settings)).items():
+        if isinstance(said, BadInput):
+            continue
         try:
-            dag = make(read_stream(settings.streams, name))
+            dag = make(said)
         except Exception:  # whatever is wrong with one stream takes no other one's DAG away
             log.warning("the DAG of %s cannot be made", harmless(name), exc_info=True)
         else:
