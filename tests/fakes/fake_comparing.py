@@ -37,6 +37,10 @@ class FakeSnapshot:
         plans = {h.sequence: h.plan_id for h in tables.snapshots}
         self._rows = [(plans[sequence], row) for sequence, row in tables.rows]
 
+    def heads(self) -> list[Head]:
+        left = self._tables.snapshots[self._tables.expired :]
+        return [h for h in reversed(left) if h.sequence <= self.head.sequence]
+
     def rows_from(self, ranges: Sequence[OffsetRange], topic_id: str) -> Iterator[tuple[str, Sequence[RowPiece]]]:
         for _, row in self._rows:
             pieces = _pieces(row)

@@ -51,6 +51,9 @@ class TableSnapshot:
         self._tables = tables
         self._rows, self.head = found
 
+    def heads(self) -> list[Head]:
+        return [h for h in self._tables.heads() if h.sequence <= self.head.sequence]
+
     def rows_from(self, ranges: Sequence[OffsetRange], topic_id: str) -> Iterator[tuple[str, Sequence[RowPiece]]]:
         return self._rows.rows_from(ranges, topic_id)
 

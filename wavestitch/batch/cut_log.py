@@ -10,13 +10,14 @@ I1, I8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Protocol
 
 from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.ports import Log, PartitionEnds, Tables
-from wavestitch.contracts.position import LastBatch, Position
+from wavestitch.contracts.ports import Log, PartitionEnds
+from wavestitch.contracts.position import Head, LastBatch, Position
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.start_index import Epoch
 from wavestitch.contracts.stream import Stream
@@ -26,7 +27,11 @@ Earlier = Callable[[], Iterable[Positions]]
 """Where the stream stood before, on the same topic: asked for only where the log is another one."""
 
 
-def earlier_positions(tables: Tables, topic_id: str) -> Earlier:
+class _Heads(Protocol):
+    def heads(self) -> Sequence[Head]: ...
+
+
+def earlier_positions(tables: _Heads, topic_id: str) -> Earlier:
     """By the heads that are left."""
     return lambda: [head.positions for head in tables.heads() if head.topic_id == topic_id]
 

@@ -36,6 +36,9 @@ class Snapshot(Protocol):
     @property
     def head(self) -> Head: ...
 
+    def heads(self) -> Sequence[Head]:
+        """That one, and those before it that are left, newest first."""
+
     def rows_from(self, ranges: Sequence[OffsetRange], topic_id: str) -> Iterable[tuple[str, Sequence[RowPiece]]]:
         """Id and pieces of each row that has a piece in these offsets."""
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from wavestitch.batch.carry import Watcher
-from wavestitch.batch.cut_log import find_cuts
+from wavestitch.batch.cut_log import Earlier, earlier_positions, find_cuts
 from wavestitch.batch.history import history_of, whole_history
 from wavestitch.batch.located import locate, noted_starts
 from wavestitch.batch.plan_request import Planning, PlanRequest
@@ -150,7 +150,8 @@ def _range_of(edges: ComparingEdges, request: VerifyRequest) -> _Range:
     there = joined(cut for r in asked if (cut := r.cut(covered[r.partition])).size > 0)
     gone = [OffsetRange(p, Offset(0), end.log_start) for p, end in here.ends.items()]
     lost = without(asked, without(asked, gone))
-    return _Range(here, by, joined(asked), there, lost, _cut_off(here, asked), asked_as)
+    cut_off = _cut_off(here, asked, earlier_positions(edges.snapshot, here.topic.topic_id))
+    return _Range(here, by, joined(asked), there, lost, cut_off, asked_as)
 
 
 def _asked(edges: ComparingEdges, request: VerifyRequest, here: Survey) -> Sequence[OffsetRange]:
@@ -181,10 +182,10 @@ def _batches(edges: ComparingEdges, meant: _Range) -> Batches:
     return Batches(meant.here, meant.by, meant.kind, mean, most)
 
 
-def _cut_off(here: Survey, asked: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """What of it ingests have read, and the log has no more, or has written anew since."""
+def _cut_off(here: Survey, asked: Sequence[OffsetRange], earlier: Earlier) -> list[OffsetRange]:
+    """What of it ingests have read, and the log has no more, or may have written anew since."""
     read = {p: at for p, at in here.head.positions.items() if p in here.ends}
-    cuts = find_cuts(here.topic.name, read, here.ends, here.log, here.earlier)
+    cuts = find_cuts(here.topic.name, read, here.ends, here.log, earlier)
     there = {p: max(end.log_start, min(cuts.get(p, end.stable_end), end.stable_end)) for p, end in here.ends.items()}
     gone = [OffsetRange(p, there[p], at.next_offset) for p, at in read.items() if there[p] < at.next_offset]
     return joined(cut for r in asked for g in gone if g.partition == r.partition and (cut := r.cut(g)).size > 0)
@@ -252,7 +253,10 @@ def _with_decisions(edges: ComparingEdges, found: Sequence[Compared]) -> list[Co
 
 def _remarks(meant: _Range, look: RangeLook) -> list[str]:
     said = [f"{r} is gone from the log" for r in joined([*meant.lost, *look.gone])]
-    said += [f"{r} is not what ingests have read: the log was cut off (an unclean election?)" for r in meant.cut]
+    said += [
+        f"{r} is not what ingests have read, or not proven to be: the log was cut off (an unclean election?)"
+        for r in meant.cut
+    ]
     said += [f"{r} holds no record, although the log covers it" for r in joined(look.absent)]
     said += [f"asked as one batch, the gate would close today: {closed}" for closed in sorted(look.closed)]
     if not meant.there:
