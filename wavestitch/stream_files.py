@@ -33,12 +33,13 @@ _MOST_KEPT = 10_000
 @dataclass(frozen=True, slots=True)
 class Declared:
     """`names`: of the streams that are read, in order; some may be no names of streams. `left_out`: those that are too
-    many, or too large together."""
+    many, or too large together. `unseen`: the landing, where this process cannot see what has run."""
 
     folder: Path
     names: tuple[str, ...]
     left_out: tuple[str, ...]
     most: int
+    unseen: Path | None = None
 
     @property
     def sentence(self) -> str:
@@ -46,11 +47,15 @@ class Declared:
         if not self.left_out:
             return ""
         some, more = ", ".join(map(ascii, self.left_out[:_SAID_NAMES])), len(self.left_out) - _SAID_NAMES
+        first = "those first that have run, and the small before the large"
+        if self.unseen is not None:
+            first = f"the small before the large: which have run is not known here, where {self.unseen} cannot be seen"
         return (
             f"{self.folder} has {len(self.names) + len(self.left_out)} files of streams; {len(self.names)} are read, "
-            f"as most_streams allows ({self.most}, of {BYTES_EACH} bytes on average), those first that have run, and "
-            f"the small before the large. Left out are {some}{f' and {more} more' if more > 0 else ''}: take away what "
+            f"as most_streams allows ({self.most}, of {BYTES_EACH} bytes on average), {first}. "
+            f"Left out are {some}{f' and {more} more' if more > 0 else ''}: take away what "
             "is no stream, or raise most_streams in the settings"
+            + (", and let whoever reads this folder read the landing, too" if self.unseen is not None else "")
         )
 
     def check(self, name: str) -> None:
@@ -71,15 +76,23 @@ def find_streams(folder: Path, *, most: int, landing: Path) -> Declared:
         return Declared(folder, tuple(sorted(sizes)), (), most)
     left, room = [], most * BYTES_EACH
     read: list[str] = []
-    # What begins with a dot there is no stream's, whatever a file is called.
-    ran = {name for name in os.listdir(landing) if name[:1] != "."} if landing.is_dir() else set()
-    for name in sorted(sizes, key=lambda n: (n not in ran, sizes[n], n)):
+    ran = _have_run(landing)
+    for name in sorted(sizes, key=lambda n: (ran is not None and n not in ran, sizes[n], n)):
         if len(read) < most and sizes[name] <= room:
             read.append(name)
             room -= sizes[name]
         else:
             left.append(name)
-    return Declared(folder, tuple(sorted(read)), tuple(left), most)
+    return Declared(folder, tuple(sorted(read)), tuple(left), most, unseen=landing if ran is None else None)
+
+
+def _have_run(landing: Path) -> set[str] | None:
+    """None where that cannot be seen, as where no volume is mounted. What begins with a dot there is no stream's,
+    whatever a file is called."""
+    try:
+        return {name for name in os.listdir(landing) if name[:1] != "."}
+    except OSError:
+        return None
 
 
 def _size(path: Path) -> int:

@@ -167,6 +167,16 @@ def test_whoever_opens_the_tables_has_a_place_for_what_it_learns_of_them() -> No
             assert cache in {place for _, place, read_only in service.mounts() if not read_only}, service.name
 
 
+def test_whoever_reads_the_files_of_streams_sees_which_of_them_have_run() -> None:
+    """Of too many these come first, and who makes DAGs is to decide as the pages do."""
+    landing = load_settings({"WAVESTITCH_CONFIG": str(DOCKER / "config" / "wavestitch.toml")}).landing
+    for service in LASTING:
+        places = {place for _, place, _ in service.mounts()}
+        if "/opt/wavestitch/streams" in places:
+            assert any(landing.is_relative_to(place) for place in places), service.name
+    assert ("data", "/data", True) in COMPOSITION.services["airflow-dag-processor"].mounts(), "to read alone"
+
+
 class Airflow(http.server.BaseHTTPRequestHandler):
     """An API server whose API for tasks answers so, with everything else in order."""
 

@@ -130,6 +130,19 @@ def test_a_file_that_is_called_as_a_folder_of_others_is_none_that_has_run(tmp_pa
     assert find_streams(tmp_path, most=1, landing=tmp_path).names == ("ward_7",)
 
 
+def test_where_nobody_can_see_what_has_run_the_sentence_says_so(tmp_path: Path) -> None:
+    (tmp_path / "landing" / "b").mkdir(parents=True)
+    for name in "ab":
+        (tmp_path / f"{name}.yaml").write_text(GOOD)
+    unseen = tmp_path / "of another volume" / "landing"
+    found = find_streams(tmp_path, most=1, landing=unseen)
+    assert found.names == ("a",)
+    assert f"which have run is not known here, where {unseen} cannot be seen" in found.sentence
+    seen = find_streams(tmp_path, most=1, landing=tmp_path / "landing")
+    assert seen.names == ("b",)
+    assert "not known" not in seen.sentence
+
+
 def test_what_is_within_the_bound_is_all_read(tmp_path: Path) -> None:
     for n in range(3):
         (tmp_path / f"s{n}.yaml").write_text(GOOD)
