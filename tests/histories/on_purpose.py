@@ -16,11 +16,14 @@ from tests.fakes.faults import Steps
 from tests.histories.accidents import ANOTHER_TABLE
 from tests.histories.events import Advised, Rewound
 from tests.histories.healing import Healing
+from tests.histories.promotion_events import GateSays
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target
+from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import GroupOffset, Tag
 from wavestitch.contracts.quantities import Generation, Offset, Partition
 from wavestitch.contracts.reasons import Reason
@@ -241,6 +244,25 @@ class OnPurpose(Healing):
         for offered in self.offered:
             self.launch_promotion(offered.plan.plan_id, far=True)
         self.take_back(done, far=True)
+
+    def a_flat_line_is_cut_under_a_promotion(self) -> None:
+        """What was published is refused from now on; the second of its chunks, which are alike, is gone as it goes."""
+        if not (self.is_quiet() and self.may_promote):
+            return
+        p, _ = self.a_partition()
+        flat = self.flat_line(2)
+        for one in flat:
+            self.send(one, p)
+        self.all_there_is()
+        waveform_id, end = self.id_of(flat[0]), self.bench.log.partitions[Partition(p)].end
+        if waveform_id not in {row.waveform_id for _, row in self.bench.tables.rows}:
+            return
+        self.failing.add(waveform_id)
+        self.history.append(GateSays(waveform_id))
+        shown = self.show_of(VerifyRequest(ranges=(OffsetRange(Partition(p), Offset(end - 2), Offset(end)),)))
+        if shown is not None:
+            self.written_anew(p, cut=end - 1, until=end)
+            self.launch_promotion(shown.plan.plan_id, far=True)
 
     # rows that somebody deletes
 

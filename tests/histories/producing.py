@@ -100,6 +100,13 @@ class Producing:
         self.waves.append(letters)
         return list(letters)
 
+    def flat_line(self, chunks: int) -> list[Letter]:
+        """A waveform of which one chunk is as the other."""
+        self.waves.append(
+            [self.ours(one) for one in cut(f"w{len(self.waves) + 1}", [b"\0\0"] * chunks, meta=metadata(self.clock_ms))]
+        )
+        return list(self.waves[-1])
+
     def without_count(self, one: Letter) -> Letter:
         """The same chunk of a recording that does not know yet how long it will be."""
         h = dict(one.headers)

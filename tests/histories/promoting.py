@@ -76,7 +76,10 @@ class Promoting(PuttingBack):
         for run in list(self.runs):
             self.step(run, self.deadlines[run.name] + 1)
         self.expectations_change()
-        request = VerifyRequest() if self.random.random() < 0.5 else self.a_range()
+        return self.show_of(VerifyRequest() if self.random.random() < 0.5 else self.a_range())
+
+    def show_of(self, request: VerifyRequest) -> PromotionPreview | None:
+        """Of this range, by the definition as it is now."""
         run = self.launch("promote: shown", partial(self.compared, request), far=True, deadline=DEADLINE)
         if run.error is not None:
             return None

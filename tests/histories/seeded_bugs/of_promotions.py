@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,8 @@ from tests.fakes.fake_tables import FakeTables
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import held_approval, publish, take_back
-from wavestitch.contracts import pending_decision
+from wavestitch.contracts import pending_decision, promotion
+from wavestitch.contracts.held import PublishedWaveform
 
 ACT = "what_was_promoted_is_taken_back"
 
@@ -36,6 +38,15 @@ def a_promotion_leaves_the_stream_where_it_was_shown(patch: Patch) -> None:
         return replace(head, positions=plan.positions) if plan.promotion is not None else head
 
     patch.setattr(pending_decision, "next_head", wrong)
+
+
+@shows(Kind.LOST, act="a_flat_line_is_cut_under_a_promotion")
+def one_chunk_that_was_read_vouches_for_another_that_is_like_it(patch: Patch) -> None:
+    def wrong(row: PublishedWaveform, read: Collection[tuple[str, int, bytes]], _: Any) -> bool:
+        pieces = {(waveform_id, piece) for waveform_id, _, piece in read}
+        return all((row.waveform_id, c.piece) in pieces for c in row.chunks)
+
+    patch.setattr(promotion, "_was_read", wrong)
 
 
 @shows(Kind.STALE_WRITER, act=ACT)
