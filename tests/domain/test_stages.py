@@ -11,7 +11,7 @@ import pytest
 from tests.builders.ranges import span
 from tests.domain.accounted_world import AFTER_PLANNING, INGEST, STREAM, World
 from tests.fakes.account import Account
-from tests.histories import verifying
+from tests.histories import promoting, verifying
 from tests.histories.random_histories import run_histories
 from wavestitch.batch import carry
 from wavestitch.batch.held_decision import carry_out, plan_held
@@ -336,8 +336,10 @@ def test_in_random_histories_with_kills_and_runs_side_by_side_no_stage_has_an_ef
     world: World,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Who verifies carries out no stage: what is written for that lies in a folder of its own, which goes.
+    # Who verifies, or compares before a promotion, carries out no stage: what is written for that lies in a folder of
+    # its own, which goes.
     monkeypatch.setattr(verifying, "SHARE", 0.0)
+    monkeypatch.setattr(promoting, "SHARE", 0.0)
     played = run_histories(first_seed=200, count=20, deadline_seconds=300)
     assert played.anomalies == {}
     assert played.histories == 20, "too slow: not all histories were played"
