@@ -193,10 +193,15 @@ def _text(folder: Path, file: str, *, where: str) -> str:
         with open(handle, "rb") as opened:
             about = os.fstat(handle)
             if not stat.S_ISREG(about.st_mode):
-                raise BadInput(f"{where} is no plain file; put a text file there", file=where)
+                raise BadInput(f"{where} is no plain file; put a text file there", for_guests=True, file=where)
             found = opened.read(MOST_BYTES + 1) if about.st_size <= MOST_BYTES else b""
         if max(len(found), about.st_size) > MOST_BYTES:
-            raise BadInput(f"{where} has more than the {MOST_BYTES} bytes allowed; make it shorter", file=where)
+            raise BadInput(
+                f"{where} has more than the {MOST_BYTES} bytes allowed; make it shorter", for_guests=True, file=where
+            )
         return found.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{where} cannot be read: {error}", file=where) from None
+    except OSError as error:  # whose own words name the file that a link leads to
+        said = error.strerror or type(error).__name__
+        raise BadInput(f"{where} cannot be read: {said}; look after it", for_guests=True, file=where) from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{where} is no text in UTF-8: {error}", for_guests=True, file=where) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -210,18 +211,38 @@ def test_a_stream_whose_file_is_gone_says_no_word_of_others_and_of_no_folder(
 
 
 @pytest.mark.parametrize("form", ["html", "json"])
-def test_a_file_that_cannot_be_used_says_no_folder_on_its_stream_s_page(client: Any, tmp_path: Path, form: str) -> None:
-    """A link out of the folder is refused by a sentence that names both."""
+@pytest.mark.parametrize(
+    ("leads_to", "says"), [("../elsewhere", "cannot be used"), ("seismic_next.yaml", "cannot be read: No such file")]
+)
+def test_a_file_that_cannot_be_used_says_no_folder_on_its_stream_s_page(
+    client: Any, tmp_path: Path, form: str, leads_to: str, says: str
+) -> None:
+    """A link out of the folder is refused by a sentence that names both; of one within it Python names the target."""
     (tmp_path / "streams" / "ecg.yaml").unlink()
-    (tmp_path / "streams" / "ecg.yaml").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "streams" / "ecg.yaml").symlink_to(leads_to)
     answers: list[str] = []
 
     def told() -> bool:
         answers.append(client.get("/stream/ecg", params={"format": form}, headers=headers(client, "heart")).text)
-        return "cannot be used" in answers[-1]
+        return says in answers[-1]
 
     assert wait_until(told, seconds=60)
     assert str(tmp_path) not in answers[-1]
+    assert "seismic" not in answers[-1]
+
+
+@pytest.mark.parametrize("path", ["/stream/ecg", "/held/ecg", "/waveforms/ecg", "/waveforms/ecg/map"])
+def test_a_catalog_that_cannot_be_opened_is_told_without_its_place(client: Any, tmp_path: Path, path: str) -> None:
+    (tmp_path / "catalog.db").unlink()
+    (tmp_path / "catalog.db").mkdir()
+    answers: list[str] = []
+
+    def told() -> bool:
+        answers.append(client.get(path, params={"format": "json"}, headers=headers(client, "heart")).text)
+        return "did not answer; `wavestitch check`" in answers[-1]
+
+    assert wait_until(told, seconds=60)
+    assert not any(str(tmp_path) in answer for answer in answers)
 
 
 def test_the_batch_of_a_run_is_shown_to_who_may_read_the_stream_s_own_dag(
@@ -245,6 +266,25 @@ def test_the_batch_of_a_run_is_shown_to_who_may_read_the_stream_s_own_dag(
     assert answer.status_code == 200
     assert not answer.json()["batch"]
     assert "a secret of ecg" not in answer.text
+
+
+@pytest.mark.parametrize("said", ["all of it", "held Filters()", PLANS["ecg"].upper(), [PLANS["ecg"]]])
+def test_what_an_xcom_says_instead_of_a_plan_s_id_is_asked_of_nothing(
+    client: Any, monkeypatch: pytest.MonkeyPatch, said: Any
+) -> None:
+    """The page of the stream once had the answer of such a run's tab, where both were asked by the same name."""
+    from wavestitch.ui import app as pages  # noqa: PLC0415
+    from wavestitch.ui.run_story import RunFacts  # noqa: PLC0415
+
+    answers = threading.Event()
+    xcoms = {("plan", "plan_id"): said, ("publish", "return_value"): {}}
+    monkeypatch.setattr(pages, "facts_of_run", lambda _, dag, run: RunFacts(dag, run, "success", {}, xcoms))
+    monkeypatch.setattr(pages, "_find_batch", lambda *_: (answers.wait(20), pages.BatchOfRun())[1])
+    sent = headers(client, "heart")
+    assert client.get("/run/ingest_ecg", params={"run_id": "r"}, headers=sent).status_code == 200
+    assert not client.app.state.looks._asked, "the tables are asked for what is no plan"
+    answers.set()
+    assert client.get("/stream/ecg", headers=sent).status_code == 200
 
 
 @pytest.mark.usefixtures("failing_runs")

@@ -35,6 +35,16 @@ def test_words_that_a_backfill_goes_by_are_nobodys_reason() -> None:
         said_by_person(f"as agreed; {ACCEPTED_MISSING}nothing", "the reason (why)")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [f"x; {ACCEPTED_MISSING}all", "x; accepted as missing", "accepted as\nmissing", "accepted as \tmissing"],
+)
+def test_words_that_a_backfill_goes_by_are_in_nobodys_name(name: str) -> None:
+    """A note has a colon and a blank behind a name."""
+    assert ACCEPTED_MISSING not in f"rewind by {name_of_person(name)}: to see"
+    assert "accepted" not in name_of_person(f"{ACCEPTED_MISSING}{ACCEPTED_MISSING}")
+
+
 def test_nothing_said_is_nothing() -> None:
     assert said_by_person(None, "why") == said_by_person(" \n ", "why") == ""
 

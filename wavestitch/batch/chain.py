@@ -8,6 +8,7 @@ which different batches have read one each, none is taken because nobody looked 
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Any
 
 from wavestitch.batch.edges import Edges
 from wavestitch.batch.history import find_committed, history_of
@@ -30,7 +31,7 @@ def stand_behind(edges: Edges, plan: Plan) -> None:
     first = bisect_left(after[:-1], True, key=lambda one: find_committed(history, one) is None)
     plan_id = after[first]
     behind = f"batch {plan.plan_id[:16]} of stream {edges.name} comes after batch {plan_id[:16]} of the same backfill"
-    facts = {"before": plan_id, "ahead": len(after) - first}
+    facts: dict[str, Any] = {"before": plan_id, "ahead": len(after) - first}
     try:
         edges.plan(plan_id)
     except Fenced as error:

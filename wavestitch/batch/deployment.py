@@ -18,6 +18,7 @@ from wavestitch.batch.work_folder import WorkFolder, kept_row
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.plan_id import is_plan_id
 from wavestitch.contracts.redaction import is_reference, spark_redaction
 from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
 from wavestitch.contracts.stream import Stream
@@ -33,7 +34,6 @@ from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
 
 _STREAM = re.compile(r"[a-z][a-z0-9_]{0,47}")
-_PLAN = re.compile(r"([0-9a-f]{32})?")  # none: a rewind has no plan
 _SHOWN = 120
 _REDACTION = "spark.redaction.regex"
 
@@ -139,7 +139,7 @@ class Deployment:
         return WorkFolder(self.settings.landing, plain_name(stream), plan_id)
 
     def docs_folder(self, stream: str, plan_id: str) -> Path:
-        if not _PLAN.fullmatch(plan_id):
+        if plan_id and not is_plan_id(plan_id):  # none: a rewind has no plan
             name = plain_name(stream)
             raise BadInput(f"{ascii(plan_id)[:_SHOWN]} is not a plan id; `wavestitch batches {name}` lists them")
         return below(self.settings.docs, plain_name(stream), plan_id)

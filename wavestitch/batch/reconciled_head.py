@@ -67,7 +67,9 @@ def reconcile_head(
             return head, found.why
         except CommitConflict:
             continue
-    raise Transient(f"stream {stream.name}: the head changed {_ADOPT_TRIES} times while planning; try again")
+    raise Transient(
+        f"stream {stream.name}: the head changed {_ADOPT_TRIES} times while planning; try again", for_guests=True
+    )
 
 
 def _committed(walk: Walk, commit: CommitHead, show: ShowHead) -> Head:

@@ -16,13 +16,13 @@ from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, Transient
 from wavestitch.contracts.plain_text import harmless, name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, plan_from_json
+from wavestitch.contracts.plan_id import is_plan_id
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import make_folder
 from wavestitch.plain_files import below, plain_text
 from wavestitch.write_once import digest_bytes, digest_file, write_first
 
-_PLAN_ID = re.compile(r"[0-9a-f]{32}")
 _DIGESTED = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{32}\.(json|arrow)")
 PAYLOAD = ("slice-*.arrow", "held-*.arrow", "staged/*.parquet")
 """What only a batch under way needs; `staged`: on the way to an object store."""
@@ -37,7 +37,7 @@ class WorkFolder:
     """One plan's folder under the landing."""
 
     def __init__(self, landing: Path, stream: str, plan_id: str) -> None:
-        if not _PLAN_ID.fullmatch(plan_id):
+        if not is_plan_id(plan_id):
             raise BadInput(f"{plan_id!r} is not a plan id (32 hex digits); `wavestitch batches {stream}` lists them")
         self.path = below(landing, stream, plan_id)
 
@@ -151,7 +151,7 @@ def work_folders(landing: Path, stream: str) -> list[WorkFolder]:
     """Of all batches that have one, in order of their plans' ids. Raises `BadInput` where a link is among them: what
     a batch left there would be believed, or, passed over, be missing."""
     root = below(landing, stream)
-    names = sorted(p.name for p in root.iterdir() if _PLAN_ID.fullmatch(p.name)) if root.is_dir() else []
+    names = sorted(p.name for p in root.iterdir() if is_plan_id(p.name)) if root.is_dir() else []
     return [WorkFolder(landing, stream, name) for name in names]
 
 

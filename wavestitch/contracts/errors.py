@@ -23,7 +23,7 @@ from typing import Any
 from wavestitch.contracts.harmless import harmless
 
 _MOST = 8000
-_TAKEN = ("self", "message")
+_TAKEN = ("self", "message", "for_guests")
 """No fact of ours is called so."""
 
 
@@ -32,11 +32,19 @@ class WavestitchError(Exception):
 
     `facts` are small JSON values that survive a process boundary (see `to_json`). A message names ids, files and what a
     library said, and goes to terminals, logs and pages: it is made harmless here, once.
+
+    `for_guests`: whoever may read its stream alone, on a page, may read the sentence, too. It names what is that
+    stream's own (its file's words, topic, group, offsets, waveforms), and no place of the machine, no other stream, and
+    nothing that a library said of a file. Unsaid, it is what the kind of the error says; over a process's boundary it
+    does not go.
     """
 
-    def __init__(self, message: str, **facts: Any) -> None:
+    FOR_GUESTS = False
+
+    def __init__(self, message: str, *, for_guests: bool | None = None, **facts: Any) -> None:
         self.message = harmless(message, most=_MOST)
         super().__init__(self.message)
+        self.for_guests = self.FOR_GUESTS if for_guests is None else for_guests
         self.facts = facts
 
     def to_json(self) -> dict[str, Any]:
@@ -66,6 +74,8 @@ class NewerFormat(BadInput):
 class Refused(Terminal):
     """A plan that would break an invariant; the message names the way out."""
 
+    FOR_GUESTS = True
+
 
 class Fenced(Terminal):
     """The head has moved on since the plan was made."""
@@ -73,6 +83,8 @@ class Fenced(Terminal):
 
 class DataLost(Terminal):
     """Planned offsets that the log no longer delivers."""
+
+    FOR_GUESTS = True
 
 
 class Unbalanced(Terminal):

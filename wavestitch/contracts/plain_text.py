@@ -15,6 +15,8 @@ MAX_SAID = 500
 ACCEPTED_MISSING = "accepted as missing: "
 """In the note of a head under which somebody went on without what was missing in the tables. In notes stand people's
 reasons, too, and backfills go by these words: so nobody else may say them."""
+_OF_HEADS = ACCEPTED_MISSING.rstrip(": ")
+"""Without the colon: in a note one stands behind a name."""
 _MAX_NAME = 100
 
 
@@ -25,9 +27,8 @@ def said_by_person(text: str | None, what: str) -> str:
         raise BadInput(
             f"{what} has {len(said)} characters; allowed are {MAX_SAID}: say it shorter, name a document for the rest"
         )
-    ours = ACCEPTED_MISSING.strip()
-    if ours in said:
-        raise BadInput(f"{what} has the words {ours!r}, which only a head that was made anew may say: reword it")
+    if _OF_HEADS in said:
+        raise BadInput(f"{what} has the words {_OF_HEADS!r}, which only a head that was made anew may say: reword it")
     odd = next((c for c in said if not is_plain(c)), None)
     if odd is not None:
         raise BadInput(
@@ -38,5 +39,6 @@ def said_by_person(text: str | None, what: str) -> str:
 
 
 def name_of_person(name: str | None) -> str:
-    """The name under which something is recorded. It comes from a login, so it is shown for what it is, not refused."""
-    return harmless((name or "").strip(), most=_MAX_NAME) or "somebody"
+    """The name under which something is recorded. It comes from a login, so it is shown for what it is, not refused;
+    it stands in notes, too, so what only a head may say is left out of it."""
+    return harmless((name or "").strip(), most=_MAX_NAME).replace(_OF_HEADS, "…") or "somebody"

@@ -77,4 +77,4 @@ def read_plain_yaml(text: str, *, where: str) -> Any:
         at = getattr(error, "problem_mark", None)
         line = f" at line {at.line + 1}" if at else ""
         said = getattr(error, "problem", None) or "cannot be read"
-        raise BadInput(f"{where} is not YAML{line}: {said[:200]}") from None
+        raise BadInput(f"{where} is not YAML{line}: {said[:200]}", for_guests=True) from None

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_mark import HELD_FORMAT, HeldMark
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.plan_id import is_plan_id
 from wavestitch.contracts.quantities import (
     BEGINNING,
     EpochMs,
@@ -34,8 +35,6 @@ _TAG_WORD = "wavestitch/"
 _TAG_FORMAT = 2
 # No other digits than these: a number that only looks like one must not become a generation.
 _TAG = re.compile(rf"{_TAG_WORD}{_TAG_FORMAT} ([0-9a-f-]{{1,64}}) g([0-9]{{1,18}}) s([0-9]{{1,18}})")
-
-_PLAN_ID = re.compile("[0-9a-f]{32}")
 
 _MOST = 10**18
 """Less than that a tag can say, a 64-bit column hold, and a head be."""
@@ -172,7 +171,7 @@ def _offsets(positions: Mapping[Partition, Position]) -> dict[Partition, Offset]
 def _impossible(head: Head) -> str | None:
     if not (0 <= head.sequence < _MOST and 0 <= head.generation < _MOST):
         return f"it is number {head.sequence} of generation {head.generation}, below {_MOST} are allowed"
-    if not all(_PLAN_ID.fullmatch(batch.plan_id) for batch in head.at_gate):
+    if not all(is_plan_id(batch.plan_id) for batch in head.at_gate):
         return "a batch at a closed gate has no plan's id"
     before = next((p for p, at in head.positions.items() if at.next_offset < 0), None)
     return None if before is None else f"partition {before} stands before its beginning"

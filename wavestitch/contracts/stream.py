@@ -338,7 +338,10 @@ def parse_stream(text: str, *, name: str, where: str = "") -> Stream:
     where = where or f"streams/{name}.yaml"
     found = read_plain_yaml(text, where=where)
     if not isinstance(found, dict):
-        raise BadInput(f"{where} holds a {type(found).__name__}; it must hold a mapping with at least topic and group")
+        raise BadInput(
+            f"{where} holds a {type(found).__name__}; it must hold a mapping with at least topic and group",
+            for_guests=True,
+        )
     if found.get("name", name) != name:
         raise BadInput(f"{where} names the stream {_show(found['name'])}; file and name must agree, rename one of them")
     try:
@@ -347,7 +350,7 @@ def parse_stream(text: str, *, name: str, where: str = "") -> Stream:
         problems = [_sentence(where, e) for e in error.errors()[:_MOST_PROBLEMS]]
         if error.error_count() > len(problems):
             problems.append(f"and {error.error_count() - len(problems)} more")
-        raise BadInput("; ".join(problems), file=where) from None
+        raise BadInput("; ".join(problems), for_guests=True, file=where) from None
 
 
 def _sentence(where: str, problem: Any) -> str:

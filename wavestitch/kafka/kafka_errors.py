@@ -94,14 +94,19 @@ def translate(error: KafkaError, doing: str, *, rights: str = READER_RIGHTS) -> 
     whoever does this needs."""
     what, code = f"{doing} failed: {error.str()} ({error.name()})", error.name()
     if error.code() in _AUTHENTICATION:
-        return Terminal(f"{what}; check user, password, certificates and security.protocol in the settings", code=code)
+        return Terminal(
+            f"{what}; check user, password, certificates and security.protocol in the settings",
+            for_guests=True,
+            code=code,
+        )
     if error.code() in _AUTHORIZATION:
         return Terminal(
             f"{what}; give this user {rights} (docs/threat-model.md says which part needs which)",
+            for_guests=True,
             code=code,
         )
     if error.code() in _MISSING:
         return Refused(f"{what}; create the topic, or correct its name in the stream's file", code=code)
     if is_passing(error):
-        return Transient(f"{what}; is the broker up and within reach? Try again", code=code)
+        return Transient(f"{what}; is the broker up and within reach? Try again", for_guests=True, code=code)
     return Terminal(f"{what}; trying again will not help, look at the broker's log", code=code)

@@ -19,13 +19,13 @@ from wavestitch.batch.work_folder import ABANDONED, PAYLOAD, WorkFolder, work_fo
 from wavestitch.contracts.errors import Altered, BadInput, Fenced, Transient, WavestitchError
 from wavestitch.contracts.maintenance import BatchFolder
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.plan_id import is_plan_id
 from wavestitch.contracts.quantities import BEGINNING, EpochMs, epoch_ms
 from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import sync_folder
 from wavestitch.plain_files import below, plain_text
 from wavestitch.write_once import write_over
 
-_PLAN_ID = re.compile(r"[0-9a-f]{32}")
 _GOING = re.compile(r"\.going-[0-9a-f]{32}")
 _UNREFERENCED = ".unreferenced.json"
 
@@ -74,7 +74,7 @@ def _looks(paths: Iterable[Path]) -> Iterator[os.stat_result]:
 def old_docs(docs: Path, stream: str, *, changed_before: EpochMs) -> list[Path]:
     """Folders of Data Docs of whose files none was changed since."""
     root = below(docs, stream)
-    named = (p for p in root.iterdir() if _PLAN_ID.fullmatch(p.name)) if root.is_dir() else ()
+    named = (p for p in root.iterdir() if is_plan_id(p.name)) if root.is_dir() else ()
     found = sorted(p for p in named if not p.is_symlink())
     return [p for p in found if tree_size(p) == tree_size(p, changed_before=changed_before)]
 

@@ -183,5 +183,6 @@ def _foreign(name: str, seen: str) -> Refused:
     return Refused(
         f"{name} has {seen}, which Wavestitch did not write; samples are shown out of files of its own alone: read the "
         "waveform in Python, which takes any (docs/reading.md)",
+        for_guests=False,
         file=name,
     )

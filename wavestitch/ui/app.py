@@ -170,13 +170,13 @@ async def page_of_run(request: Request, told: Annotated[Told | str, Depends(told
         looks: Looks = request.app.state.looks
         try:
             found = await looks.ask(
-                (told.stream, plan_id), lambda: _find_batch(told.stream, plan_id), wait=_wait(request)
+                (told.stream, "batch", plan_id), lambda: _find_batch(told.stream, plan_id), wait=_wait(request)
             )
             batch = found or BatchOfRun(problem=LATE, late=True)
         except BadInput:
             raise
         except WavestitchError as error:
-            batch = BatchOfRun(problem=error.message)
+            batch = BatchOfRun(problem=said_to_guests(error))
     return await page_answer(
         request,
         html=lambda: run_page(told.kind, told.stream, told.run, told.story, batch),

@@ -13,7 +13,8 @@ from fastapi.responses import Response
 
 from wavestitch.contracts.errors import BadInput, WavestitchError
 from wavestitch.ui.answer import note_answer, page_answer
-from wavestitch.ui.looks import Looks
+from wavestitch.ui.guest_sentence import said_to_guests
+from wavestitch.ui.looks import About, Looks
 
 LATE = "The tables have not answered yet; the page asks again by itself."
 Said = Annotated[str, Query(max_length=2000)]
@@ -28,9 +29,7 @@ class Told:
     facts: Callable[[], dict[str, Any]]
 
 
-async def asked(
-    request: Request, looks: Looks, title: str, about: tuple[str, str], look: Callable[[], Told | str]
-) -> Response:
+async def asked(request: Request, looks: Looks, title: str, about: About, look: Callable[[], Told | str]) -> Response:
     """What the look found, or its sentence. Raises `BadInput`, which names files and streams and is not for everybody
     who may read this one."""
     try:
@@ -38,7 +37,7 @@ async def asked(
     except BadInput:
         raise
     except WavestitchError as error:
-        return await note_answer(request, title, error.message)
+        return await note_answer(request, title, said_to_guests(error))
     if found is None:
         return await note_answer(request, title, LATE, late=True)
     if isinstance(found, str):

@@ -44,7 +44,7 @@ async def held_of_stream(
         found = held_list(guest_deployment(), stream, wanted)
         return Told(partial(held_list_page, stream, filters, found), partial(held_list_facts, stream, found))
 
-    return await asked(request, request.app.state.looks, title, (stream, f"held {filters!r}"), look)
+    return await asked(request, request.app.state.looks, title, (stream, "held", repr(filters)), look)
 
 
 async def held_waveform(
@@ -69,7 +69,7 @@ async def held_waveform(
         page = partial(held_one_page, stream, found, first=after, copy=copy)
         return Told(page, partial(held_one_facts, stream, found, after))
 
-    about = stream, f"held one {waveform!r} {after} {copy!r}"
+    about = stream, "held one", waveform, str(after), copy
     return await asked(request, request.app.state.looks, title, about, look)
 
 
@@ -108,7 +108,7 @@ async def held_samples_in_view(
         )
         return partial_view_facts(about, view)
 
-    return await view_answer(request, (stream, f"held view {waveform!r} {copy!r} {part!r}"), look)
+    return await view_answer(request, (stream, "held view", waveform, copy, repr(part)), look)
 
 
 def _too_many(stream: str, waveform: str, crowd: Crowd) -> str:

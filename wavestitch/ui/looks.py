@@ -26,6 +26,9 @@ from wavestitch.contracts.errors import Transient
 from wavestitch.ui.guest_sentence import said_to_guests
 
 T = TypeVar("T")
+About = tuple[str, str, *tuple[str, ...]]
+"""What is asked: of which stream, the kind of the question, and what of that kind. Whatever others may choose stands
+behind the kind, so that no question has another one's answer."""
 FRESH_S = 10.0
 WAIT_S = 2.0
 PROGRAM_S = 0.7
@@ -120,8 +123,8 @@ class Looks:
         self._renewed: deque[tuple[float, str]] = deque()
         self._wanted: dict[str, float] = {}
         self._under_way: dict[str, _Look] = {}
-        self._asked: dict[str, tuple[str, _Look]] = {}
-        self._left: dict[tuple[str, str], tuple[Future[Any], float]] = {}
+        self._asked: dict[str, tuple[tuple[str, ...], _Look]] = {}
+        self._left: dict[About, tuple[Future[Any], float]] = {}
 
     async def at(
         self, names: Sequence[str], *, wait: float | None = None, enough: float = 0.0
@@ -182,7 +185,7 @@ class Looks:
             under_way = sum(n in self._under_way for n in names)
         return turn + new[: max(0, AT_ONCE - under_way)] + again
 
-    async def ask(self, about: tuple[str, str], question: Callable[[], T], *, wait: float | None = None) -> T | None:
+    async def ask(self, about: About, question: Callable[[], T], *, wait: float | None = None) -> T | None:
         """The answer of the tables to something else; None where it takes too long. `about`: the stream, and what is
         asked: all who ask the same while it is under way wait for one answer, and whoever asks something else of the
         stream for its turn. One that came too late is there for the next who asks, so that whoever asks again gets it
@@ -205,17 +208,17 @@ class Looks:
             with self._lock:
                 look.waiting -= 1
 
-    def _take_left(self, about: tuple[str, str]) -> Future[Any] | None:
+    def _take_left(self, about: About) -> Future[Any] | None:
         with self._lock:
             done, at = self._left.pop(about, (None, 0.0))
         return done if done is not None and time.monotonic() - at < self._fresh else None
 
-    def _question(self, about: tuple[str, str], question: Callable[[], T]) -> _Look | None:
+    def _question(self, about: About, question: Callable[[], T]) -> _Look | None:
         """The one that is under way, or a new one, and somebody more waits for it; None while something else is asked
         of the stream."""
         self._give_up_hung()
         with self._lock:
-            stream, what = about
+            stream, what = about[0], about[1:]
             if stream in self._asked:
                 asked, look = self._asked[stream]
                 if asked != what:
@@ -223,19 +226,19 @@ class Looks:
                 look.waiting += 1
                 return look
             if len(self._asked) >= self._most:
-                raise Transient(BUSY)
+                raise Transient(BUSY, for_guests=True)
             look = _Look(Future(), time.monotonic(), waiting=1)
             self._asked[stream] = what, look
             self._questions.submit(self._answer, about, look, question)
             return look
 
-    def _answer(self, about: tuple[str, str], look: _Look, question: Callable[[], Any]) -> None:
+    def _answer(self, about: About, look: _Look, question: Callable[[], Any]) -> None:
         try:
             answer, error = question(), None
         except Exception as raised:
             answer, error = None, raised
         with self._lock:
-            wanted = self._asked.get(about[0]) == (about[1], look)
+            wanted = self._asked.get(about[0]) == (about[1:], look)
             if wanted:
                 del self._asked[about[0]]
             with suppress(InvalidStateError):  # whoever waited may be gone

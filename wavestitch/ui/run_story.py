@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from wavestitch.contracts.plan_id import is_plan_id
 from wavestitch.contracts.stream import (
     backfill_dag_id,
     decide_dag_id,
@@ -86,7 +87,7 @@ def story_of(kind: str, run: RunFacts, *, may: Collection[str] = ()) -> Story:
 
 
 def _ingest(run: RunFacts) -> Story:
-    plan_id = str(run.said.get(("plan", "plan_id")) or "")
+    plan_id = _plan_in(run.said.get(("plan", "plan_id")))
     nothing = str(run.said.get(("plan", "nothing")) or "")
     if run.tasks_in(_WAITING):
         return _at_the_gate(run, plan_id)
@@ -140,6 +141,11 @@ def _rewind(run: RunFacts) -> Story:
     return _unanswered(run, "The rewind was rejected, or nobody answered in time. Nothing moved.", shown)
 
 
+def _plan_in(said: object) -> str:
+    """The id, where it is one: an XCom holds what somebody with the right to change it put there."""
+    return said if is_plan_id(said) else ""
+
+
 def _at_the_gate(run: RunFacts, plan_id: str) -> Story:
     closed = str(run.said.get(("validate", "closed")) or "The gate is closed.")
     return Story("reported", f"A batch waits for an answer. {closed}", _ASK_AGAIN, answer="ask", plan_id=plan_id)
@@ -148,7 +154,7 @@ def _at_the_gate(run: RunFacts, plan_id: str) -> Story:
 def _decide(run: RunFacts, *, what: str) -> Story:
     text = run.said.get(("preview", "shown")) or ""
     shown = lines(str(text).splitlines())
-    plan_id = str(run.said.get(("keep_plan", "plan_id")) or run.returned("keep_plan") or "")
+    plan_id = _plan_in(run.said.get(("keep_plan", "plan_id")) or run.returned("keep_plan"))
     if "ask" in run.tasks_in(_WAITING):
         return _at_the_gate(run, plan_id)
     if run.tasks_in(_WAITING):

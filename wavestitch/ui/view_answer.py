@@ -14,6 +14,8 @@ from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.reading.waveform_view import MOST_BUCKETS
 from wavestitch.ui.answer import HEADERS, PlainJson
 from wavestitch.ui.asked import LATE
+from wavestitch.ui.guest_sentence import said_to_guests
+from wavestitch.ui.looks import About
 
 _MOST_SAMPLES = 1 << 48
 Sample = Annotated[int, Query(ge=0, le=_MOST_SAMPLES)]
@@ -37,7 +39,7 @@ def asked_part(start: Sample = 0, end: Sample = _MOST_SAMPLES, buckets: Buckets 
     return AskedPart(start, end, buckets)
 
 
-async def view_answer(request: Request, about: tuple[str, str], look: Callable[[], dict[str, Any]]) -> Response:
+async def view_answer(request: Request, about: About, look: Callable[[], dict[str, Any]]) -> Response:
     """`look` raises `NotThere` where there is no such waveform."""
     try:
         seen = await request.app.state.waveform_looks.ask(about, look)
@@ -45,7 +47,7 @@ async def view_answer(request: Request, about: tuple[str, str], look: Callable[[
         raise
     except WavestitchError as error:
         status = 404 if isinstance(error, NotThere) else 422
-        return PlainJson({"note": error.message}, status_code=status, headers=HEADERS)
+        return PlainJson({"note": said_to_guests(error)}, status_code=status, headers=HEADERS)
     if seen is None:
         return PlainJson({"note": LATE}, status_code=503, headers={**HEADERS, "Retry-After": "1"})
     return PlainJson(seen, headers=HEADERS)

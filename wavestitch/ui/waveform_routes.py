@@ -22,7 +22,8 @@ from wavestitch.settings import load_settings, stream_names
 from wavestitch.ui.answer import note_answer, page_answer
 from wavestitch.ui.asked import Said, Told, asked
 from wavestitch.ui.guest import guest_deployment
-from wavestitch.ui.looks import Looks
+from wavestitch.ui.guest_sentence import said_to_guests
+from wavestitch.ui.looks import About, Looks
 from wavestitch.ui.map_pages import map_facts, map_page
 from wavestitch.ui.rights import readable_streams, requires_stream
 from wavestitch.ui.view_answer import AskedPart, NotThere, asked_part, view_answer
@@ -74,10 +75,10 @@ async def waveforms_of_stream(request: Request, stream: str, search: Annotated[S
         try:
             found = list_published(guest_deployment().tables(stream), wanted, place)
         except Refused as error:
-            return said(error.message)
+            return said(said_to_guests(error))
         return Told(partial(waveforms_page, stream, search, found), partial(list_facts, stream, found))
 
-    return await _asked(request, f"Waveforms of {stream}", (stream, f"list {search!r}"), look)
+    return await _asked(request, f"Waveforms of {stream}", (stream, "list", repr(search)), look)
 
 
 async def one_waveform(
@@ -96,7 +97,7 @@ async def one_waveform(
         page = partial(waveform_page, stream, found.row, first, topic if same else None)
         return Told(page, partial(one_facts, stream, found.row, first))
 
-    return await _asked(request, f"Waveforms of {stream}", (stream, f"one {waveform!r} {at} {chunk}"), look)
+    return await _asked(request, f"Waveforms of {stream}", (stream, "one", waveform, str(at), str(chunk)), look)
 
 
 async def map_of_waveforms(request: Request, stream: str, search: Annotated[Search, Depends(search_of)]) -> Response:
@@ -110,7 +111,7 @@ async def map_of_waveforms(request: Request, stream: str, search: Annotated[Sear
         found = map_of_stream(guest_deployment(), stream, wanted)
         return Told(partial(map_page, stream, search, found), partial(map_facts, stream, found))
 
-    return await _asked(request, title, (stream, f"map {search!r}"), look)
+    return await _asked(request, title, (stream, "map", repr(search)), look)
 
 
 async def samples_in_view(
@@ -134,10 +135,10 @@ async def samples_in_view(
         )
         return view_facts(found.row, view)
 
-    return await view_answer(request, (stream, f"view {waveform!r} {at} {part!r}"), look)
+    return await view_answer(request, (stream, "view", waveform, str(at), repr(part)), look)
 
 
-async def _asked(request: Request, title: str, about: tuple[str, str], look: Callable[[], Told]) -> Response:
+async def _asked(request: Request, title: str, about: About, look: Callable[[], Told]) -> Response:
     return await asked(request, request.app.state.waveform_looks, title, about, look)
 
 
