@@ -81,6 +81,8 @@ class Bench(KeptPreviews):
     indexes: dict[str, dict[PartsIndex, None]] = field(default_factory=dict)
     proof: ChunkProof = NO_PROOF
     """What its stream demands of the chunks, the key looked up."""
+    landing: Path | None = None
+    """A folder on a disk, where a history has readers that leave files."""
     tables: FakeTables = field(init=False)
 
     def __post_init__(self) -> None:

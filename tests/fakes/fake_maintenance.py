@@ -1,6 +1,7 @@
 """Maintenance over the memory edges: what may go is decided by the product, and let go here as the product does it.
 
-Of its stages those that touch what batches rely on: held rows that are published, snapshots, files that nothing names.
+Of its stages those that touch what batches rely on: held rows that are published, snapshots, files that nothing names;
+and what killed readers left, in a folder on a disk. They are carried by the product's own loop.
 Whose catalog it is it asks the group, by the product's own look; versions of metadata, folders and compaction are tried
 on real tables (tests/domain/test_maintain*.py, test_doubted_catalog.py).
 """
@@ -15,16 +16,27 @@ from typing import NamedTuple, cast
 from tests.fakes.batch import FakeEdges
 from wavestitch.batch.history import history_of, repair_history
 from wavestitch.contracts.errors import Refused, Transient
-from wavestitch.contracts.maintenance import BatchFolder, BatchState, HeldPlace, SnapshotFacts, TableState
-from wavestitch.contracts.maintenance_stages import STAGES, DeleteHeld, ExpireSnapshots, RemoveOrphans
+from wavestitch.contracts.maintenance import (
+    ActionReport,
+    BatchFolder,
+    BatchState,
+    HeldPlace,
+    SnapshotFacts,
+    TableState,
+)
+from wavestitch.contracts.maintenance_stages import STAGES, ClearLeftovers, DeleteHeld, ExpireSnapshots, RemoveOrphans
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.quantities import BEGINNING, Milliseconds
 from wavestitch.contracts.stages import Stage
-from wavestitch.maintain import doubts, what_goes
+from wavestitch.maintain import doubts, leftovers, what_goes
 from wavestitch.maintain.batch_state import judge_batch, may_commit
 from wavestitch.maintain.maintenance_run import MaintenanceRun
+from wavestitch.maintain.run import carry_stages, raise_failed
 from wavestitch.maintain.what_goes import SnapshotLimits
+
+ORPHAN_AGE = 600
+"""Seconds of the history's clock after which what nobody holds may go."""
 
 
 class Batches(NamedTuple):
@@ -40,9 +52,14 @@ def maintain(edges: FakeEdges, *, most: int) -> None:
     """All stages, in the product's order. `most`: so many snapshots are to stay. Raises `Refused` where the catalog may
     be another one than before."""
     refuse_in_doubt(edges)
-    for stage in STAGES:
-        if stage in ACTS:
-            ACTS[stage](edges, most)
+
+    def carry(stage: type[Stage]) -> ActionReport:
+        edges.bench.tell("tended", stage=stage.name)
+        ACTS[stage](edges, most)
+        return ActionReport(stage.name, "", 0, None)
+
+    _, failures = carry_stages([stage for stage in STAGES if stage in ACTS], carry, say=lambda _: None)
+    raise_failed([(edges.name, failure) for failure in failures])
 
 
 def refuse_in_doubt(edges: FakeEdges) -> None:
@@ -75,6 +92,17 @@ def look_at_batches(edges: FakeEdges) -> Batches:
         closed=closed,
         recorded={(b.sequence, b.decision) for b in rows},
     )
+
+
+def clear_leftovers(edges: FakeEdges, _most: int) -> None:
+    """The product's own, on the disk."""
+    landing = edges.bench.landing
+    if landing is None:
+        return
+    limits = SimpleNamespace(orphan_age=ORPHAN_AGE, previews=ORPHAN_AGE)
+    run = SimpleNamespace(landing=landing, stream=edges.name, now=edges.clock_ms(), limits=limits, apply=True)
+    leftovers.clear_leftovers(cast(MaintenanceRun, run))
+    edges.bench.tell("cleared", left=sorted(path.name for path in landing.rglob("*.tmp")), now_ms=edges.clock_ms())
 
 
 def delete_held(edges: FakeEdges, _most: int) -> None:
@@ -116,6 +144,7 @@ def remove_orphans(edges: FakeEdges, _most: int) -> None:
 
 
 ACTS: dict[type[Stage], Callable[[FakeEdges, int], None]] = {
+    ClearLeftovers: clear_leftovers,
     DeleteHeld: delete_held,
     ExpireSnapshots: expire_snapshots,
     RemoveOrphans: remove_orphans,

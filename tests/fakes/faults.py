@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from wavestitch.contracts.errors import WavestitchError
+from wavestitch.tables.access.reading import reading
 
 
 class Fault(StrEnum):
@@ -29,6 +30,12 @@ class Fault(StrEnum):
     """A proxy sends a request twice: the first one took effect, the answer is the second one's."""
     LATE = "late"
     """The caller gives up, and the request is still on its way: it takes effect whenever the test lets it land."""
+
+
+class Foreign(NamedTuple):
+    """A fault, too: the call fails in the words of a library that nobody here knows, or of one that is in the list."""
+
+    error: Exception
 
 
 class Killed(BaseException):
@@ -88,6 +95,9 @@ class Edge:
         ours = getcurrent()
         steps: Steps | None = getattr(ours, "steps", None)
         fault = steps.pause(name) if steps is not None else None
+        if isinstance(fault, Foreign):
+            with reading(name):  # as the real edges do around a call
+                raise fault.error
         if fault is Fault.CONFLICT and conflict is not None:
             raise conflict()
         call = getattr(ours, "call", None)
@@ -119,13 +129,13 @@ class Steps:
         self.error: BaseException | None = None
         self.done = False
         self._call = call
-        self._fault: Fault | None = None
+        self._fault: Fault | Foreign | None = None
         self._given_up = False
         self._ours = _Ours(self._run)
         self._ours.steps = self
         self._go_on()
 
-    def advance(self, fault: Fault | None = None) -> bool:
+    def advance(self, fault: Fault | Foreign | None = None) -> bool:
         """Let the pending call happen (or fail), up to the next one; False once the run is over."""
         if self.done:
             return False
@@ -140,7 +150,7 @@ class Steps:
     def kill(self) -> None:
         self.advance(Fault.KILL_BEFORE)
 
-    def pause(self, name: str) -> Fault | None:
+    def pause(self, name: str) -> Fault | Foreign | None:
         """Called by the edges, in this run."""
         if self._given_up:
             raise Killed(name)

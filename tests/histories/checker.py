@@ -23,6 +23,7 @@ from tests.histories.reading_rules import ReadingRules
 from tests.histories.row_rules import RowRules
 from tests.histories.run_rules import RunRules
 from tests.histories.undo_rules import UndoRules
+from tests.histories.upkeep_rules import UpkeepRules
 from tests.histories.verify_rules import VerifyRules
 
 RULES: tuple[type[Rule], ...] = (
@@ -39,6 +40,7 @@ RULES: tuple[type[Rule], ...] = (
     IntervalRules,
     VerifyRules,
     RowRules,
+    UpkeepRules,
 )
 
 

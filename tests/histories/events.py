@@ -12,6 +12,7 @@ from tests.histories.interval_events import Backfilled
 from tests.histories.promotion_events import GateSays, Offered, Replaced
 from tests.histories.reading_events import Loaded, Opened
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
+from tests.histories.upkeep_events import Cleared, LeftBehind, Tended
 from tests.histories.verify_events import Verified
 
 Coordinate = tuple[str, int, int]
@@ -384,6 +385,9 @@ Event = (
     | Backfilled
     | Offered
     | Replaced
+    | Tended
+    | LeftBehind
+    | Cleared
     | Verified
     | Quiet
 )

@@ -10,7 +10,7 @@ from tests.builders.ranges import span
 from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
 from tests.histories.events import Quiet
-from tests.histories.promoting import Promoting
+from tests.histories.tending import Tending
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.held import HeldChunk
@@ -20,7 +20,7 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
 
-class Healing(Promoting):
+class Healing(Tending):
     """All that, and ending well."""
 
     def heal(self) -> None:

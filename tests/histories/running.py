@@ -23,6 +23,9 @@ PLAN_AGAIN = ("was not stitched", "changed since")
 AT_ONCE = [fault for fault in Fault if fault is not Fault.LATE]
 NOT_THERE = "is not committed, so there is nothing to undo"
 """Of a batch that was, in a catalog that was set back."""
+FAILED_BY_NAME = ("parts of maintenance did not go through", "SlowDownError: ")
+"""What one of the stages met, or what a catalog said that nobody knows: whoever looks after it is told in these words.
+"""
 COMMITS = ("tables.commit", "tables.commit_rebuilt")
 
 
@@ -112,6 +115,6 @@ def how_it_ended(run: Steps) -> tuple[str, str]:
     known = isinstance(error, WavestitchError) and not isinstance(error, NEVER)
     if isinstance(error, BadInput) and NOT_THERE in str(error):
         return "Refused", str(error)
-    if type(error) is Terminal and not any(said in str(error) for said in PLAN_AGAIN):
+    if type(error) is Terminal and not any(said in str(error) for said in PLAN_AGAIN + FAILED_BY_NAME):
         known = False
     return (type(error).__name__ if known else f"unexpected {type(error).__name__}"), str(error)

@@ -43,6 +43,7 @@ from tests.histories.promotion_events import Replaced
 from tests.histories.reading_events import Loaded, Opened
 from tests.histories.sealing import is_proven
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
+from tests.histories.upkeep_events import Cleared, LeftBehind, Tended
 from wavestitch.contracts.chunk_proof import ProofKind
 
 Proof = tuple[ProofKind, bytes, str]
@@ -89,6 +90,15 @@ class Witness:
         self.history.append(
             Produced(*at, record.key, record.headers, record.value, seen, is_proven(record, *self.asked))
         )
+
+    def _tended(self, stage: str) -> None:
+        self.history.append(Tended(under_way(), stage))
+
+    def _left_behind(self, name: str, at_ms: int, alive: bool) -> None:
+        self.history.append(LeftBehind(name, at_ms, alive))
+
+    def _cleared(self, left: list[str], now_ms: int) -> None:
+        self.history.append(Cleared(under_way(), now_ms, tuple(left)))
 
     def _settled(self, partition: int, offsets: list[int], outcome: str) -> None:
         self.history.append(Settled(self._log.topic_id, partition, tuple(offsets), outcome))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 
 from wavestitch.batch.deployment import Deployment
@@ -18,7 +18,7 @@ from wavestitch.contracts.errors import Altered, BadInput, Refused, StateUnknown
 from wavestitch.contracts.maintenance import ActionReport, MaintenanceReport, StageFailure
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.quantities import EpochMs, epoch_ms
-from wavestitch.contracts.stages import Effect, Undoing, explain
+from wavestitch.contracts.stages import Effect, Stage, Undoing, explain
 from wavestitch.maintain.doubts import find_doubt
 from wavestitch.maintain.maintenance_run import MaintenanceRun, footprint
 from wavestitch.maintain.stages import ACTS, NAMES
@@ -58,26 +58,38 @@ def maintain_stream(
     )
     watch.begin(f"look at {stream}")
     before = footprint(run)
-    reports: list[ActionReport] = []
-    failures: list[StageFailure] = []
     stages = [stage for stage in STAGES if not only or stage.name in only]
     doubt = _Doubt(run, let_go, who)
-    for stage in stages:
-        if stage.undo.how is Undoing.NEVER and any(f.altered for f in failures):
-            failures.append(StageFailure(stage.name, _NOT_RUN))
-            continue
+
+    def carry(stage: type[Stage]) -> ActionReport:
         watch.begin(stage.name)
-        try:
-            if stage.undo.how is Undoing.NEVER or Effect.REPLACED in stage.effects:
-                doubt.refuse()
-            reports.append(ACTS[stage](run))
-        except Exception as error:
-            failures.append(_failure(stage.name, error))
-            watch.say(f"{stage.name} failed: {failures[-1].message}")
+        if stage.undo.how is Undoing.NEVER or Effect.REPLACED in stage.effects:
+            doubt.refuse()
+        return ACTS[stage](run)
+
+    reports, failures = carry_stages(stages, carry, say=watch.say)
     remarks = tuple(run.tables.remarks())
     after = footprint(run) if apply else before
     told = explain(stage() for stage in stages)
     return MaintenanceReport(stream, apply, before, after, tuple(reports), remarks, tuple(failures), told)
+
+
+def carry_stages(
+    stages: Iterable[type[Stage]], carry: Callable[[type[Stage]], ActionReport], *, say: Callable[[str], None]
+) -> tuple[list[ActionReport], list[StageFailure]]:
+    """One after another, whichever of them fails; once bytes were found altered, none that lets something go."""
+    reports: list[ActionReport] = []
+    failures: list[StageFailure] = []
+    for stage in stages:
+        if stage.undo.how is Undoing.NEVER and any(f.altered for f in failures):
+            failures.append(StageFailure(stage.name, _NOT_RUN))
+            continue
+        try:
+            reports.append(carry(stage))
+        except Exception as error:
+            failures.append(_failure(stage.name, error))
+            say(f"{stage.name} failed: {failures[-1].message}")
+    return reports, failures
 
 
 class _Doubt:
@@ -96,7 +108,11 @@ class _Doubt:
 
 def raise_failures(reports: Iterable[MaintenanceReport]) -> None:
     """What failed in these runs, as one error; the one that somebody has to do something about counts."""
-    found = [(r.stream, f) for r in reports for f in r.failures]
+    raise_failed([(r.stream, f) for r in reports for f in r.failures])
+
+
+def raise_failed(found: Sequence[tuple[str, StageFailure]]) -> None:
+    """The same. `found`: of which stream."""
     if not found:
         return
     kind = Terminal if any(f.terminal for _, f in found) else Transient

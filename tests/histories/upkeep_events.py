@@ -1,0 +1,31 @@
+"""What maintenance does beside tables: its stages, as each is begun, and the files of readers in the landing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Tended:
+    """A run of maintenance has begun this stage."""
+
+    run: str
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """A reader has a file in the making; it was killed, or is at work still (`alive`)."""
+
+    name: str
+    at_ms: int
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A run of maintenance has cleared the landing; `left`: the files in the making that are there after it."""
+
+    run: str
+    now_ms: int
+    left: tuple[str, ...]
