@@ -1,6 +1,6 @@
-"""What happens around maintenance and catalogs in a random history: readers are killed over files in the making, a stage
-fails, a catalog fails in the words of its own library. Of the histories that have it the draws are made apart. Judges
-nothing.
+"""What happens around maintenance and catalogs in a random history: readers are killed over files in the making, a
+stage fails, a catalog fails in the words of its own library. Of the histories that have it the draws are made apart.
+Judges nothing.
 """
 
 from __future__ import annotations

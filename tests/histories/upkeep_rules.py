@@ -1,5 +1,5 @@
-"""Maintenance: a stage that fails keeps no other one from being tried; what killed readers left goes once it is old, and
-nothing that somebody is at work on.
+"""Maintenance: a stage that fails keeps no other one from being tried; what killed readers left goes once it is old,
+and nothing that somebody is at work on.
 """
 
 from __future__ import annotations
