@@ -141,21 +141,37 @@ def read_settled_stream(folder: Path, name: str) -> Stream:
     """The same, for whoever acts by it: a file counts once it was seen unchanged for `SETTLED_SECONDS`, since a part of
     it may be a valid definition, too, that asks for less. Waits so long for one that was just written; raises
     `Transient` where it changed meanwhile."""
-    found = read_stream(folder, name)
     path = folder / f"{name}.yaml"
-    seen = path.stat()
-    left = min(SETTLED_SECONDS, SETTLED_SECONDS - (time.time() - seen.st_mtime))
-    if left <= 0:
-        return found
-    time.sleep(left)
-    now = path.stat()
-    if (now.st_mtime_ns, now.st_size) != (seen.st_mtime_ns, seen.st_size) or read_stream(folder, name) != found:
-        raise Transient(
-            f"streams/{name}.yaml is being written: it changed within the {SETTLED_SECONDS:.0f} s for which it was "
-            "looked at, and counts when it has not changed for so long; run it again when it is written",
-            file=name,
-        )
-    return found
+    # Before it is read: a copy that ends right afterwards may give it the old time of what it copies.
+    seen = _state_of(path)
+    found = read_stream(folder, name)
+    if seen is not None:
+        left = min(SETTLED_SECONDS, SETTLED_SECONDS - (time.time() - seen.st_mtime))
+        if left > 0:
+            time.sleep(left)
+        if _same(seen, _state_of(path)) and (left <= 0 or read_stream(folder, name) == found):
+            return found
+    raise Transient(
+        f"streams/{name}.yaml is being written: it changed within the {SETTLED_SECONDS:.0f} s for which it was "
+        "looked at, and counts when it has not changed for so long; run it again when it is written",
+        for_guests=True,
+        file=name,
+    )
+
+
+def _state_of(path: Path) -> os.stat_result | None:
+    """None where it is not there now; what is wrong with one that stays away, its reading says."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _same(seen: os.stat_result, now: os.stat_result | None) -> bool:
+    """By the time of the last change, too, which nobody can set."""
+    return now is not None and all(
+        getattr(seen, what) == getattr(now, what) for what in ("st_mtime_ns", "st_ctime_ns", "st_size", "st_ino")
+    )
 
 
 def read_draft(folder: Path, name: str) -> Stream:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.heads import make_row
 from tests.builders.ranges import span
 from tests.domain.backfill_rig import ARCHIVE, START_MS, send
 from tests.domain.held_world import ONE, World
@@ -21,13 +22,13 @@ from wavestitch.batch.results import BatchDone, Planned
 from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.verify_request import VerifyRequest
-from wavestitch.contracts.definition_since import GIVEN_UP_BY
+from wavestitch.contracts.definition_since import GIVEN_UP_BY, said_of_definition
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.quantities import Offset, Partition
-from wavestitch.contracts.stream import Stream, parse_stream
+from wavestitch.contracts.stream import Stream, parse_stream, spoken_definition
 
 PLAIN = f"topic: {ARCHIVE.topic}\ngroup: {ARCHIVE.group}\nallowed_lateness: 7 d\n"
 GUARDS = {
@@ -67,6 +68,19 @@ def test_a_guard_is_given_up_by_name_and_never_by_silence(key: str) -> None:
     assert f"asks for less than that of the last batch did ({key})" in remarks(bench)
     carried(bench, without)
     assert "definition" not in remarks(bench), "whoever gave it up need not say so for ever"
+
+
+def test_a_digest_that_anybody_can_make_is_less_than_a_seal() -> None:
+    sealed = f"{PLAIN}proof: mac\nproof_key: env:WAVESTITCH_PROOF_TEST\n"
+    by_seal, by_digest, by_none = (
+        spoken_definition(parse_stream(text, name=ARCHIVE.name)) for text in (sealed, f"{PLAIN}proof: sha256\n", PLAIN)
+    )
+    loosened = [(by_seal, by_digest), (by_seal, by_none), (by_digest, by_none)]
+    for before, now in [*loosened, *((b, a) for a, b in loosened)]:
+        rows = [make_row(definition=before)]
+        stream = Stream.model_validate({**now, "name": ARCHIVE.name})
+        said = " ".join(said_of_definition(stream, rows))
+        assert ("asks for less than that of the last batch did (proof)" in said) == ((before, now) in loosened)
 
 
 def test_what_gives_a_guard_up_is_a_definition(tmp_path: Path) -> None:

@@ -43,6 +43,11 @@ def settings(uri: str = "sqlite:////x", *, master: str = "local[2]", **free: Any
         "host=h user=u passwd = 'hunter2'",
         "https://h/catalog?api_key=hunter2",
         "https://h/catalog?X-Amz-Signature=hunter2",
+        "postgresql://u:hun\nhunter2@h/db",
+        "postgresql://u:\r\nhunter2@h/db",
+        "postgresql:/\t/u:hunter2@h/db",
+        "https:\\\\u:hunter2@h/catalog",
+        "https:/\\hun\nhunter2@h/catalog",
     ],
 )
 def test_a_secret_in_an_address_is_refused_without_repeating_it(uri: str) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from wavestitch import stream_files
 from wavestitch.contracts.errors import BadInput, Transient
-from wavestitch.contracts.stream import ingest_dag_id, name_in_airflow
+from wavestitch.contracts.stream import Stream, ingest_dag_id, name_in_airflow
 from wavestitch.stream_files import (
     BYTES_EACH,
     MOST_BYTES,
@@ -170,3 +171,25 @@ def test_a_file_counts_only_when_it_was_seen_unchanged(tmp_path: Path, monkeypat
     os.utime(path, (0, 0))
     assert read_settled_stream(tmp_path, "ecg").proof == "mac"
     assert len(waited) == 2, "nobody waits for a file that was written long ago"
+
+
+@pytest.mark.parametrize("long_ago", [False, True])
+def test_a_copy_that_ends_while_it_is_read_and_keeps_an_old_time_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long_ago: bool
+) -> None:
+    """As `cp -p` and `rsync --inplace --times` do: the time is that of what was copied, which may be the one before."""
+    path, parse = tmp_path / "ecg.yaml", stream_files.parse_stream
+    whole = f"{GOOD}proof: sha256\n"
+    path.write_text(GOOD + "#" * (len(whole) - len(GOOD)))
+    if long_ago:
+        os.utime(path, (0, 0))
+
+    def ends(text: str, *, name: str, where: str) -> Stream:
+        path.write_text(whole)
+        os.utime(path, (0, 0))
+        return parse(text, name=name, where=where)
+
+    monkeypatch.setattr(stream_files, "parse_stream", ends)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    with pytest.raises(Transient, match=r"streams/ecg.yaml is being written"):
+        read_settled_stream(tmp_path, "ecg")

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 ProofKind = Literal["none", "sha256", "mac"]
 H_SHA256, H_MAC = "ws-sha256", "ws-mac"
 _HEADERS: dict[ProofKind, str | None] = {"none": None, "sha256": H_SHA256, "mac": H_MAC}
-_STRENGTH: dict[ProofKind, int] = {"none": 0, "sha256": 1, "mac": 2}
+STRENGTH: dict[str, int] = {"none": 0, "sha256": 1, "mac": 2}
 LEAST_KEY_BYTES = 16
 MOST_KEY_BYTES = 4096
 
@@ -69,7 +69,7 @@ NO_PROOF = ChunkProof()
 
 def meets(proof: ProofKind, asked: ProofKind) -> bool:
     """Whether a chunk that met one is as good as one that met the other."""
-    return _STRENGTH[proof] >= _STRENGTH[asked]
+    return STRENGTH[proof] >= STRENGTH[asked]
 
 
 def same(one: bytes, other: bytes) -> bool:

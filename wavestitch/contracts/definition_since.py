@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.chunk_proof import STRENGTH
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.position import HeadKind
@@ -58,7 +59,7 @@ def said_of_definition(stream: Stream, recent: Sequence[BatchRow]) -> tuple[str,
     if not before or not (changes := differences(before, now)):
         return ()
     said = f"the definition is another than that of the last batch: {'; '.join(changes)}"
-    less = [key for key in GIVEN_UP_BY if _asks_for_less(before.get(key), now.get(key))]
+    less = [key for key in GIVEN_UP_BY if _asks_for_less(key, before.get(key), now.get(key))]
     if not less:
         return (said,)
     return (f"ATTENTION: the definition asks for less than that of the last batch did ({', '.join(less)})", said)
@@ -68,7 +69,9 @@ def _last(recent: Sequence[BatchRow]) -> dict[str, Any]:
     return next((row.definition for row in recent if row.definition), {})
 
 
-def _asks_for_less(before: Any, now: Any) -> bool:
+def _asks_for_less(key: str, before: Any, now: Any) -> bool:
+    if key == "proof":
+        return STRENGTH.get(now, 0) < STRENGTH.get(before, 0)  # a digest anybody can make
     if isinstance(before, list) and isinstance(now, list):
         return any(one not in now for one in before)
     return before is not None and now is None

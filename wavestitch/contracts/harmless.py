@@ -1,4 +1,4 @@
-"""Foreign text made harmless for whoever is shown it: a terminal, a log, a page, Markdown, a chat, a spreadsheet.
+"""Foreign text made harmless for whoever is shown it: a terminal, a log, a page, Markdown, a chat.
 Pure.
 
 Each foreign value is made harmless by itself, before it is put into a sentence: in the sentence nobody can tell any
@@ -24,7 +24,6 @@ _INVISIBLE = re.compile(
 _IN_QUOTES = frozenset(printable[:94] + " ") - set("'\\!")
 """What every shell leaves alone between quotes."""
 _CALLED = re.compile(r"(?<!\w)@(?=\w)")
-_FORMULA = ("=", "+", "-", "@")
 
 
 def harmless(text: str, *, most: int = MAX_SHOWN) -> str:
@@ -77,12 +76,6 @@ def for_chat(text: str) -> str:
     called. `<` and `>`, in which some write those, become `‹` and `›`; a bare address stays one, for all to see."""
     shown = text.replace("<", "‹").replace(">", "›").replace("](", "] (").replace("][", "] [").replace("![", "! [")
     return _CALLED.sub("@ ", shown)
-
-
-def for_spreadsheet(text: str, *, most: int = MAX_SHOWN) -> str:
-    """Harmless text as the value of a CSV field that no spreadsheet takes for a formula. Quoting is the writer's."""
-    shown = harmless(text, most=most)
-    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
 
 
 def is_plain(text: str) -> bool:

@@ -92,6 +92,7 @@ _NAMES_A_USER = re.compile(
 _ORACLE_LOGIN = re.compile(r"jdbc:oracle:[a-z0-9]+:[^/@\s]*/[^@\s]*@", re.IGNORECASE)
 # Outside a query, too: libpq's `host=h password=…`, MySQL's `address=(host=h)(password=…)`, a command in an option.
 _ASSIGNED = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)\s*=\s*[^\s=]")
+_READ_OTHERWISE = str.maketrans("\\", "/", "\r\n\t")
 _SCHEME_OF_A_LOGIN = re.compile(r"(?i)(bearer|basic|sharedkey|negotiate)\s+\S")
 
 
@@ -132,7 +133,13 @@ def secret_inside(key: str, value: str) -> str | None:
     return _secret_in_address(value)
 
 
-def _secret_in_address(value: str) -> str | None:
+def _as_read(address: str) -> str:
+    """As many a parser of addresses takes it: without line breaks and tabs, and `\\` for `/`."""
+    return address.translate(_READ_OTHERWISE)
+
+
+def _secret_in_address(said: str) -> str | None:
+    value = _as_read(said)
     if _USER_AND_PASSWORD.search(value) or _ORACLE_LOGIN.search(value):
         return "a password itself"
     for name, found in parameters(value):
@@ -177,6 +184,7 @@ def shown_address(value: str) -> str:
     """An address without password, and of its parameters only the values that are known to be no secrets."""
     if is_reference(value) and not value.startswith("file://"):
         return MASK
+    value = _as_read(value)
     plain = value if _USER_AND_PASSWORD.search(value) is None else _USER_AND_PASSWORD.sub("", value)
     if _secret_in_words(plain.partition("?")[0].partition(";")[0]):
         return MASK
