@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.builders.streams import make_stream
 from tests.stack.airflow_home import ROOT, load_dags, prepare_airflow, write_settings
 from wavestitch import stream_files
 from wavestitch.contracts import errors
@@ -243,75 +242,11 @@ def test_intervals_that_never_come_are_shown_where_they_are_wanted(dags_of: Call
     assert "broken" not in found["ingest_a"].tags
 
 
-@pytest.mark.parametrize(
-    ("chosen", "who", "why", "recorded", "asked_again"),
-    [
-        ("Accept", "op", "two of them today", ("accept", "two of them today (op)"), False),
-        ("Park", "op", " ", ("park", "(op)"), True),
-        ("Accept", "op", None, ("accept", "(op)"), True),
-        ("Stop", "op", None, ("stop", "(op)"), False),
-        ("Park", None, None, ("park", "nobody answered in time"), False),
-    ],
-)
-def test_an_answer_at_the_gate_is_recorded_with_who_and_why_and_asked_again_without_a_reason(
-    chosen: str, who: str | None, why: str | None, recorded: tuple[str, str], asked_again: bool
-) -> None:
-    from wavestitch.flows.gate_question import answer_of, needs_reason  # noqa: PLC0415
-
-    given = {
-        "chosen_options": [chosen],
-        "params_input": {"why": why},
-        "responded_by_user": who and {"id": who, "name": who},
-    }
-    assert answer_of(given) == recorded
-    assert needs_reason(given) is asked_again
-
-
 def test_to_park_is_offered_only_where_something_is_held(dags: dict[str, Any]) -> None:
-    from wavestitch.flows.gate_question import default_of, describe_question  # noqa: PLC0415
-
     assert "park" in dags["ingest_ecg"].params.get_param("gate").schema["enum"]
     form = dags["backfill_ecg"].params.get_param("gate")
     assert form.schema["enum"] == ["ask", "stop", "accept"]
     assert "park" not in form.description
-    stream = make_stream(gate_default="park")
-    assert [default_of(stream, holds=holds) for holds in (True, False)] == ["Park", "Stop"]
-    asked = describe_question("closed", docs_url="", default="Stop", holds=False, chained=False)
-    assert "Park" not in asked
-    assert "- **Stop**: the run fails." in asked
-
-
-@pytest.mark.parametrize(
-    ("holds", "options", "default"), [(True, ["Accept", "Park", "Stop"], "Park"), (False, ["Accept", "Stop"], "Stop")]
-)
-def test_the_question_and_its_default_are_those_of_the_batch(
-    monkeypatch: pytest.MonkeyPatch, holds: bool, options: list[str], default: str
-) -> None:
-    """What Airflow shows, and answers by itself after the time-out, is what it is given as the task starts."""
-    from airflow.providers.standard.operators import hitl  # noqa: PLC0415
-
-    from wavestitch.flows.gate_question import ask_about  # noqa: PLC0415
-
-    class Asked(Exception):
-        """Airflow would wait now."""
-
-    def shown(**question: Any) -> None:
-        raise Asked(question["options"], question["defaults"])
-
-    class Ti:
-        id, task_id, map_index = "ti", "ask", -1
-
-        def xcom_pull(self, *, task_ids: str, key: str, map_indexes: int) -> Any:
-            return {"closed": "the gate is closed", "holds": holds, "question": "and now?", "plan": "0" * 32}[key]
-
-        def xcom_push(self, *, key: str, value: str) -> None:
-            assert (key, value) == ("about", "0" * 32)
-
-    monkeypatch.setattr(hitl, "upsert_hitl_detail", shown)
-    ask = ask_about(make_stream(gate_default="park"), holds=True)
-    with pytest.raises(Asked) as asked:
-        ask.execute({"ti": Ti(), "task_instance": Ti()})
-    assert asked.value.args == (options, [default])
 
 
 def test_a_schedule_is_a_cron_expression_in_utc_over_data_intervals(dags_of: Callable[..., dict[str, Any]]) -> None:

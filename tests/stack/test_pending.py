@@ -103,6 +103,7 @@ def test_a_gate_that_is_asked_about_again_for_lack_of_a_reason_was_told_of_once(
             PLAN: "0" * 32,
         }
         ti = asked["ti"]
+        ti.start_date = datetime.now(UTC)
         ti.id, ti.xcom_pull = "1", lambda task_ids, key, map_indexes: said[key]
         ti.xcom_push = lambda key, value: said.update({key: value})
         context = {"task": ask, "task_instance": ti, "ti": ti, "dag": dag}

@@ -72,6 +72,13 @@ def watch_stream(deployment: Deployment, name: str, *, now: EpochMs | None = Non
     return _tell(deployment, seen, kept, new)
 
 
+def room_of(deployment: Deployment, name: str) -> Room | None:
+    """The headroom as it is now, nothing told or kept; None where the stream has not begun. Raises what its edges
+    say."""
+    kept = kept_told(deployment.settings.landing, plain_name(name))
+    return _look(deployment, name, kept, now=epoch_ms(time.time_ns()))
+
+
 def watch_streams(deployment: Deployment, names: Sequence[str]) -> list[Watched]:
     """Side by side: one that does not answer keeps no other one waiting, and none ends the look at the others."""
     with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="watch") as pool:

@@ -80,6 +80,8 @@ ByteSize = Annotated[int, BeforeValidator(_size), Field(gt=0, le=MAX_BATCH_CAP)]
 Span = Annotated[Seconds, BeforeValidator(_span), Field(gt=0, le=100 * 365 * 86400)]
 """A length of time; in YAML `10 m`."""
 
+GateDefault = Literal["stop", "park", "park_if_red"]
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -157,8 +159,9 @@ class Stream(_Strict):
     decided about it, or hold all of it and go on."""
     gate_timeout: Span = Seconds(12 * 3600)
     """How long Airflow waits for somebody to say what becomes of a batch at a closed gate."""
-    gate_default: Literal["stop", "park"] = "stop"
-    """What becomes of it where nobody says so in that time."""
+    gate_default: GateDefault = "stop"
+    """What becomes of it where nobody says so: `stop` when the time is out; `park` by then, or before where headroom
+    is red; `park_if_red` where headroom is red, else `stop` when the time is out."""
     late_after: Span = Seconds(4 * 3600)
     """An ingest that has not ended so long after it was queued is told of; it goes on."""
     rewind_approval: Literal["anyone", "other"] = "anyone"

@@ -1,7 +1,7 @@
 """A closed gate, put to a person in Airflow: accept, park or stop, each with a reason. Asked only where it is closed.
 
-Decides nothing: the answer goes to the same step that closed the gate. Nobody's answer, after the stream's time-out, is
-the one that the stream names.
+Decides nothing: the answer goes to the same step that closed the gate. Nobody's answer, when the stream's time-out is
+out or its headroom is, is the one that the stream names (`contracts.gate_wait`).
 """
 # mypy: disable-error-code="misc,untyped-decorator"
 
@@ -13,10 +13,13 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import TriggerRule, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.timezone import utcnow
 
 from wavestitch.batch.request import Gate
-from wavestitch.contracts.errors import GateClosed
+from wavestitch.contracts.errors import GateClosed, WavestitchError
+from wavestitch.contracts.gate_wait import GateDefault, is_red, look_again_s, unanswered
 from wavestitch.contracts.harmless import for_markdown
+from wavestitch.contracts.headroom import Room
 from wavestitch.contracts.plain_text import MAX_SAID, name_of_person
 from wavestitch.contracts.stream import Stream
 from wavestitch.flows.addresses import docs_page
@@ -24,7 +27,7 @@ from wavestitch.flows.batch_tasks import carried_out, edges_of, log_lines
 from wavestitch.flows.bound_answer import BoundAnswer, name_of_answerer, refuse_answer_about_another
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import asks, gate_of_run
-from wavestitch.flows.pending import TellPending
+from wavestitch.flows.pending import ANSWER_BY, TellPending
 
 ACCEPT, PARK, STOP = "Accept", "Park", "Stop"
 ANSWERS = {ACCEPT: "accept", PARK: "park", STOP: "stop"}
@@ -32,7 +35,14 @@ VALIDATE, CLOSED, QUESTION, HOLDS, PLAN = "validate", "closed", "question", "hol
 """The task that looks at the gate, and its XComs where that is closed: the error's sentence, the question, whether the
 batch can be held, and its plan's id."""
 ASK = "ask"
+NAMED = {answer: option for option, answer in ANSWERS.items()}
 NOBODY = "nobody answered in time"
+RED = "nobody answered before headroom was red"
+WITHOUT_ANSWER: dict[GateDefault, str] = {
+    "stop": "**Stop**",
+    "park": "**Park**, at once where headroom is red",
+    "park_if_red": "**Park** where headroom is red, else **Stop**",
+}
 ASK_DOC = (
     "**Asks somebody what becomes of a batch at a closed gate**, under *Required Actions*; skipped where it is open. "
     "Accept: publish it nevertheless. Park: hold all of it, and let the stream go on (not asked of a backfill or of "
@@ -72,7 +82,7 @@ def looked_at(
         question = describe_question(
             closed.message,
             docs_url=docs_page(stream, plan_id),
-            default=default_of(edges.stream, holds=holds),
+            unanswered=without_answer(edges.stream, holds=holds),
             holds=holds,
             chained=plan.scope is not None,
         )
@@ -85,7 +95,12 @@ def looked_at(
 
 
 class GateQuestion(BoundAnswer, HITLOperator):
-    """Waits for the answer of somebody; skips itself where there is nothing to ask, asks again where no reason came."""
+    """Waits for the answer of somebody; skips itself where there is nothing to ask, asks again where no reason came, or
+    nobody has answered yet and the stream waits on."""
+
+    def __init__(self, *, stream: str, gate_default: GateDefault, gate_timeout: float, **more: Any) -> None:
+        super().__init__(response_timeout=timedelta(seconds=gate_timeout), **more)
+        self.stream, self.gate_default, self.gate_timeout = stream, gate_default, gate_timeout
 
     def about(self, ti: Any) -> str:
         return str(left_by(VALIDATE, ti, PLAN))
@@ -96,21 +111,58 @@ class GateQuestion(BoundAnswer, HITLOperator):
             raise AirflowSkipException("the gate is open")
         self.body = left_by(VALIDATE, ti, QUESTION)
         if not left_by(VALIDATE, ti, HOLDS):
-            self.options, self.defaults = [ACCEPT, STOP], [STOP]
+            self.options, self.defaults, self.gate_default = [ACCEPT, STOP], [STOP], "stop"
+        room, left_s = self._room(), self._left_s(ti)
+        self.response_timeout = timedelta(seconds=look_again_s(self.gate_default, room, left_s=max(0.0, left_s)))
+        self.hitl_summary_extra[ANSWER_BY] = (utcnow() + timedelta(seconds=left_s)).isoformat()
         return super().execute(context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
         given = super().execute_complete(context, event)
         if needs_reason(given):
-            self.notifiers = ()  # somebody is here
             self.log.warning("accepting and parking need a reason (why); it is asked again")
-            return self.execute(context)
+            return self._ask_again(context)
+        if by_nobody(given):
+            if not left_by(VALIDATE, context["ti"], HOLDS):
+                self.gate_default = "stop"
+            room = self._room()
+            answer = unanswered(self.gate_default, room, left_s=self._left_s(context["ti"]))
+            if answer is None:
+                self.log.info("nobody has answered yet, and there is headroom: it waits on")
+                return self._ask_again(context)
+            red = answer == "park" and is_red(room)
+            return {**given, "chosen_options": [NAMED[answer]], "params_input": {"why": RED if red else NOBODY}}
         return given
+
+    def _ask_again(self, context: Any) -> Any:
+        self.notifiers = ()  # whom it concerns was told
+        return self.execute(context)
+
+    def _left_s(self, ti: Any) -> float:
+        """Since the task was first started: that stays while it waits, and is new where somebody has cleared it."""
+        waited: timedelta = utcnow() - ti.start_date
+        return self.gate_timeout - waited.total_seconds()
+
+    def _room(self) -> Room | None:
+        """None where it is not asked for, or cannot be known."""
+        from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
+        from wavestitch.batch.watch import room_of  # noqa: PLC0415
+
+        if self.gate_default == "stop":
+            return None
+        try:
+            return room_of(Deployment(), self.stream)
+        except WavestitchError as error:
+            self.log.warning("how much headroom there is cannot be said: %s", error.message)
+            return None
 
 
 def ask_about(stream: Stream, *, holds: bool) -> GateQuestion:
     """The task that asks, of one stream. `holds`: whether its batches can be held, unless one says otherwise."""
     return GateQuestion(
+        stream=stream.name,
+        gate_default=stream.gate_default,
+        gate_timeout=stream.gate_timeout,
         task_id=ASK,
         doc_md=ASK_DOC,
         subject=f"{stream.name}: the gate is closed. Publish the batch,{' hold it,' if holds else ''} or stop?",
@@ -125,7 +177,6 @@ def ask_about(stream: Stream, *, holds: bool) -> GateQuestion:
             )
         },
         notifiers=TellPending(stream.name),
-        response_timeout=timedelta(seconds=stream.gate_timeout),
         execution_timeout=timedelta(minutes=5),
     )
 
@@ -154,13 +205,18 @@ def left_by(task_id: str, ti: Any, key: str = "return_value") -> Any:
 
 
 def default_of(stream: Stream, *, holds: bool) -> str:
-    """The answer where nobody gives one. What cannot be held cannot be parked."""
+    """The answer when the time is out. What cannot be held cannot be parked."""
     return PARK if holds and stream.gate_default == "park" else STOP
 
 
-def describe_question(sentence: str, *, docs_url: str, default: str, holds: bool, chained: bool) -> str:
-    """What is asked, as Markdown. `holds`: whether the batch can be held; `chained`: whether it is a backfill's, so
-    that others may stand behind it."""
+def without_answer(stream: Stream, *, holds: bool) -> str:
+    """What becomes of it where nobody answers, as Markdown."""
+    return WITHOUT_ANSWER[stream.gate_default if holds else "stop"]
+
+
+def describe_question(sentence: str, *, docs_url: str, unanswered: str, holds: bool, chained: bool) -> str:
+    """What is asked, as Markdown. `unanswered`: as `without_answer`; `holds`: whether the batch can be held; `chained`:
+    whether it is a backfill's, so that others may stand behind it."""
     park = "- **Park**: hold all of it; the stream goes on, and a redrive takes it up later.\n" if holds else ""
     stop = "the run fails"
     if holds:
@@ -171,8 +227,13 @@ def describe_question(sentence: str, *, docs_url: str, default: str, holds: bool
         f"{for_markdown(sentence)}\n\n[What the gate found (Data Docs)]({docs_url})\n\n"
         "- **Accept**: publish the batch nevertheless.\n"
         f"{park}- **Stop**: {stop}.\n\n"
-        f"Without an answer: **{default}**."
+        f"Without an answer: {unanswered}."
     )
+
+
+def by_nobody(given: Any) -> bool:
+    who, _ = _said(given)
+    return not who
 
 
 def needs_reason(given: Any) -> bool:
@@ -184,7 +245,7 @@ def needs_reason(given: Any) -> bool:
 def answer_of(given: Any) -> tuple[str, str]:
     """What somebody chose, and why and who it was, as it is recorded."""
     who, why = _said(given)
-    return ANSWERS[given["chosen_options"][0]], f"{why} ({name_of_person(who)})".strip() if who else NOBODY
+    return ANSWERS[given["chosen_options"][0]], f"{why} ({name_of_person(who)})".strip() if who else why or NOBODY
 
 
 def _said(given: Any) -> tuple[str, str]:

@@ -14,6 +14,9 @@ from airflow.sdk import BaseNotifier
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.flows.addresses import question_page
 
+ANSWER_BY = "answer_by"
+"""Of an operator that looks again before its time is out: when that is."""
+
 
 class TellPending(BaseNotifier):
     """Of one stream."""
@@ -28,7 +31,10 @@ class TellPending(BaseNotifier):
         from wavestitch.settings import load_settings  # noqa: PLC0415
 
         question, ti = context["task"], context["ti"]
-        page, until = question_page(ti), question.hitl_summary_extra.get("timeout_datetime")
+        page, until = (
+            question_page(ti),
+            question.hitl_summary_extra.get(ANSWER_BY) or question.hitl_summary_extra.get("timeout_datetime"),
+        )
         facts = {
             "stream": self.stream,
             "dag": ti.dag_id,
