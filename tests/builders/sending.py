@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.builders.records import letter, metadata
-from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.kept_partition import Visibility
 from wavestitch.contracts.quantities import Partition
 
 

@@ -11,7 +11,7 @@ from tests.builders.records import Letter, letter, metadata
 from tests.builders.table_rows import TOPIC_ID, held_row, stage_held
 from tests.domain.maintenance_rig import Rig
 from tests.fakes.batch import facts_of
-from tests.fakes.fake_log import Record
+from tests.fakes.kept_partition import Record
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.fakes.batch import Bench
-from tests.fakes.fake_log import Visibility
+from tests.fakes.kept_partition import Visibility
 from wavestitch.contracts.quantities import Partition
 
 START_MS = 1_700_000_000_000

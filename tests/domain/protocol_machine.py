@@ -22,8 +22,9 @@ from tests.domain.accident_machine import AccidentMachine
 from tests.domain.oracle import truths
 from tests.domain.producing_machine import pick
 from tests.fakes.batch import Bench
-from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.fake_log import FakeLog
 from tests.fakes.faults import Killed, Steps, under_way
+from tests.fakes.kept_partition import Visibility
 from tests.fakes.sight import look_around
 from tests.guarantees import Balanced, NoDuplicates, NoInvention, NoLoss, Passed, Sight
 from tests.guarantees_of_runs import Fenced, Idempotent, OffsetsLast

@@ -15,7 +15,7 @@ from tests.builders.heads import make_row
 from tests.builders.plans import make_plan
 from tests.builders.webhook import listening_webhook
 from tests.domain.maintenance_rig import STREAM, Rig
-from tests.fakes.fake_log import Visibility
+from tests.fakes.kept_partition import Visibility
 from wavestitch.batch.backfill import step_plan_backfill
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.deployment_edges import DeploymentEdges

@@ -12,7 +12,8 @@ from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, run_batch
-from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.kept_partition import Visibility
 from tests.fakes.way_out import way_out
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import rewind_target

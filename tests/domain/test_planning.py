@@ -7,7 +7,8 @@ import pytest
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, run_batch
-from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.kept_partition import Visibility
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import PlanKind, Scope

@@ -16,7 +16,7 @@ from tests.builders.records import letter, metadata
 from tests.builders.streams import make_stream
 from tests.domain.effort import FACTOR
 from tests.fakes.batch import facts_of
-from tests.fakes.fake_log import Record
+from tests.fakes.kept_partition import Record
 from tests.model import exploration as model
 from tests.model import rules
 from tests.model.rules import Deciding, doubted, fenced, offered, projects, reconciles

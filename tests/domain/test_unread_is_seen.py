@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, run_batch
-from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.kept_partition import Visibility
 from wavestitch.batch.headroom import measure_room
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.contracts.headroom import Alarm, Room, Thresholds

@@ -18,7 +18,7 @@ from tests.domain.effort import effort
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.domain.test_every_reason_has_a_way_out import WAYS
 from tests.domain.test_verify_range import found, two_published, verify
-from tests.fakes.fake_log import Visibility
+from tests.fakes.kept_partition import Visibility
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.verify import Verified, verified_to_json
 from wavestitch.contracts.chunk_proof import ChunkProof

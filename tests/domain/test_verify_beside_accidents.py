@@ -13,8 +13,8 @@ from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.domain.test_verify_range import found, two_published, verify
 from tests.fakes.batch import Carrying
 from tests.fakes.fake_comparing import FakeComparing
-from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
+from tests.fakes.kept_partition import Visibility
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.verify import Verified, VerifyRequest, verified_to_json, verify_range
 from wavestitch.contracts.errors import Refused

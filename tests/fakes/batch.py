@@ -19,13 +19,14 @@ import xxhash
 
 from consumers.byte_budget import ByteBudget, budget_of
 from consumers.unit_reader import _newest_epoch, _start_epoch
-from tests.fakes.fake_log import FakeLog, Record
+from tests.fakes.fake_log import FakeLog
 from tests.fakes.fake_previews import FakePreviews, KeptPreviews
 from tests.fakes.fake_reader import read_slice, source_of
 from tests.fakes.fake_rows import FakeFiles, PublishedRow
 from tests.fakes.fake_staging import FakeStaging, landing_name
 from tests.fakes.fake_tables import FakeTables
 from tests.fakes.faults import may_land_late
+from tests.fakes.kept_partition import Record
 from wavestitch.batch.backfill import Backfilled, run_backfill
 from wavestitch.batch.closed_gate import stands_at_its_gate
 from wavestitch.batch.edges import Progress, Say, Stitching

@@ -8,14 +8,13 @@ who reads committed. Other people's tools (resets, expiry, recreation) are metho
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tests.fakes.faults import Edge, may_land_late
+from tests.fakes.kept_partition import KeptPartition, Record, Visibility, stored_size
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import PartitionEnds, Probe, TopicView
 from wavestitch.contracts.position import GroupOffset, LastBatch, Position
@@ -23,7 +22,6 @@ from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partit
 from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
 from wavestitch.kafka.client_settings import KafkaSettings
 
-Headers = tuple[tuple[str, bytes | None], ...]
 MAX_MESSAGE_BYTES = 1_048_588
 """A broker's default."""
 FOR_EVER = 1 << 30
@@ -39,80 +37,7 @@ class Mood(StrEnum):
     JUMP = "jump"
 
 
-class Visibility(StrEnum):
-    COMMITTED = "committed"
-    OPEN = "open"
-    ABORTED = "aborted"
-    MARKER = "marker"
-    GONE = "gone"
-    """There for nobody: cleaned away, or lost by a broker."""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record as a consumer gets it; a marker has neither key nor value."""
-
-    topic_id: str
-    partition: Partition
-    offset: Offset
-    timestamp_ms: int
-    key: bytes | None
-    headers: Headers
-    value: bytes | None
-
-    @property
-    def coordinate(self) -> tuple[str, Partition, Offset]:
-        return self.topic_id, self.partition, self.offset
-
-
-_BEGINNING = Offset(0)
-
-
-@dataclass
-class _Partition:
-    records: list[Record] = field(default_factory=list)
-    seen: list[Visibility] = field(default_factory=list)
-    heads: list[tuple[int, Control | None]] = field(default_factory=list)
-    """Per offset the producer's id, -1 outside of transactions, and what a control batch says."""
-    open: set[Offset] = field(default_factory=set)
-    """Offsets of transactions that have not ended."""
-    log_start: Offset = _BEGINNING
-    epoch: int = 0
-    epochs: list[int] = field(default_factory=list)
-    """The leader epoch in which each record was written."""
-    cuts: list[tuple[int, Offset]] = field(default_factory=list)
-    """Epochs that ended by an unclean election, and where the log was cut off then."""
-    cut_off: list[tuple[Record, Visibility, int, int]] = field(default_factory=list)
-    """With the leader epochs in which it was written, and after which it was there no more."""
-
-    @property
-    def end(self) -> Offset:
-        return Offset(len(self.records))
-
-    @property
-    def stable_end(self) -> Offset:
-        return max(self.log_start, min(self.open, default=self.end))
-
-    def end_of_epoch(self, epoch: int) -> Offset:
-        """Where what was written up to this epoch ends today; of what retention took the log knows no epoch."""
-        later = next((Offset(o) for o, written in enumerate(self.epochs) if written > epoch), self.end)
-        return max(self.log_start, min([later, *(at for cut, at in self.cuts if cut >= epoch)]))
-
-    def batch_at(self, offset: Offset) -> LastBatch | None:
-        """Which here is one record; the same one in the same epoch is the same."""
-        if not self.log_start <= offset < self.end or self.seen[offset] is Visibility.GONE:
-            return None
-        said = self.records[offset], self.heads[offset]
-        return LastBatch(LeaderEpoch(self.epochs[offset]), hashlib.sha256(repr(said).encode()).hexdigest()[:32])
-
-
 PROBED = 5
-
-
-def stored_size(record: Record) -> int:
-    """What a record takes: key, headers and value."""
-    headers = sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
-    return len(record.key or b"") + headers + len(record.value or b"")
 
 
 class FakeLog(Edge):
@@ -131,8 +56,8 @@ class FakeLog(Edge):
         self.incarnation = 0
         self.producer_id = 1
         self._idle_producers = itertools.count(1_000_000)
-        self.partitions: dict[Partition, _Partition] = {}
-        self.ever: list[tuple[str, int, _Partition]] = []
+        self.partitions: dict[Partition, KeptPartition] = {}
+        self.ever: list[tuple[str, int, KeptPartition]] = []
         self.moods: list[Mood] = []
         self._jumped: set[tuple[str, Partition, Offset]] = set()
         self.recreate(partitions)
@@ -330,13 +255,13 @@ class FakeLog(Edge):
     def recreate(self, partitions: int) -> None:
         """Delete the topic and make it again: everything in it is gone, and the group's offsets with it."""
         self.incarnation += 1
-        self.partitions = {Partition(p): _Partition() for p in range(partitions)}
+        self.partitions = {Partition(p): KeptPartition() for p in range(partitions)}
         self.ever += [(self.topic_id, p, at) for p, at in self.partitions.items()]
         self.group = {}
         self.tell("topic made")
 
     def add_partition(self) -> None:
-        self.partitions[Partition(len(self.partitions))] = at = _Partition()
+        self.partitions[Partition(len(self.partitions))] = at = KeptPartition()
         self.ever.append((self.topic_id, len(self.partitions) - 1, at))
 
     def retain_from(self, partition: Partition, offset: Offset) -> None:
@@ -415,7 +340,7 @@ class FakeLog(Edge):
     def open_offsets(self) -> bool:
         return any(at.open for at in self.partitions.values())
 
-    def _partition(self, topic: str, partition: Partition) -> _Partition:
+    def _partition(self, topic: str, partition: Partition) -> KeptPartition:
         if topic != self.name:
             # The client waits for the topic to appear, and gives up at its deadline.
             raise Transient(f"asking for offsets of topic {topic}: no answer")
@@ -425,5 +350,5 @@ class FakeLog(Edge):
         return found
 
     @staticmethod
-    def _offset_at(at: _Partition, time_ms: int, end: Offset) -> Offset:
+    def _offset_at(at: KeptPartition, time_ms: int, end: Offset) -> Offset:
         return next((Offset(o) for o in range(at.log_start, end) if at.records[o].timestamp_ms >= max(time_ms, 0)), end)

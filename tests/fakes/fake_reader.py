@@ -17,7 +17,8 @@ from confluent_kafka import KafkaError
 from consumers import range_scan, slice_reader
 from consumers.failed_reading import check_topic, explain_failure
 from consumers.range_scan import ScanFailed, Source, scan_range
-from tests.fakes.fake_log import FakeLog, Mood, Record
+from tests.fakes.fake_log import FakeLog, Mood
+from tests.fakes.kept_partition import Record
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.holes import Hole, Interval, prove_holes
 from wavestitch.contracts.offset_range import OffsetRange

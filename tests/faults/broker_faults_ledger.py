@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from tests.fakes.fake_log import Record
+from tests.fakes.kept_partition import Record
 from wavestitch.contracts.quantities import Offset
 from wavestitch.producers.chunking import ChunkRecord
 

@@ -13,7 +13,7 @@ from typing import Any
 from tests.builders.published_bytes import rows_with_bytes
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.domain.oracle import truths
-from tests.fakes.fake_log import Record
+from tests.fakes.kept_partition import Record
 from tests.faults.fault_class import Counts
 from tests.guarantees import Balanced, HeldRow, NoDuplicates, NoInvention, NoLoss, Passed, Row, Sight, furthest
 from tests.guarantees_of_runs import Fenced, OffsetsLast

@@ -20,7 +20,7 @@ from consumers.unit_reader import read_here
 from spark_apps.outcome import disk_trouble
 from tests.builders.recordings import cut, recordings
 from tests.deployment_rig import STREAM, DeploymentRig, eventually
-from tests.fakes.fake_log import Record
+from tests.fakes.kept_partition import Record
 from tests.faults import in_process
 from tests.faults.broker_faults_ledger import Ledger
 from wavestitch.batch.deployment import Deployment

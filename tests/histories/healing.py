@@ -7,8 +7,8 @@ from __future__ import annotations
 from functools import partial
 
 from tests.builders.ranges import span
-from tests.fakes.fake_log import Visibility
 from tests.fakes.faults import Steps
+from tests.fakes.kept_partition import Visibility
 from tests.histories.events import Quiet
 from tests.histories.tending import Tending
 from wavestitch.batch.held_waveforms import Selection, select_held

@@ -12,7 +12,8 @@ from typing import Any
 from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.domain.forging import forged
 from tests.fakes.batch import Bench
-from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.kept_partition import Visibility
 from tests.histories.history import History
 from tests.histories.promotion_events import GateSays
 from tests.histories.sealing import sealed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from tests.fakes.fake_log import Record
+from tests.fakes.kept_partition import Record
 from tests.histories.verifying import Verifying
 from wavestitch.contracts.quantities import Offset, Partition
 

@@ -30,8 +30,9 @@ from tests.broker.reading_rig import Sender, delete_before, delete_topic
 from tests.builders.ranges import span
 from tests.builders.records import Letter, letter, metadata
 from tests.deployment_rig import eventually
-from tests.fakes.fake_log import FakeLog, Visibility
+from tests.fakes.fake_log import FakeLog
 from tests.fakes.fake_reader import read_slice
+from tests.fakes.kept_partition import Visibility
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
 from wavestitch.contracts.quantities import Offset, Partition

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.fakes.batch import Bench
-from tests.fakes.fake_log import Record
 from tests.fakes.fake_rows import PublishedRow, StoredHeld
 from tests.fakes.fake_tables import FakeTables
 from tests.fakes.faults import under_way
+from tests.fakes.kept_partition import Record
 from tests.histories.events import (
     Abandoned,
     Answered,

@@ -14,7 +14,8 @@ from typing import Any
 from spark_apps.outcome import read_outcomes, run_task
 from tests.builders.landing import land_records
 from tests.deployment_rig import STREAM, DeploymentRig
-from tests.fakes.fake_log import FakeLog, Record
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.kept_partition import Record
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges, ReadUnits
 from wavestitch.batch.edges import Progress

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
-from tests.fakes.fake_log import FakeLog, stored_size
+from tests.fakes.fake_log import FakeLog
 from tests.fakes.fake_rows import FakeFiles
 from tests.fakes.fake_tables import FakeTables
+from tests.fakes.kept_partition import stored_size
 from wavestitch.batch.plan import Planning, PlanRequest, plan_batch
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_size import (
