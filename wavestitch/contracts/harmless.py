@@ -1,12 +1,12 @@
-"""Foreign text made harmless for whoever is shown it: a terminal, a log, a page, Markdown, a chat.
-Pure.
+"""Foreign text made harmless for whoever is shown it: a terminal, a log, a page, Markdown, a chat. Pure.
 
 Each foreign value is made harmless by itself, before it is put into a sentence: in the sentence nobody can tell any
 more which end of a line was ours. Where the sentence offers a command, the value stands in it as `in_shell` writes it.
 
 Foreign is what producers, users, files and libraries said: ids, headers, reasons, names, exceptions. Never decides what
 is kept: bytes in tables and files stay as they came, only what is shown changes. Invariant: nothing that is returned
-here can move a cursor, reorder its neighbours, hide a letter or begin a line.
+here can move a cursor, hide a letter, begin a line, or reorder its neighbours by a character that nobody sees. Letters
+of scripts that are written from the right are shown: figures of ours behind one may stand in another order.
 """
 
 from __future__ import annotations

@@ -116,6 +116,7 @@ def _stored(parquet: pq.ParquetFile, path: str, number: int, row: int) -> Stored
         raise Refused(
             f"row group {number} of {path} has {values} samples, its rows say {int(lengths.sum())}; "
             "`wavestitch verify-table STREAM` says which rows are not what was sent",
+            for_guests=False,
             file=path,
         )
     before = 0

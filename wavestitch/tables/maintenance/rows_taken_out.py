@@ -67,7 +67,8 @@ def _with_rows(
         if deleted_rows(table, task) is not None:
             raise Refused(
                 f"another tool deleted rows of {task.file.file_path}, which has {min(here)!r}: taken out of it, its "
-                "others could come back. Have that tool write the file anew (`rewrite_data_files`), and do it again"
+                "others could come back. Have that tool write the file anew (`rewrite_data_files`), and do it again",
+                for_guests=False,
             )
         missing -= here
         yield task
