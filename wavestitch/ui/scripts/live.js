@@ -6,7 +6,7 @@ const SLOW_MS = 10000;
 function filterRows() {
   for (const field of document.querySelectorAll("[data-filter]")) {
     const wanted = field.value.trim().toLowerCase();
-    for (const row of document.getElementById(field.dataset.filter)?.tBodies[0].rows ?? []) {
+    for (const row of document.querySelectorAll(`#${field.dataset.filter} tr[data-name]`)) {
       row.hidden = !row.dataset.name.toLowerCase().includes(wanted);
     }
   }
