@@ -41,7 +41,7 @@ test-docker: dev ## Build the image, run every service of docker/compose.yaml in
 	$(PYTHON) -m tests.docker
 
 test-airflow: dev ## Do in a real browser what an operator does in Airflow; needs Chromium (Debian: chromium)
-	$(PYTHON) -m pytest tests/stack/pages_in_a_browser.py tests/stack/waveforms_in_a_browser.py tests/stack/airflow_in_a_browser.py tests/stack/airflow_started_again.py
+	$(PYTHON) -m pytest tests/stack/pages_in_a_browser.py tests/stack/waveforms_in_a_browser.py tests/stack/airflow_in_a_browser.py tests/stack/airflow_started_again.py tests/stack/backfills_in_airflow.py
 
 faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped
 	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))

@@ -31,6 +31,7 @@ _TOGETHER = {
     "tests/stack/test_airflow_backfill.py": "airflow",
     "tests/stack/test_airflow_decide.py": "airflow",
     "tests/stack/test_airflow_gate.py": "airflow",
+    "tests/stack/test_airflow_promote.py": "airflow",
     "tests/stack/test_airflow_rewind.py": "airflow",
     "tests/stack/test_airflow_rights.py": "airflow",
     "tests/stack/test_airflow_stack.py": "airflow",

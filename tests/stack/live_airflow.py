@@ -236,7 +236,7 @@ class LiveAirflow:
 
             assert comes_true(over), dag_id
 
-    def wait_all(self, dag_id: str, count: int) -> list[dict[str, Any]]:
+    def wait_all(self, dag_id: str, count: int, *, seconds: float = SECONDS) -> list[dict[str, Any]]:
         """Until so many runs of a DAG are finished."""
         found: list[dict[str, Any]] = []
         with self.airflow.login() as api:
@@ -248,7 +248,7 @@ class LiveAirflow:
                     found = list(answer["dag_runs"])
                 return len(found) >= count and all(run["state"] in ("success", "failed") for run in found)
 
-            assert comes_true(ended), [(run["dag_run_id"], run["state"]) for run in found]
+            assert comes_true(ended, seconds=seconds), [(run["dag_run_id"], run["state"]) for run in found]
         return found
 
 
@@ -291,10 +291,10 @@ def start_live(
     return live
 
 
-def comes_true(condition: Callable[[], bool]) -> bool:
+def comes_true(condition: Callable[[], bool], *, seconds: float = SECONDS) -> bool:
     """Whether it does in the time that a busy machine may take. A look asks the server: looked at without a pause, that
     would be the most that Airflow has to do."""
-    return wait_until(condition, seconds=SECONDS, every=1)
+    return wait_until(condition, seconds=seconds, every=1)
 
 
 def write_stitcher(path: Path) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tests.builders.published_bytes import published_bytes
 from tests.faults.in_process import run_here
-from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, comes_true, recorded
+from tests.stack.approving import answer, approve, ask
+from tests.stack.live_airflow import LiveAirflow, LiveStream, recorded
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.run import RunOptions
-from wavestitch.contracts.errors import BadInput, Transient
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held import HeldLook, effective_held
 
 START_NS = 1_577_836_800_000_000_000
@@ -21,42 +21,6 @@ FEW: dict[str, Any] = {
     "limits": {"max_clock_skew": "36500 d"},
     "expectations": [{"type": "expect_table_row_count_to_be_between", "kwargs": {"max_value": 1}}],
 }
-
-
-def waits(live: LiveAirflow, dag_id: str, run_id: str) -> str:
-    """Until its approval waits for somebody; the text that is put before them."""
-
-    def pending() -> bool:
-        states = {}
-        with suppress(Transient):  # a busy machine: the server answers later
-            states = {t.task_id: t.state for t in api.task_states(dag_id, run_id)}
-        assert states.get("preview") != "failed", "the preview failed"
-        return states.get("approve") == "awaiting_input"
-
-    with live.airflow.login() as api:
-        assert comes_true(pending)
-        live.wait_asked(dag_id, run_id, "approve")
-        return str(api.xcom(dag_id, run_id, "preview", key="shown"))
-
-
-def answer(live: LiveAirflow, user: str, dag_id: str, run_id: str, chosen: str) -> None:
-    path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
-    with live.airflow.login(user) as api:
-        api.request("PATCH", path, json={"chosen_options": [chosen], "params_input": {}})
-
-
-def ask(live: LiveAirflow, dag_id: str, form: dict[str, Any]) -> tuple[str, str]:
-    """A decision that op asks for, once it waits for an approval: its run, and what is put before whoever approves."""
-    with live.airflow.login("op") as op:
-        run_id = op.trigger(dag_id, form)
-    return run_id, waits(live, dag_id, run_id)
-
-
-def approve(live: LiveAirflow, dag_id: str, run_id: str) -> str:
-    """By admin; how the run ends."""
-    answer(live, "admin", dag_id, run_id, "Approve")
-    with live.airflow.login() as api:
-        return api.wait(dag_id, run_id, seconds=SECONDS)
 
 
 def test_what_was_parked_is_redriven_bit_for_bit_after_its_topic_lost_it_by_whom_and_why(live: LiveAirflow) -> None:
