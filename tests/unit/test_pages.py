@@ -72,6 +72,14 @@ def test_the_overview_shows_where_a_stream_stands_and_leads_to_all_of_it() -> No
     assert tags_and_links(html)[1] == [FRAME[0], FRAME[1], "static/live.js", *FRAME[2:], "stream/ecg"]
 
 
+def test_hundreds_of_streams_are_a_list_in_parts_that_are_laid_out_once_they_are_seen() -> None:
+    html = listed(*((facts(name=f"s{n}", room=room()), 0.0) for n in range(45)))
+    assert [part.count("<tr ") for part in html.split("<tbody>")[1:]] == [20, 20, 5]
+    assert "table.long tbody { content-visibility: auto;" in html
+    # A module would be waited for until all of the page is there.
+    assert '<script src="static/theme.js"></script>' in html
+
+
 def test_what_needs_somebody_stands_first() -> None:
     streams = [
         (facts(name="a", room=room(age_ms=Milliseconds(60_000))), 0.0),
