@@ -26,6 +26,7 @@ from wavestitch.tables.access.at_work import working_on
 from wavestitch.tables.access.durable_file_io import DurableFileIO
 from wavestitch.tables.access.login_in_the_clear import Servers
 from wavestitch.tables.access.object_store import store_properties
+from wavestitch.tables.access.ordered_times import keep_times_in_order
 from wavestitch.tables.access.own_catalogs import as_ours
 from wavestitch.tables.access.own_code import listening, only_own_code, with_own_properties_alone
 from wavestitch.tables.access.reading import reading
@@ -61,6 +62,7 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
     """The catalog, made if it is a SQLite file that does not exist yet. Our rules hold for it and its tables, and for
     no other of the process (`own_catalogs`)."""
     share_history()
+    keep_times_in_order()
     leave_unsaid(settings.uri, settings.properties, referred=settings.referred)
     with reading(settings.name):
         kind = settings.properties.get(TYPE, "" if PY_CATALOG_IMPL in settings.properties else "sql")

@@ -17,12 +17,19 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    TableRequirement,
+    TableUpdate,
+)
 from sqlalchemy import event
 
 from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.catalog_errors import brief, meaning_of
+from wavestitch.tables.access.ordered_times import later_than
 from wavestitch.tables.access.own_catalogs import working_in
 from wavestitch.tables.access.reading import is_locked
 from wavestitch.tables.access.unsaid import cause_of
@@ -44,6 +51,9 @@ class OneCommit(Transaction):
     def table_metadata(self) -> TableMetadata:
         with working_in(self._table.catalog):
             return super().table_metadata
+
+    def _stage(self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()) -> Transaction:
+        return super()._stage(later_than(self._table.metadata, updates), requirements)
 
     def commit_transaction(self) -> Table:
         """Send it; the table that is returned has it. Raises `CommitConflict` where it certainly is not in the table,

@@ -33,6 +33,7 @@ from sqlalchemy.exc import IntegrityError
 from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.durable_file_io import all_or_none
+from wavestitch.tables.access.ordered_times import times_that_go_back
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.one_commit import OneCommit
 from wavestitch.tables.commit.own_columns import refuse_lost, strange_columns
@@ -97,8 +98,8 @@ class StoredTable:
         return strange_columns(table, self._layout)
 
     def changed_properties(self) -> list[str]:
-        """A sentence for each column and each property that somebody has changed since the table was made, and for
-        another place that it says it is at. None of these properties is obeyed."""
+        """A sentence for each column and each property that somebody has changed since the table was made, for another
+        place that it says it is at, and for times that go back. None of these properties is obeyed."""
         found = self._load()
         if found is None:
             return []
@@ -109,6 +110,7 @@ class StoredTable:
         if columns or knows_all_names(theirs.get(_MAPPING, ""), mapping):
             theirs[_MAPPING] = mapping
         changed = columns + changed_properties(self.name, theirs, self._layout.properties)
+        changed += times_that_go_back(self.name, found.metadata)
         return changed if moved is None else [moved, *changed]
 
     def _load(self) -> Table | None:
