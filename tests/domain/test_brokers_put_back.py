@@ -16,6 +16,7 @@ from tests.domain.test_cut_log import CLOCK_MS, STREAM, forget_batches, ingest, 
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
 from tests.fakes.way_out import way_out
+from wavestitch.batch.cut_log import earlier_positions, find_cuts
 from wavestitch.batch.headroom import measure_room
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.rewind import Target, plan_rewind
@@ -277,6 +278,23 @@ def test_of_one_batch_a_partition_the_log_is_asked_once_and_again_where_it_goes_
     assert asked[1:] == [{0: 1, 1: 0}, {0: 2}]
     assert isinstance(ingest(bench), NothingToDo)
     assert asked[3:] == [{0: 2, 1: 0}]
+
+
+def test_earlier_heads_are_looked_through_only_where_the_log_is_another_one() -> None:
+    bench = Bench(FakeLog())
+    read_beyond_the_backup(bench)
+    looked: list[str] = []
+    real = bench.tables.heads
+    bench.tables.heads = lambda: looked.append("heads") or real()  # type: ignore[method-assign,func-returns-value]
+    topic, head = bench.log.topic("waves"), bench.tables.head()
+    assert head is not None
+    asked = topic.name, head.positions, bench.log.ends("waves", topic.partitions), bench.log
+    assert find_cuts(*asked, earlier_positions(bench.tables, topic.topic_id)) == {}
+    assert not looked
+    put_back(bench)
+    asked = topic.name, head.positions, bench.log.ends("waves", topic.partitions), bench.log
+    assert find_cuts(*asked, earlier_positions(bench.tables, topic.topic_id)) == {P0: 2}
+    assert looked
 
 
 def test_a_stream_that_begins_where_a_group_stood_knows_what_lies_before_it() -> None:

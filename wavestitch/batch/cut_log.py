@@ -87,7 +87,7 @@ def _last_proven(
 ) -> dict[Partition, Offset]:
     """The furthest place before the position where the stream stood and the log is as it was then. Found by halves:
     few questions, however many heads there are."""
-    stood = list(earlier())
+    stood = list(earlier()) if positions else []
     places: dict[Partition, list[Position]] = {}
     for p, position in positions.items():
         within = range(ends[p].log_start + 1, position.next_offset)
