@@ -118,6 +118,14 @@ def test_after_a_day_it_is_told_again() -> None:
     assert told.telling("plan", "no", now=after(EpochMs(1), AGAIN)) is not None
 
 
+def test_a_failure_that_a_clock_told_which_was_ahead_is_told_by_one_that_is_right() -> None:
+    told = FailuresTold().telling("plan", "no", now=EpochMs(2 * 10**12))
+    assert told is not None
+    again = told.telling("plan", "no", now=EpochMs(10**12))
+    assert again is not None
+    assert again.telling("plan", "no", now=EpochMs(10**12 + 1)) is None
+
+
 def test_a_failure_that_names_its_run_s_own_plan_is_the_same_failure() -> None:
     said = "cannot write /landing/ecg/{}: batch {} found no room"
     ids = ["3bcb3d4baf088eb64d8381c22fc0a844", "f00dfeedcafe0123456789abcdef4567"]

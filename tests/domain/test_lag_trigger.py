@@ -239,6 +239,13 @@ def test_one_that_fails_again_and_again_is_waited_for_longer_each_time() -> None
     assert {b - a for a, b in pairwise(planned[8:])} == {24 * 60}
 
 
+def test_one_that_a_clock_planned_which_was_ahead_is_not_waited_for_until_then() -> None:
+    year, minute = 365 * 86_400_000, 60_000
+    ahead, failed = make_plan(clock_ms=10**12 + year), make_plan(clock_ms=10**12)
+    assert waits([ahead], now=EpochMs(10**12 + minute)) <= 0
+    assert waits([ahead, failed], now=EpochMs(10**12 + minute)) == 19 * minute, "it has failed, too"
+
+
 def test_it_is_not_started_again_right_after_a_batch_that_did_not_get_through(rig: Rig) -> None:
     head = begun(rig, 0, records=3)
     assert looked(rig).now

@@ -38,3 +38,11 @@ def test_a_look_that_fails_in_between_ends_nothing() -> None:
     kept = Told().standing(GATE, now=EpochMs(1)).standing(GATE, now=EpochMs(2))
     assert not kept.failing().must_be_told(kept)
     assert kept.failing().seeing(Room(())).standing(GATE, now=EpochMs(3)) == kept
+
+
+def test_what_was_told_by_a_clock_that_was_ahead_is_told_by_one_that_is_right_and_then_once_a_day() -> None:
+    ahead, now = EpochMs(2 * 10**12), EpochMs(10**12)
+    kept = Told().standing(GATE, now=ahead).standing(GATE, now=ahead)
+    again = kept.standing(GATE, now=now)
+    assert again.stands_anew(kept)
+    assert not again.standing(GATE, now=EpochMs(now + LOOK)).stands_anew(again)

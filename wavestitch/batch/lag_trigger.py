@@ -18,7 +18,7 @@ from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.quantities import EpochMs, Milliseconds, elapsed
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, before, elapsed
 from wavestitch.contracts.rewind_preview import length
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ def start_by_lag(deployment: Deployment, seen: Watched) -> Start:
 
 def waits(tries: Sequence[Plan], *, now: EpochMs) -> Milliseconds:
     """How long until one more is started: twice as long after each, since each lands what it reads anew. Nobody says
-    here whether the newest has failed or is under way: then none is started anyway."""
+    here whether the newest has failed or is under way: then none is started anyway. One that is yet to come was planned
+    by a clock that was ahead: it counts, and nobody waits for its time."""
     wait = min(FIRST_WAIT * 2 ** min(len(tries) - 1, 10), LONGEST_WAIT)
-    return Milliseconds(wait - elapsed(since=max(plan.clock_ms for plan in tries), until=now))
+    newest = max((plan.clock_ms for plan in tries if plan.clock_ms <= now), default=before(now, LONGEST_WAIT))
+    return Milliseconds(wait - elapsed(since=newest, until=now))

@@ -6,7 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 
-from wavestitch.contracts.quantities import EpochMs, Milliseconds, before
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, lately
 from wavestitch.contracts.versioned import Versioned
 
 AGAIN = Milliseconds(24 * 3_600_000)
@@ -23,7 +23,7 @@ class FailuresTold:
     def telling(self, task: str, sentence: str, *, now: EpochMs) -> FailuresTold | None:
         """With this failure told; None where it was told within a day. Numbers and ids make no other sentence."""
         what = hashlib.sha256(f"{task}\n{without_numbers(sentence)}".encode()).hexdigest()[:32]
-        recent = {said: at for said, at in self.last_ms.items() if at > before(now, AGAIN)}
+        recent = {said: at for said, at in self.last_ms.items() if lately(at, within=AGAIN, now=now)}
         return None if what in recent else FailuresTold({**recent, what: now})
 
 

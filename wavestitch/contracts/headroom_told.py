@@ -15,8 +15,7 @@ from typing import Any
 
 from wavestitch.contracts.failures_told import AGAIN, without_numbers
 from wavestitch.contracts.headroom import Alarm, PartitionRoom, Room, rank
-from wavestitch.contracts.quantities import BEGINNING, EpochMs, Partition
-from wavestitch.contracts.quantities import before as before_it
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, Partition, lately
 from wavestitch.contracts.rewind_preview import length
 from wavestitch.contracts.versioned import Versioned
 
@@ -81,7 +80,7 @@ class Told:
         if not why:
             return replace(self, stands="", stands_ms=BEGINNING)
         what = without_numbers(why)
-        first, known = not self.stands, self.stands_ms > before_it(now, AGAIN) and what == self.stands
+        first, known = not self.stands, what == self.stands and lately(self.stands_ms, within=AGAIN, now=now)
         if first or known:
             return replace(self, stands=what)
         return replace(self, stands=what, stands_ms=now)

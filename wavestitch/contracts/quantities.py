@@ -63,3 +63,8 @@ def elapsed(*, since: EpochMs, until: EpochMs) -> Milliseconds:
 
 def apart(one: EpochMs, other: EpochMs) -> Milliseconds:
     return Milliseconds(abs(one - other))
+
+
+def lately(at: EpochMs, *, within: Milliseconds, now: EpochMs) -> bool:
+    """Whether it was less than `within` ago. What is yet to come was noted by a clock that was ahead: it was not."""
+    return before(now, within) < at <= now
