@@ -63,7 +63,7 @@ def _declare(folder: Path, streams: int) -> None:
     config.write_text(
         f"landing = {json.dumps(str(folder / 'landing'))}\nstreams = {json.dumps(str(folder / 'streams'))}\n"
         f"cache = {json.dumps(str(folder / 'cache'))}\ndocs = {json.dumps(str(folder / 'docs'))}\n"
-        "[kafka]\nbootstrap = '127.0.0.1:9'\n"
+        f"most_streams = {streams}\n[kafka]\nbootstrap = '127.0.0.1:9'\n"
         f"[tables]\nuri = {json.dumps(f'sqlite:///{folder}/catalog.db')}\n"
         f"warehouse = {json.dumps(f'file://{folder}/warehouse')}\n"
     )

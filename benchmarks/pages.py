@@ -60,7 +60,7 @@ def _make(folder: Path, bootstrap: str, streams: int, batches: int, waveforms: i
     config.write_text(
         f"landing = {text(str(folder / 'landing'))}\ncache = {text(str(folder / 'cache'))}\n"
         f"docs = {text(str(folder / 'docs'))}\nstreams = {text(str(folder / 'streams'))}\n"
-        f"[kafka]\nbootstrap = {text(bootstrap)}\n"
+        f"most_streams = {streams}\n[kafka]\nbootstrap = {text(bootstrap)}\n"
         f"[tables]\nuri = {text(f'sqlite:///{folder}/catalog.db')}\nwarehouse = {text(f'file://{folder}/warehouse')}\n"
     )
     os.environ.update(

@@ -19,12 +19,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.builders.records import metadata
 from tests.builders.table_rows import NOON
+from tests.domain.held_rig import T, held_rig
 from tests.domain.maintenance_rig import STREAM
 from tests.domain.waveform_rig import RATE, ecg, hold_one, waveform_rig, waveform_row
 from tests.stack.airflow_home import ROOT, make_database, prepare_airflow
 from tests.stack.pages_lab import Served, prepare, served
 from tests.stack.waveforms_in_a_browser import page_of, shown
+from wavestitch.contracts.reasons import Reason
 
 IMAGES = ROOT / "docs" / "images"
 MOST_BYTES = 150 << 10
@@ -81,6 +84,21 @@ def waveforms() -> Iterator[Served]:
 
 
 @contextmanager
+def half_there() -> Iterator[Served]:
+    """A waveform of twelve chunks, three of which miss, and one of which there are two truths about."""
+    with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
+        raw = ecg(36_000)
+        held = [("ward-7-004", n, raw[n * 3000 : (n + 1) * 3000].tobytes(), Reason.CONFLICT) for n in range(12)]
+        held = [row for row in held if row[1] not in (4, 7, 8)]
+        held.append(("ward-7-004", 2, ecg(3000, seed=9).tobytes(), Reason.CONFLICT))
+        said = {"source": "ward-7", "channel": "II", "adc_gain": 200.0, "sampling_rate_hz": RATE}
+        held_rig(Path(made), held, meta=metadata(T, **said, sample_count=36_000), count=12)
+        patch.setenv("WAVESTITCH_CONFIG", str(Path(made) / "wavestitch.toml"))
+        with served() as pages:
+            yield pages
+
+
+@contextmanager
 def streams() -> Iterator[Served]:
     with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
         prepare(Path(made), patch)
@@ -104,6 +122,9 @@ def main() -> None:
             page.get_by_label("ward-7-late-0").check()
             page.get_by_label("Why").fill("the monitor was changed")
             take(page, "held", folder=IMAGES, height=560)
+    with half_there() as pages, page_of(pages, f"/held/{STREAM}/one?id=ward-7-004") as page:
+        shown(page)
+        take(page, "held-plot", folder=IMAGES, height=880)
     with streams() as pages, page_of(pages, "/") as page:
         page.wait_for_selector("#streams[aria-busy=false]")
         take(page, "overview", folder=IMAGES, height=560)
