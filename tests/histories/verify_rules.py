@@ -5,11 +5,12 @@ writes nothing.
     two                                                       differs
     one    its chunks, all of them, and no other              same; differs where the row was altered, or its places are
                                                               not where they lie; newly failing where it is refused
+    one    its chunks, all of them, and others, too           differs
     one    not all: some lay before the log's beginning       missing in Kafka
     one    not all: some are not where the row says           not found in Kafka
     one    not all: the others lie elsewhere                  outside
     none   some that an ingest has read, held from nowhere    missing in the table
-    none   all of them held from where they lie               held, or discarded
+    none   all of them held from where they lie               held; discarded, where each of them is
     none   none that was to be read yet                       outside
 
 Where copies contradict each other, or what they say cannot be, it is asked only that something is said.
@@ -18,6 +19,7 @@ Where copies contradict each other, or what they say cannot be, it is asked only
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Kind
@@ -109,6 +111,8 @@ class VerifyRules(Rule):
         copies = {piece.same for _, piece in lies}
         if copies - set(wanted) or (lies and truth.contradicts_itself):
             return _ANYTHING
+        if waveform_id in event.cut:
+            return self._of_a_cut_row(replace(row, chunks=row.chunks[:-1]), lies, event)
         if not copies >= set(wanted):
             return self._not_all(row, lies, event)
         if not truth.whole:
@@ -119,6 +123,13 @@ class VerifyRules(Rule):
         if waveform_id in event.altered or self._elsewhere(row, lies, event):
             return {"differs", *others}
         return others or {"same"}
+
+    def _of_a_cut_row(self, row: Published, lies: list[Lies], event: Verified) -> set[str]:
+        """Its last chunk is gone. What is not stitched today, or lies elsewhere, may be told as that."""
+        truth = Truth(tuple(piece for _, piece in lies))
+        there = all(_is_in((t, p, o), event.read) and t == self.ledger.topic_id for t, p, o, _, _ in row.chunks)
+        as_it_was = row.id not in self.case.refused and truth.whole and truth.keeps_its_word
+        return {"differs"} if as_it_was and there and not self._elsewhere(row, lies, event) else _ANYTHING
 
     def _elsewhere(self, row: Published, lies: list[Lies], event: Verified) -> bool:
         """Whether a place that the row names was read, and its chunk is not there."""
@@ -140,7 +151,8 @@ class VerifyRules(Rule):
 
     def _without_row(self, waveform_id: str, lies: list[Lies]) -> set[str]:
         held = self.ledger.newest(waveform_id)
-        mine, copies = {(row.coordinate, identity(row)) for row in held}, {identity(row) for row in held}
+        standing = {(row.coordinate, identity(row)) for row in held if row.reason != "discarded"}
+        copies = {identity(row) for row in held}
         head = self.ledger.heads[-1]
         beyond = {c for c, _ in lies if c[2] >= head.positions.get(c[1], 0)}
         loose = [c for c, piece in lies if piece.same not in copies and c not in beyond]
@@ -151,10 +163,10 @@ class VerifyRules(Rule):
             if any(self._was_no_chunk(c) for c, _ in lies):
                 return _ANYTHING  # taken for what is held from there (docs/guarantees.md)
             return {"outside"} if lies else {"outside", "nothing"}
-        if any(row.reason == "discarded" for row in held):
+        if not standing:
             return {"discarded"}
         there = {(c, piece.same) for c, piece in lies}
-        return {"held"} if mine <= there else {"held", *_ELSEWHERE}
+        return {"held"} if standing <= there else {"held", *_ELSEWHERE}
 
     def _was_no_chunk(self, c: Coordinate) -> bool:
         """Whether a record that is no chunk is held from this place, which has another one since."""

@@ -82,11 +82,12 @@ class Verifying(Backfilling):
         rows: list[PublishedRow] = []
         numbers: list[int] = []
         for sequence, row in was:
-            how = self.random.choice(["altered", "deleted", "doubled"]) if self.random.random() < 0.35 else ""
+            how = self.random.choice(["altered", "cut", "deleted", "doubled"]) if self.random.random() < 0.35 else ""
             if how:
                 found[how] = (*found.get(how, ()), row.waveform_id)
             other = replace(row, samples=row.samples[:-1] + bytes([row.samples[-1] ^ 1]))
-            rows += {"": [row], "altered": [other], "deleted": [], "doubled": [row, row]}[how]
+            less = replace(row, chunks=row.chunks[:-1], topic_ids=row.topic_ids[:-1])
+            rows += {"": [row], "altered": [other], "cut": [less], "deleted": [], "doubled": [row, row]}[how]
             numbers += [sequence] * (len(rows) - len(numbers))
         tables.rows = list(zip(numbers, rows, strict=True))
         with self.witness.looking_away(tables.rows):

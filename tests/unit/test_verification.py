@@ -48,6 +48,8 @@ ANOTHER = replace(MADE, made=replace(ROW, pieces=ELSEWHERE))
 HELD = HeldNow((Reason.PARKED,), "the gate closed")
 NOWHERE = NotThere(nowhere=HERE)
 DISCARDED = HeldNow((Reason.DISCARDED,), "discard by ops: broken")
+PICKED = HeldNow((Reason.DISCARDED, Reason.OPEN), "pick first by ops: looked at it")
+CUT = replace(ROW, pieces=ROW.pieces[:1])
 
 
 def saying(column: str) -> RowFace:
@@ -64,6 +66,9 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
     "another sample": (MADE, [saying("samples")], None, EXTENT, Agreement.DIFFERS),
     "other metadata": (MADE, [saying("units")], None, EXTENT, Agreement.DIFFERS),
     "another seam": (MADE, [lying(piece=OTHER)], None, EXTENT, Agreement.DIFFERS),
+    "fewer chunks than the log gives": (MADE, [CUT], None, EXTENT, Agreement.DIFFERS),
+    "fewer chunks than the log gives, which fails": (FAILING, [CUT], None, EXTENT, Agreement.DIFFERS),
+    "a chunk twice": (MADE, [replace(ROW, pieces=ROW.pieces[:1] * 2)], None, EXTENT, Agreement.DIFFERS),
     "a place where something else lies": (MADE, [lying(offset=4)], None, EXTENT, Agreement.DIFFERS),
     "a place that was not read": (MADE, [lying(offset=77)], None, EXTENT, Agreement.SAME),
     "another copy, of a row whose places are there": (ANOTHER, [lying(piece=OTHER)], None, EXTENT, Agreement.NOT_FOUND),
@@ -89,6 +94,28 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
     "held": (MADE, [], HELD, EXTENT, Agreement.HELD),
     "held, and not read": (None, [], HELD, EXTENT, Agreement.HELD),
     "discarded": (MADE, [], DISCARDED, EXTENT, Agreement.DISCARDED),
+    "a copy discarded, and the rest held": (MADE, [], PICKED, EXTENT, Agreement.HELD),
+    "a copy discarded, and the rest gone from the log": (
+        None,
+        [],
+        replace(PICKED, gone=HERE),
+        EXTENT,
+        Agreement.HELD_ALONE,
+    ),
+    "a copy discarded, and the rest without bytes": (
+        None,
+        [],
+        replace(PICKED, gone=HERE, without_bytes=HERE),
+        EXTENT,
+        Agreement.LOST,
+    ),
+    "a copy discarded, and the rest not where it is held from": (
+        MADE,
+        [],
+        replace(PICKED, wrong=("there",)),
+        EXTENT,
+        Agreement.NOT_FOUND,
+    ),
     "held, and gone from the log": (None, [], replace(HELD, gone=HERE), EXTENT, Agreement.HELD_ALONE),
     "held without its bytes, and gone from the log": (
         INCOMPLETE,
@@ -180,6 +207,7 @@ def test_a_waveform_is(example: str) -> None:
 def test_the_columns_that_differ_are_named_and_those_of_the_batch_are_not_compared() -> None:
     assert compare("w", MADE, [saying("units")], None, EXTENT).columns == ("units",)
     assert compare("w", MADE, [lying(piece=OTHER)], None, EXTENT).columns == ("chunks",)
+    assert compare("w", MADE, [CUT], None, EXTENT).columns == ("chunks",)
     assert not {"plan_id", "topic_id"} & set(COMPARED)
 
 

@@ -149,20 +149,19 @@ def held_now(edges: ComparingEdges, look: HeldLook) -> list[HeldChunk]:
 
 
 def _held_now(held: Sequence[HeldChunk], gone: Collection[HeldKey], wrong: Mapping[HeldKey, Misplaced]) -> HeldNow:
-    """`held`: all of one waveform."""
+    """`held`: all of one waveform. What became of a chunk that somebody discarded says nothing of those that stand."""
     said = next((h for h in held if h.reason is Reason.DISCARDED), held[0])
-    lost = [h for h in held if h.key in gone]
+    standing = [h for h in held if h.reason is not Reason.DISCARDED] or held
+    lost, odd = [h for h in standing if h.key in gone], [h for h in standing if h.key in wrong]
     bare = pieces_without_bytes(held)
-    away = [
-        h for h in (*lost, *(h for h in held if h.key in wrong)) if (h.chunk.waveform_id, *h.chunk.identity) in bare
-    ]
+    away = [h for h in (*lost, *odd) if (h.chunk.waveform_id, *h.chunk.identity) in bare]
     return HeldNow(
         tuple(h.reason for h in held),
         said.evidence,
         tuple(h.chunk.coordinate for h in held),
         tuple(joined(map(_place, lost))),
         tuple(joined(map(_place, away))),
-        tuple(wrong[h.key].said for h in held if h.key in wrong),
+        tuple(wrong[h.key].said for h in odd),
     )
 
 

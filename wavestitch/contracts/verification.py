@@ -4,7 +4,8 @@
     whole              the same row    same
     whole              another row     differs, in named columns
     chunks             nothing         missing in the table, where a batch has read them; skipped, where an operator did
-    the held chunks    held            held, or discarded
+    the held chunks    held            held; discarded, where all of them are
+    more, or others    a row           differs, where all chunks that the row names are there
     chunks are gone    held            held, gone from Kafka; lost, where the table has not their bytes either
     other chunks       held            not found in Kafka: where it is held from lies something else
     chunks are gone    a row           missing in Kafka (retention took them: no error of the table)
@@ -266,6 +267,11 @@ def _with_row_only(waveform_id: str, log: InLog | None, row: RowFace, extent: Lo
         # No definition makes that: it was whole once, by a record that was not read with these.
         why = f"all its chunks are there, and what says that these are all was not read with them: {_said(log)}"
         return Compared(waveform_id, Agreement.OUTSIDE, why, plan_id=row.plan_id)
+    if log is not None and log.made is not None:
+        # Whatever is said of what the log makes of them: these are not the chunks that the row is said to be made of.
+        why = f"chunks: its row names {len(row.pieces)}, which are not the {len(log.made.pieces)} that the log gives"
+        why = why if log.reason is None else f"{why}; {_said(log)}"
+        return Compared(waveform_id, Agreement.DIFFERS, why, ("chunks",), row.plan_id)
     why = "all chunks are there, and make no waveform today" if log is None else _said(log)
     return Compared(waveform_id, Agreement.NEWLY_FAILING, why, plan_id=row.plan_id)
 
@@ -291,7 +297,7 @@ def _without_row(waveform_id: str, log: InLog | None, held: HeldNow | None, left
 
 def _as_held(waveform_id: str, held: HeldNow) -> Compared:
     why = f"{', '.join(sorted(set(held.reasons)))}: {held.evidence}"
-    if Reason.DISCARDED in held.reasons:
+    if set(held.reasons) == {Reason.DISCARDED}:
         return Compared(waveform_id, Agreement.DISCARDED, why)
     if held.without_bytes:
         where = _some([str(r) for r in held.without_bytes])

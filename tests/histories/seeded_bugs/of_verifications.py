@@ -8,6 +8,7 @@ from typing import Any
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.contracts import verification
+from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace
 from wavestitch.contracts.verification import LogExtent
 
@@ -44,3 +45,25 @@ def what_is_nowhere_is_told_as_skipped(patch: Patch) -> None:
         return real(waveform_id, log, held, replace(left, nowhere=(), skipped=(*left.skipped, *left.nowhere)))
 
     patch.setattr(verification, "_without_row", wrong)
+
+
+@shows(Kind.UNTRUE)
+def a_row_that_lacks_a_chunk_is_told_as_refused_today(patch: Patch) -> None:
+    """As if its definition had been changed on purpose."""
+    real = verification._with_row_only
+
+    def wrong(waveform_id: str, log: Any, row: Any, extent: LogExtent) -> Any:
+        return real(waveform_id, log and replace(log, made=None), row, extent)
+
+    patch.setattr(verification, "_with_row_only", wrong)
+
+
+@shows(Kind.UNTRUE)
+def one_discarded_chunk_makes_its_waveform_discarded(patch: Patch) -> None:
+    real = verification._as_held
+
+    def wrong(waveform_id: str, held: Any) -> Any:
+        some = (Reason.DISCARDED,) if Reason.DISCARDED in held.reasons else held.reasons
+        return real(waveform_id, replace(held, reasons=some))
+
+    patch.setattr(verification, "_as_held", wrong)
