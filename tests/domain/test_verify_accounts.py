@@ -147,6 +147,22 @@ def test_what_an_operator_skipped_is_not_told_as_missing(world: World) -> None:
     assert exit_code_of(done) == 0
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="what a rewind goes over by name may be another log than the one that batches had read at these offsets: "
+    "the history's ranges do not say of which, so what was skipped is told as that, whoever deleted a row of it",
+)
+def test_a_deleted_row_of_what_was_read_before_it_was_gone_over_by_name_is_missing(world: World) -> None:
+    two_published(world)
+    log, tables = world.bench.log, world.bench.tables
+    for to in ("earliest", "latest"):
+        target = plan_rewind(world.stream, Target(to), log=log, tables=tables, who="ops", why="back and forth")
+        apply_rewind(world.stream, target, accept_skip=True, log=log, tables=tables)
+    assert set(found(verify(world, span(0, 0, 4))).values()) == {Agreement.SAME}
+    assert tables.delete_published({"w"})
+    assert found(verify(world, span(0, 0, 4)))["w"] is Agreement.MISSING_IN_TABLE
+
+
 def test_what_lies_before_the_beginning_of_a_stream_is_not_told_as_read(world: World) -> None:
     world.send("before", 0, ONE, count=1)
     world.stream = world.stream.model_copy(update={"start": "latest"})
