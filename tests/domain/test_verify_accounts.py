@@ -147,11 +147,6 @@ def test_what_an_operator_skipped_is_not_told_as_missing(world: World) -> None:
     assert exit_code_of(done) == 0
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="what a rewind goes over by name may be another log than the one that batches had read at these offsets: "
-    "the history's ranges do not say of which, so what was skipped is told as that, whoever deleted a row of it",
-)
 def test_a_deleted_row_of_what_was_read_before_it_was_gone_over_by_name_is_missing(world: World) -> None:
     two_published(world)
     log, tables = world.bench.log, world.bench.tables
@@ -170,7 +165,7 @@ def test_what_lies_before_the_beginning_of_a_stream_is_not_told_as_read(world: W
     two_published(world)
     done = verify(world, span(0, 0, 5))
     assert accounted(world, done) == {"published": 4, "read by no known batch": 1}
-    assert why(done, "before") == "no batch that the history knows has read partition 0 [0, 1)"
+    assert why(done, "before").startswith("no batch that the history knows has read partition 0 [0, 1), ")
     assert exit_code_of(done) == 7
 
 

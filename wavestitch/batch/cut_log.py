@@ -48,7 +48,7 @@ def find_cuts(
     there = {p: at for p, at in positions.items() if ends[p].log_start < at.next_offset}
     other, unproven = _compared(topic, there, ends, log)
     # Where an epoch of that number ends today says nothing of these: it may have gone on after they were put back.
-    cuts = dict.fromkeys(other, Offset(0)) | _last_proven(topic, other, ends, log, earlier)
+    cuts = dict.fromkeys(other, Offset(0)) | last_proven(topic, other, ends, log, earlier)
     cuts |= _ends_of_epochs(topic, unproven, ends, log)
     return {p: end if end > ends[p].log_start else Offset(0) for p, end in cuts.items()}
 
@@ -82,7 +82,7 @@ def _compared(
     return other, {p: at for p, at in positions.items() if p not in other and p not in same}
 
 
-def _last_proven(
+def last_proven(
     topic: str, positions: Positions, ends: Mapping[Partition, PartitionEnds], log: Log, earlier: Earlier
 ) -> dict[Partition, Offset]:
     """The furthest place before the position where the stream stood and the log is as it was then. Found by halves:

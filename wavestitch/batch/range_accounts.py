@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from wavestitch.batch.history import history_of, whole_history
 from wavestitch.batch.publishes_nothing import ComparingEdges
-from wavestitch.contracts.batch_row import rows_behind
+from wavestitch.batch.read_and_kept import read_and_kept
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.held import (
     HeldChunk,
@@ -23,15 +22,12 @@ from wavestitch.contracts.held import (
     pieces_without_bytes,
 )
 from wavestitch.contracts.offset_range import OffsetRange, joined, without
-from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.quantities import Offset, milliseconds
 from wavestitch.contracts.read_places import RangePlaces
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.record_accounts import Accounts, Misplaced, RecordIs, TableHas, account, settled
 from wavestitch.contracts.row_face import RowPiece
 from wavestitch.contracts.verification import HeldNow, NotThere
-
-_HOLDING = frozenset(kind for kind in PlanKind if kind.holds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +81,15 @@ class RangeAccounts:
         gone = [m.held for m in found.misplaced if _is_in(m.held, lost)]
         self.accounts.misplaced += [m for m in found.misplaced if not _is_in(m.held, lost)]
         left = [r for ranges in self.accounts.left.values() for r in ranges]
-        known = self._read_by_batches() if left else ()
-        counts, nowhere, not_read = settled(self.accounts, named=self._named(claims, read), known=known)
+        known = read_and_kept(self.edges, self.topic_id, left) if left else ()
+        skipped = self.edges.snapshot.head.skipped
+        done = settled(self.accounts, named=self._named(claims, read), known=known, skipped=skipped)
         return Accounted(
-            {kind.value: counts[kind] for kind in RecordIs},
+            {kind.value: done.counts[kind] for kind in RecordIs},
             dict(sorted(self.accounts.held.items())),
-            nowhere,
-            not_read,
-            self.accounts.skipped,
+            done.nowhere,
+            done.not_read,
+            done.skipped,
             self.accounts.as_records,
             gone,
             self.accounts.misplaced,
@@ -116,7 +113,6 @@ class RangeAccounts:
             edges.snapshot.published(ids) if ids else {},
             held_now(edges, HeldLook(ids=frozenset(ids), coordinates=RangePlaces(self.topic_id, ranges))),
             {p: at.next_offset for p, at in head.positions.items()},
-            head.skipped,
         )
 
     def _named(self, claims: Mapping[str, Sequence[RowPiece]], read: Sequence[OffsetRange]) -> list[OffsetRange]:
@@ -126,11 +122,6 @@ class RangeAccounts:
         named = [*claims.values(), *(pieces for _, pieces in self.edges.snapshot.rows_from(read, self.topic_id))]
         places = {(p.partition, p.offset) for pieces in named for p in pieces if p.topic_id == self.topic_id}
         return joined(OffsetRange(p, o, Offset(o + 1)) for p, o in places)
-
-    def _read_by_batches(self) -> Iterable[OffsetRange]:
-        rows = rows_behind(self.edges.snapshot.head, whole_history(history_of(self.edges)))
-        mine = [row for row in rows if row.topic_id in ("", self.topic_id) and row.kind in _HOLDING]
-        return [r for row in mine for r in row.read_ranges]
 
 
 def held_now(edges: ComparingEdges, look: HeldLook) -> list[HeldChunk]:

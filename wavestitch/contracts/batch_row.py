@@ -69,6 +69,12 @@ class BatchRow:
         that knew fewer fates still balances, and one that somebody cut does not."""
         return all(map(_balances, self.partitions.values()))
 
+    @property
+    def left_nothing(self) -> bool:
+        """Whether all that the batch read was published by it, or before: it had nothing to hold."""
+        there = sum(self.counts.get(fate.value, 0) for fate in (Fate.PUBLISHED, Fate.DUPLICATE, Fate.REPLAY))
+        return self.counts.get("read", -1) == there
+
     def to_json(self) -> str:
         return BATCH_ROWS.line(self)
 

@@ -3,8 +3,8 @@
     a row has this very piece                            published
     it counts as held, here or as another copy           held
     the position is before it                            to be read
-    an operator gave its offset up                       skipped
     a row names its place, and it is no chunk today      no chunk today, published then
+    no known batch read it, an operator gave it up       skipped
     no batch that the history knows has read it          read by no known batch
     it is no chunk, and was held once                    no chunk, held no more (maintenance lets them go)
     nothing of this                                      neither published nor held
@@ -20,7 +20,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.held import HeldChunk, PublishedWaveform
@@ -46,13 +45,12 @@ class RecordIs(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TableHas:
     """What a snapshot has of some records: `published` by id, `held`: what counts, of their ids and at their places.
-    `positions`: the next offset that an ingest reads; `skipped`: what an operator gave up."""
+    `positions`: the next offset that an ingest reads."""
 
     topic_id: str
     published: Mapping[str, PublishedWaveform]
     held: Sequence[HeldChunk]
     positions: Mapping[Partition, Offset]
-    skipped: Sequence[OffsetRange] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +69,12 @@ class Misplaced:
 @dataclass(slots=True)
 class Accounts:
     """Of the records of one batch, or of several. `left`: those that nothing was said of yet, by waveform (None: they
-    are no chunks); `skipped`: by waveform, too. `as_records`: by waveform that is one today, what its chunks are held
+    are no chunks). `as_records`: by waveform that is one today, what its chunks are held
     as that were none. `misplaced`: see there."""
 
     counts: Counter[RecordIs] = field(default_factory=Counter)
     held: Counter[str] = field(default_factory=Counter)
     left: dict[str | None, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
-    skipped: dict[str, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
     as_records: dict[str, list[HeldChunk]] = field(default_factory=lambda: defaultdict(list))
     misplaced: list[Misplaced] = field(default_factory=list)
 
@@ -85,9 +82,8 @@ class Accounts:
         self.counts += other.counts
         self.held += other.held
         self.misplaced += other.misplaced
-        for mine, theirs in ((self.left, other.left), (self.skipped, other.skipped)):
-            for name, ranges in theirs.items():
-                mine[name] = joined([*mine[name], *ranges])  # type: ignore[index]
+        for name, ranges in other.left.items():
+            self.left[name] = joined([*self.left[name], *ranges])
         for name, held in other.as_records.items():
             self.as_records[name] += held
 
@@ -97,7 +93,6 @@ def account(chunks: Iterable[ChunkFacts], read: Sequence[OffsetRange], table: Ta
     made = Accounts()
     here, pieces = _held_here(table, read), _pieces(table.held)
     left: dict[str | None, list[OffsetRange]] = defaultdict(list)
-    skipped: dict[str, list[OffsetRange]] = defaultdict(list)
     lies: dict[Place, ChunkFacts] = {}
     for c in chunks:
         place = (c.partition, c.offset)
@@ -115,14 +110,9 @@ def account(chunks: Iterable[ChunkFacts], read: Sequence[OffsetRange], table: Ta
                 made.as_records[c.waveform_id].append(held)
         elif c.offset >= table.positions.get(c.partition, 0):
             made.counts[RecordIs.TO_BE_READ] += 1
-        elif any(r.cut(one).size > 0 for r in table.skipped if r.partition == c.partition):
-            made.counts[RecordIs.SKIPPED] += 1
-            if c.reason is None and c.waveform_id is not None:
-                skipped[c.waveform_id].append(one)
         else:
             left[c.waveform_id if c.reason is None else None].append(one)
     made.left |= {name: joined(ranges) for name, ranges in left.items()}
-    made.skipped |= {name: joined(ranges) for name, ranges in skipped.items()}
     made.misplaced = list(_misplaced(here, lies))
     return made
 
@@ -136,25 +126,46 @@ def is_record_of(h: HeldChunk, c: ChunkFacts) -> bool:
     return h.chunk.timestamp_ms == c.timestamp_ms and len(named) < 2
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """`counts`: of all records. By waveform: what is nowhere, what no batch that is known has read and kept, and what
+    of that an operator skipped."""
+
+    counts: Counter[RecordIs]
+    nowhere: dict[str, Sequence[OffsetRange]]
+    not_read: dict[str, Sequence[OffsetRange]]
+    skipped: dict[str, Sequence[OffsetRange]]
+
+
 def settled(
-    accounts: Accounts, *, named: Iterable[OffsetRange], known: Iterable[OffsetRange]
-) -> tuple[Counter[RecordIs], Mapping[str, Sequence[OffsetRange]], Mapping[str, Sequence[OffsetRange]]]:
-    """The counts, now of all records; and by waveform what is nowhere, and what no batch that is known has read.
-    `named`: places that rows name; `known`: what batches that publish or hold have read, as the history has it."""
-    counts, nowhere, not_read = Counter(accounts.counts), dict[str, list[OffsetRange]](), dict[str, list[OffsetRange]]()
-    named, known = joined(named), joined(known)
+    accounts: Accounts,
+    *,
+    named: Iterable[OffsetRange],
+    known: Iterable[OffsetRange],
+    skipped: Iterable[OffsetRange] = (),
+) -> Settled:
+    """What became of those that nothing was said of yet. `named`: places that rows name; `known`: what batches have
+    read, and published or held all of, as the history has it; `skipped`: what an operator gave up. What is both was
+    read: whoever goes over it once more gives up nothing."""
+    named, known, skipped = joined(named), joined(known), joined(skipped)
+    found = Settled(Counter(accounts.counts), {}, {}, {})
     for name, ranges in accounts.left.items():
         rest = ranges if name is not None else without(ranges, named)
-        counts[RecordIs.PUBLISHED_THEN] += _size(ranges) - _size(rest)
         unread = without(rest, known)
-        read = without(rest, unread)
-        counts[RecordIs.NOT_READ] += _size(unread)
-        counts[RecordIs.NOWHERE if name is not None else RecordIs.HELD_NO_MORE] += _size(read)
-        if name is not None and read:
-            nowhere[name] = read
-        if name is not None and unread:
-            not_read[name] = unread
-    return counts, MappingProxyType(nowhere), MappingProxyType(not_read)
+        not_read = without(unread, skipped)
+        mine = {
+            RecordIs.NOWHERE if name is not None else RecordIs.HELD_NO_MORE: without(rest, unread),
+            RecordIs.NOT_READ: not_read,
+            RecordIs.SKIPPED: without(unread, not_read),
+        }
+        found.counts[RecordIs.PUBLISHED_THEN] += _size(ranges) - _size(rest)
+        for what, some in mine.items():
+            found.counts[what] += _size(some)
+        if name is not None:
+            by = (found.nowhere, found.not_read, found.skipped)
+            for kept, some in zip(by, mine.values(), strict=True):
+                kept.update({name: some} if some else {})
+    return found
 
 
 def _size(ranges: Iterable[OffsetRange]) -> int:

@@ -25,7 +25,6 @@ from wavestitch.contracts.plain_text import ACCEPTED_MISSING
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
-from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.start_blocks import StartBlock
 
 Epoch = tuple[Partition, LeaderEpoch]
@@ -102,7 +101,7 @@ def known_starts(
                 off = None if cut is None else OffsetRange(p, max(block.start, cut), block.end)
                 if epoch is not None and off is not None and off.size > 0:
                     found[p].lost[epoch] += [off] * may_start
-                    found[p].saved[epoch] += [off] * (holds or (row.generation >= accepted and _left_nothing(row)))
+                    found[p].saved[epoch] += [off] * (holds or (row.generation >= accepted and row.left_nothing))
     return {p: noted.known(head) for p, noted in found.items()}
 
 
@@ -121,12 +120,6 @@ class _Noted:
         gone = [r for epoch, ranges in self.lost.items() for r in without(ranges, self.saved[epoch])]
         held = without(self.held, head.skipped)
         return Known(*(tuple(joined(ranges)) for ranges in (self.read, self.wanted, held, gone)))
-
-
-def _left_nothing(row: BatchRow) -> bool:
-    """Whether all that the batch read was published by it, or before: it had nothing to hold."""
-    there = sum(row.counts.get(fate.value, 0) for fate in (Fate.PUBLISHED, Fate.DUPLICATE, Fate.REPLAY))
-    return row.counts.get("read", -1) == there
 
 
 def _behind(rows: Iterable[BatchRow], head: Head) -> list[BatchRow]:

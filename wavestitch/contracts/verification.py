@@ -103,7 +103,8 @@ class HeldNow:
 @dataclass(frozen=True, slots=True)
 class NotThere:
     """Where chunks of a waveform lie that the table has neither published nor held: `nowhere`: a batch has read them;
-    `not_read`: the position is behind them, and no batch that the history knows has; `skipped`: by an operator."""
+    `not_read`: the position is behind them, and no batch that the history knows has; `skipped`: nor has one, and an
+    operator gave them up."""
 
     nowhere: tuple[OffsetRange, ...] = ()
     not_read: tuple[OffsetRange, ...] = ()
@@ -288,7 +289,8 @@ def _without_row(waveform_id: str, log: InLog | None, held: HeldNow | None, left
         why = f"an operator skipped {_some([str(r) for r in left.skipped])} by name"
         return Compared(waveform_id, Agreement.SKIPPED, why)
     if left.not_read:
-        why = f"no batch that the history knows has read {_some([str(r) for r in left.not_read])}"
+        where = _some([str(r) for r in left.not_read])
+        why = f"no batch that the history knows has read {where}, and published or held all of what it read"
         return Compared(waveform_id, Agreement.OUTSIDE, why)
     if log is None:
         return Compared(waveform_id, Agreement.OUTSIDE, "no chunk of it was read")
