@@ -107,20 +107,20 @@ def _by_epochs(topic: Any, positions: Any, ends: Any, log: Any, _: Any) -> Any:
 
 @shows(Kind.LOST, act="put_back_and_restarted_more_often")
 def where_a_log_was_cut_off_is_where_an_epoch_of_that_number_ends(patch: Patch) -> None:
-    patch.setattr(cut_log, "_last_proven", _by_epochs)
+    patch.setattr(cut_log, "last_proven", _by_epochs)
 
 
 @shows(Kind.LOST, act="put_back_into_the_very_epoch")
 def an_epoch_that_is_there_still_is_believed_to_have_ended_where_it_ends_today(patch: Patch) -> None:
     """Where a batch of it is proven to be there, and in epoch 0: it may have gone on after disks were put back."""
-    real = cut_log._last_proven
+    real = cut_log.last_proven
 
     def wrong(topic: Any, positions: Any, ends: Any, log: Any, earlier: Any) -> Any:
         proven = real(topic, positions, ends, log, earlier)
         known = {p: at for p, at in positions.items() if p in proven or not at.leader_epoch}
         return proven | _by_epochs(topic, known, ends, log, earlier)
 
-    patch.setattr(cut_log, "_last_proven", wrong)
+    patch.setattr(cut_log, "last_proven", wrong)
 
 
 @shows(Kind.LOST, since=180)
