@@ -279,7 +279,7 @@ class Balanced:
                 n["quarantined"] + n["carried_out"] <= n["carried_in"] for n in row.partitions.values()
             ), where
             return
-        waiting = _carried(sight, row.sequence, set())
+        waiting = _carried(sight, row.sequence, set(), row.sequence)
         assert row.counts["carried_out"] == waiting, f"{where}: {row.counts['carried_out']} carried out, {waiting} wait"
 
     @staticmethod
@@ -290,7 +290,7 @@ class Balanced:
         if row.kind != "ingest":
             return ""
         touched = {piece.id for r in there if (piece := piece_of(r)) is not None}
-        waited = _carried(sight, row.sequence - 1, touched)
+        waited = _carried(sight, row.sequence - 1, touched, row.sequence)
         said = row.counts["carried_in"]
         return "" if said == waited else f"{said} carried in, {waited} waited"
 
@@ -311,11 +311,12 @@ def _lay_there(sight: Sight, row: Any) -> list[list[Any]]:
     return ways
 
 
-def _carried(sight: Sight, sequence: int, touched: set[str]) -> int:
-    """How many held chunks the batch after this head takes up, when it reads chunks of `touched`."""
+def _carried(sight: Sight, sequence: int, touched: set[str], by: int) -> int:
+    """How many held chunks the batch after this head takes up, when it reads chunks of `touched`. `by`: its own head,
+    by whose watermark it goes where that is less: then a clock had been ahead."""
     committed = frozenset(h.decision for h in sight.heads if h.sequence <= sequence)
     published = [w for w in sight.published if w.sequence <= sequence]
-    watermark = next(h.watermark_ms for h in sight.heads if h.sequence == sequence)
+    watermark = min(h.watermark_ms for h in sight.heads if h.sequence in (sequence, by))
     by_id: dict[str, list[HeldRow]] = {}
     for row in effective(sight.held, committed, published):
         if row.valid and row.id is not None:

@@ -222,3 +222,14 @@ def test_when_all_are_idle_it_follows_the_clock_at_that_distance() -> None:
 
 def test_without_any_record_it_stays() -> None:
     assert watermark([None, None], previous=17) == 17
+
+
+@pytest.mark.parametrize(
+    ("clock", "newest", "then"),
+    [(2_000_000, 5, 1_000_000), (900_000, 5, 900_000), (900_000, 950_000, 950_000), (5, 2_000_000, 1_000_000)],
+    ids=["not ahead", "ahead of the clock", "ahead of a clock that is behind the records", "a clock at its beginning"],
+)
+def test_a_watermark_that_is_ahead_of_clock_and_records_is_lowered_to_them(clock: int, newest: int, then: int) -> None:
+    positions = {Partition(0): Position(Offset(9), EpochMs(newest)), Partition(1): Position(Offset(0), None)}
+    head = replace(HEAD, watermark_ms=EpochMs(1_000_000), positions=positions)
+    assert head.as_of(EpochMs(clock)) == replace(head, watermark_ms=EpochMs(then))

@@ -84,6 +84,7 @@ def _nothing(
             f"{e.stable_end}, high watermark {e.high_watermark}); {WAY_OUT}",
             partition=p,
         )
+    head = head.as_of(clock_ms)
     watermark = advance_watermark(
         after, previous_ms=head.watermark_ms, clock_ms=clock_ms, idle=milliseconds(stream.idle)
     )

@@ -44,7 +44,7 @@ def load_for_batch(tables: Tables, plan: Plan, chunks: Sequence[ChunkFacts]) -> 
     head, table = _head(tables), ChunkTable.of(chunks)
     ids = frozenset([*table.ids.to_pylist(), *(plan.choice.ids if plan.choice is not None else ())])
     look = HeldLook(
-        open_since=open_since(head, plan.stream) if plan.expires else None,
+        open_since=open_since(head.as_of(plan.clock_ms), plan.stream) if plan.expires else None,
         ids=ids,
         coordinates=ReadPlaces(plan.topic_id, table),
     )

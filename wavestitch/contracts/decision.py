@@ -59,6 +59,8 @@ def decide_beside(
     sealed: bool = True,
 ) -> Decision:
     """The same, where it is known which waveforms are plain; of `no_plain`, every chunk is decided as an object."""
+    if plan.expires:
+        head = head.as_of(plan.clock_ms)
     held, beside = _believed(plan, held)
     pending = PendingDecision(plan, evidence, head, held, plain, beside)
     owns = _owner(plan)

@@ -96,7 +96,7 @@ class Head:
     """What the newest snapshot with our keys says. `sequence` counts our heads; `snapshot_id` is Iceberg's, and so is
     `committed_ms` (since the epoch, by the committer's clock).
 
-    `watermark_ms`: how far the stream's data have come (record time, ms); never lowered within a generation chain.
+    `watermark_ms`: how far the stream's data have come (record time, ms); lowered by `as_of` alone.
     `skipped`: ranges an operator gave up by name. `decision`: digest of the decision that this head committed.
     `mean_record_bytes`: of the last batch that read something, for sizing the next; None before the first.
     `held`: what is held, as the held table's snapshot that counts; None while nothing ever was. `at_gate`: the batches
@@ -132,6 +132,13 @@ class Head:
             "committed_ms": None,
         }
         return replace(self, **{**fresh, **changes})
+
+    def as_of(self, clock_ms: EpochMs) -> Head:
+        """As a batch that was planned at this time goes by it: a watermark that lies beyond the clock, and beyond all
+        records that were read, was made by a clock that was ahead, and is lowered to what these say. A clock that is
+        behind lowers it no further than to the newest record."""
+        latest = max(clock_ms, *(at.seen_ms or BEGINNING for at in self.positions.values()), BEGINNING)
+        return self if self.watermark_ms <= latest else replace(self, watermark_ms=latest)
 
     def _still_at_gate(
         self,
@@ -271,7 +278,8 @@ def advance_watermark(
     """How far the stream's data have come (record time, ms): the least record time at the positions.
 
     Partitions without a record within `idle` of the clock do not hold it back; where all are idle, it follows the
-    clock at that distance. Capped by the clock (a record from the future must not expire others), never lowered.
+    clock at that distance. Capped by the clock (a record from the future must not expire others), never less than
+    `previous_ms`, of the head `as_of` that clock.
     """
     seen = [p.seen_ms for p in positions.values() if p.seen_ms is not None]
     if not seen:
