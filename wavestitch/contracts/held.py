@@ -70,7 +70,8 @@ class PublishedWaveform:
     chunks: tuple[PublishedChunk, ...]
 
     def has(self, chunk: ChunkFacts) -> bool:
-        """Whether this very piece (place, metadata and bytes) was published, and it does not say another count."""
+        """Whether this very piece (place, metadata and bytes) was published, and it does not say another count. What it
+        says of the digest of the whole is not asked: what was accepted says another one than its bytes have."""
         seq = chunk.seq
         if seq is None or not 0 <= seq < len(self.chunks):
             return False
