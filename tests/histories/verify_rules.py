@@ -9,7 +9,7 @@ writes nothing.
     one    not all: some lay before the log's beginning       missing in Kafka
     one    not all: some are not where the row says           not found in Kafka
     one    not all: the others lie elsewhere                  outside
-    none   some that an ingest has read, held from nowhere    missing in the table; skipped, where that was gone over
+    none   some that an ingest has read, held from nowhere    missing in the table
     none   all of them held from where they lie               held; discarded, where each of them is
     none   none that was to be read yet                       outside
 
@@ -126,6 +126,8 @@ class VerifyRules(Rule):
 
     def _of_a_cut_row(self, row: Published, lies: list[Lies], event: Verified) -> set[str]:
         """Its last chunk is gone. What is not stitched today, or lies elsewhere, may be told as that."""
+        if not row.chunks:  # it names no place by which it could be found, and nothing that could be compared
+            return {"not found in Kafka"} if lies else {"not found in Kafka", "nothing"}
         truth = Truth(tuple(piece for _, piece in lies))
         there = all(_is_in((t, p, o), event.read) and t == self.ledger.topic_id for t, p, o, _, _ in row.chunks)
         as_it_was = row.id not in self.case.refused and truth.whole and truth.keeps_its_word
@@ -158,9 +160,7 @@ class VerifyRules(Rule):
         loose = [c for c, piece in lies if piece.same not in copies and c not in beyond]
         if loose:
             owed = all(c in self.read for c in loose) and not self.history_lost
-            # What was gone over by name since is told as that (docs/guarantees.md).
-            passed = {"skipped"} if any(_is_in(c, head.skipped) for c in loose) else set()
-            return {"missing in the table", *passed} if owed else _ANYTHING
+            return {"missing in the table"} if owed else _ANYTHING
         if not held:
             if any(self._was_no_chunk(c) for c, _ in lies):
                 return _ANYTHING  # taken for what is held from there (docs/guarantees.md)
