@@ -131,7 +131,9 @@ class VerifyRules(Rule):
         truth = Truth(tuple(piece for _, piece in lies))
         there = all(_is_in((t, p, o), event.read) and t == self.ledger.topic_id for t, p, o, _, _ in row.chunks)
         as_it_was = row.id not in self.case.refused and truth.whole and truth.keeps_its_word
-        return {"differs"} if as_it_was and there and not self._elsewhere(row, lies, event) else _ANYTHING
+        if not (as_it_was and there) or self._elsewhere(row, lies, event):
+            return _ANYTHING
+        return {"differs"} if row.chunks else {"not found in Kafka"}  # it names none any more
 
     def _elsewhere(self, row: Published, lies: list[Lies], event: Verified) -> bool:
         """Whether a place that the row names was read, and its chunk is not there."""
