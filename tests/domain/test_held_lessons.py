@@ -147,3 +147,38 @@ def test_what_contradicts_a_published_waveform_and_was_discarded_stays_away_what
     world.ingest()
     assert world.held() == {"w": {"discarded"}}
     assert world.published() == {"w": ONE + TWO}
+
+
+# --- how long it waits
+
+
+def waiting(world: World) -> dict[str, int]:
+    """What the audit of the newest batch says of those that wait."""
+    row = max(world.bench.tables.history, key=lambda row: row.sequence)
+    assert world.held() == {"z": {"open"}}
+    return {fate: row.counts[fate] for fate in ("carried_out", "quarantined")}
+
+
+def test_what_is_kept_for_what_it_says_has_its_waveform_wait_from_its_own_time_in_the_audit_too() -> None:
+    world = World()
+    world.send("z", 0, ONE, count=None)
+    world.ingest()
+    world.now_ms += 73 * 3_600_000
+    world.send("z", 0, ONE, count=2, at=world.now_ms)
+    world.ingest()  # of each batch it is asked whether as many wait as it says
+    assert waiting(world) == {"carried_out": 2, "quarantined": 0}
+    world.send("other", 0, ONE, count=1, at=world.now_ms)
+    world.ingest()
+    assert waiting(world) == {"carried_out": 2, "quarantined": 0}
+
+
+def test_what_is_restored_waits_as_a_whole() -> None:
+    world = World()
+    world.send("z", 0, ONE, count=3)
+    world.ingest()
+    world.now_ms += 2 * 3_600_000
+    world.send("z", 1, TWO, count=3, at=world.now_ms)
+    world.ingest()
+    world.decide(HeldAction.DISCARD, "z")
+    world.decide(HeldAction.RESTORE, "z")
+    assert waiting(world) == {"carried_out": 2, "quarantined": 0}

@@ -146,8 +146,9 @@ class Assembly:
 
     @property
     def newest_ms(self) -> EpochMs:
-        """Record time of the newest piece, ms: from here an open waveform's allowed lateness counts."""
-        return max(c.timestamp_ms for c in self.pieces)
+        """Record time, ms, of the newest of all that is held of it where it waits: from here an open waveform's allowed
+        lateness counts, as for whoever looks at what is held (`open_deadlines`)."""
+        return max(c.timestamp_ms for c in (*self.pieces, *self.lessons))
 
 
 def assemble(chunks: Iterable[ChunkFacts], limits: Limits) -> dict[str, Assembly]:

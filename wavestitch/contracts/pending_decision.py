@@ -162,9 +162,11 @@ class PendingDecision:
             # What came while the waveform was discarded is held as its neighbours were before.
             before = {h.before for h in mine if h.reason is Reason.DISCARDED and h.before is not None}
             unsaid = next(iter(before)) if len(before) == 1 else Reason.CONFLICT
-            for h in mine:
-                if h.reason is Reason.DISCARDED:
-                    self._restore(h, h.before or unsaid, choice.note)
+            again = [replace(h, reason=h.before or unsaid) if h.reason is Reason.DISCARDED else h for h in mine]
+            due = open_deadlines(again, allowed_lateness=self._lateness).get(waveform_id, self._after.watermark_ms)
+            for was, h in zip(mine, again, strict=True):
+                if was.reason is Reason.DISCARDED:
+                    self._restore(h, choice.note, waits=self._after.watermark_ms <= due)
         elif choice.action is HeldAction.DISCARD:
             self._refuse_others(choice, waveform_id, standing)
             for c in standing:
@@ -237,13 +239,14 @@ class PendingDecision:
         else:
             self._judge(c, Fate.REPLAY)
 
-    def _restore(self, h: HeldChunk, reason: Reason, note: str) -> None:
-        if reason is Reason.OPEN and self._after.watermark_ms <= after(h.chunk.timestamp_ms, self._lateness):
-            self._judge(h.chunk, Fate.CARRIED_OUT, reason, note)
+    def _restore(self, h: HeldChunk, note: str, *, waits: bool) -> None:
+        """`h`: as it is to be held. `waits`: whether its waveform does, if it is open."""
+        if h.reason is Reason.OPEN and waits:
+            self._judge(h.chunk, Fate.CARRIED_OUT, h.reason, note)
         else:
-            expired = Reason.INCOMPLETE if reason is Reason.OPEN else reason
+            expired = Reason.INCOMPLETE if h.reason is Reason.OPEN else h.reason
             self._judge(h.chunk, Fate.QUARANTINED, expired, note)
-        self._holds.append(Hold(h.chunk, reason, note))
+        self._holds.append(Hold(h.chunk, h.reason, note))
 
     def set_aside(self, c: ChunkFacts, reason: Reason, why: str) -> None:
         """Quarantine a chunk, or report it where this run holds nothing."""
@@ -314,7 +317,7 @@ class PendingDecision:
         return known.counted_as if known is not None else AFTER_DISCARD
 
     def _keep_open(self, found: Assembly, why: str) -> None:
-        """Incomplete: carried out until the watermark has passed what its newest piece may wait for."""
+        """Incomplete: carried out until the watermark has passed what the newest of it may wait for."""
         expired = self._after.watermark_ms > after(found.newest_ms, self._lateness)
         for c in (*found.pieces, *found.lessons):
             if not self._plan.holds:
