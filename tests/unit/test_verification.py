@@ -68,6 +68,7 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
     "another seam": (MADE, [lying(piece=OTHER)], None, EXTENT, Agreement.DIFFERS),
     "fewer chunks than the log gives": (MADE, [CUT], None, EXTENT, Agreement.DIFFERS),
     "fewer chunks than the log gives, which fails": (FAILING, [CUT], None, EXTENT, Agreement.DIFFERS),
+    "others of it in the log, and nowhere else": (INCOMPLETE, [ROW], None, EXTENT, Agreement.DIFFERS, NOWHERE),
     "a chunk twice": (MADE, [replace(ROW, pieces=ROW.pieces[:1] * 2)], None, EXTENT, Agreement.DIFFERS),
     "a place where something else lies": (MADE, [lying(offset=4)], None, EXTENT, Agreement.DIFFERS),
     "a place that was not read": (MADE, [lying(offset=77)], None, EXTENT, Agreement.SAME),

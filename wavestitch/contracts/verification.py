@@ -173,6 +173,11 @@ def compare(
     passes = log is not None and log.made is not None and log.reason is None
     refused = "" if passes else "no valid chunk of it was read" if log is None else _said(log)
     found = _with_row(waveform_id, log, rows, extent) if rows else _without_row(waveform_id, log, held, left)
+    if rows and left.nowhere and found.found not in DIFFERENCES:
+        # What a batch has read of it is neither held nor in its row.
+        where = _some([str(r) for r in left.nowhere])
+        why = f"chunks: others of it are in the log in {where}, neither published nor held"
+        found = Compared(waveform_id, Agreement.DIFFERS, why, ("chunks",), found.plan_id)
     if rows and held is not None and found.found not in DIFFERENCES:
         # Published, and what is held beside it contradicts it; that has a place, too.
         beside = _as_held(waveform_id, held)
