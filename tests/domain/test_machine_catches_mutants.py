@@ -81,7 +81,11 @@ def a_row_is_stitched_of_other_copies_than_the_decision_publishes(patch: Patch) 
 @mutant("decide_held")
 def what_is_restored_is_a_conflict(patch: Patch) -> None:
     real = PendingDecision._restore
-    patch.setattr(PendingDecision, "_restore", lambda self, h, _, note: real(self, h, Reason.CONFLICT, note))
+
+    def wrong(self: Any, h: Any, note: str, **how: Any) -> None:
+        real(self, replace(h, reason=Reason.CONFLICT), note, **how)
+
+    patch.setattr(PendingDecision, "_restore", wrong)
 
 
 @mutant("decide_held")
