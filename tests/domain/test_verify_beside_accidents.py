@@ -108,11 +108,6 @@ def test_a_copy_that_contradicts_the_published_one_says_nothing_of_the_row(
     assert found(verify(world, asked)) == {"w": said}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="of a waveform whose chunks came again, what its row does not name is taken for a copy that contradicts it, "
-    "also where the row lacks that chunk: what is left is not whole, and told as lying outside",
-)
 def test_a_row_that_lacks_its_last_chunk_differs_also_where_its_chunks_came_again(world: World) -> None:
     for _ in range(2):
         for seq, value in enumerate((ONE, TWO)):

@@ -47,7 +47,7 @@ def what_is_nowhere_is_told_as_skipped(patch: Patch) -> None:
     patch.setattr(verification, "_without_row", wrong)
 
 
-@shows(Kind.UNTRUE)
+@shows(Kind.UNTRUE, since=480)
 def a_row_that_lacks_a_chunk_is_told_as_refused_today(patch: Patch) -> None:
     """As if its definition had been changed on purpose."""
     real = verification._with_row_only
@@ -58,7 +58,7 @@ def a_row_that_lacks_a_chunk_is_told_as_refused_today(patch: Patch) -> None:
     patch.setattr(verification, "_with_row_only", wrong)
 
 
-@shows(Kind.UNTRUE)
+@shows(Kind.UNTRUE, since=740)
 def one_discarded_chunk_makes_its_waveform_discarded(patch: Patch) -> None:
     real = verification._as_held
 
