@@ -101,6 +101,9 @@ def test_no_decision_publishes_it_and_it_can_be_let_go_and_come_back(
     with pytest.raises(Refused, match="is not believed"):
         world.decide(action, "w")
     world.ask_for(make_stream())
+    with pytest.raises(Refused, match="its definition says nothing any more of"):
+        world.decide(action, "w")
+    world.ask_for(make_stream(proof="none", id_partitions=None))
     world.decide(action, "w")
     assert world.published() == {"w": EVIL * 2}
 
