@@ -172,7 +172,7 @@ def validation(operator: Operator) -> None:
     done(operator.type_block(task, 2))
     assert operator.type_line(f"wavestitch run ecg --plan {operator.names['PLAN']}")[0] == 4, "it was given up"
     operator.stop_at_the_gate()
-    declare(operator.whole, YAML)
+    declare(operator.whole, YAML + "expectations: []\n")
     done(operator.type_block(task, 1))
     assert (operator.published(), operator.position()) == (["a", "b"], 4)
     declare(operator.whole, YAML + FEW)
