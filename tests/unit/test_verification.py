@@ -40,7 +40,7 @@ INCOMPLETE = InLog("w", None, Reason.OPEN, "1 of 2 chunks here; missing: 1", (sp
 FAILING = replace(MADE, reason=Reason.FAILED_EXPECTATION, evidence="too long")
 REFUSED = InLog("w", None, Reason.TOO_LARGE, "2 chunks; allowed are 1", HERE)
 CONFLICT = InLog("w", None, Reason.CONFLICT, "chunk 1 has different bytes", HERE)
-CHUNKS = {(0, 4): LogChunk(A, 1), (0, 5): LogChunk(B, 2)}
+CHUNKS = {(0, 4): LogChunk("w", 0, A, 1), (0, 5): LogChunk("w", 1, B, 2)}
 AT_THE_END = {Partition(0): Offset(9)}
 EXTENT = LogExtent("topic", (span(0, 2, 9),), {Partition(0): Offset(0)}, AT_THE_END, CHUNKS)
 ELSEWHERE = tuple(p._replace(offset=Offset(p.offset + 2), piece=OTHER) for p in ROW.pieces)
@@ -174,14 +174,35 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
         INCOMPLETE,
         [ROW],
         None,
-        replace(EXTENT, chunks={**CHUNKS, (0, 5): LogChunk(OTHER, 2)}),
+        replace(EXTENT, chunks={**CHUNKS, (0, 5): LogChunk("w", 1, OTHER, 2)}),
+        Agreement.NOT_FOUND,
+    ),
+    "another's chunk of the same bytes where the row says": (
+        MADE,
+        [ROW],
+        None,
+        replace(EXTENT, chunks={**CHUNKS, (0, 5): LogChunk("v", 1, B, 2)}),
+        Agreement.DIFFERS,
+    ),
+    "another of its chunks, of the same bytes, where the row says": (
+        INCOMPLETE,
+        [ROW],
+        None,
+        replace(EXTENT, chunks={**CHUNKS, (0, 5): LogChunk("w", 0, B, 2)}),
+        Agreement.DIFFERS,
+    ),
+    "another's chunk, which is none today, where the row says": (
+        INCOMPLETE,
+        [ROW],
+        None,
+        replace(EXTENT, chunks={**CHUNKS, (0, 5): LogChunk("v", 1, B, 2, "unproven")}),
         Agreement.NOT_FOUND,
     ),
     "no chunk any more by the present definition": (
         INCOMPLETE,
         [ROW],
         None,
-        replace(EXTENT, chunks={**CHUNKS, (0, 5): LogChunk(OTHER, 2, "unproven")}),
+        replace(EXTENT, chunks={**CHUNKS, (0, 5): LogChunk("w", 1, OTHER, 2, "unproven")}),
         Agreement.NEWLY_FAILING,
     ),
     "across the range's edge": (
@@ -215,7 +236,7 @@ def test_the_columns_that_differ_are_named_and_those_of_the_batch_are_not_compar
 def test_record_times_are_compared_where_both_took_the_same_copies() -> None:
     assert compare("w", MADE, [saying("first_record_time")], None, EXTENT).columns == ("first_record_time",)
     elsewhere = replace(lying(offset=3), columns=saying("first_record_time").columns)
-    extent = replace(EXTENT, chunks={**CHUNKS, (0, 3): LogChunk(B, 7)})
+    extent = replace(EXTENT, chunks={**CHUNKS, (0, 3): LogChunk("w", 1, B, 7)})
     assert compare("w", MADE, [elsewhere], None, extent).found is Agreement.SAME
 
 

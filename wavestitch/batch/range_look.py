@@ -61,7 +61,7 @@ class RangeLook:
         self.absent: list[OffsetRange] = []
         self.gone: list[OffsetRange] = []
         self.log_start = {p: end.log_start for p, end in of.here.ends.items()}
-        self._places = {(p.partition, p.offset): i for i, pieces in claims.items() for p in pieces}
+        self._places = {(p.partition, p.offset) for pieces in claims.values() for p in pieces}
         self.accounts = RangeAccounts(edges, of.here.topic.topic_id)
         self._cut: dict[str, list[tuple[OffsetRange, ...]]] = {}
         self._most = of.most
@@ -188,9 +188,9 @@ class RangeLook:
         rows = [n for n, place in enumerate(at) if place in self._places]
         for fact in chunks.facts(rows):
             place = fact.partition, fact.offset
-            # What no definition makes a chunk, or names another waveform, is not what was published from there.
-            same = fact.reason in MAY_BE_CHUNKS and fact.waveform_id == self._places[place]
-            self.chunks[place] = LogChunk(fact.piece, fact.timestamp_ms, fact.reason or "" if same else "")
+            # What no definition makes a chunk is not what was published from there.
+            rejected = fact.reason or "" if fact.reason in MAY_BE_CHUNKS else ""
+            self.chunks[place] = LogChunk(fact.waveform_id, fact.seq, fact.piece, fact.timestamp_ms, rejected)
 
 
 def _logs(

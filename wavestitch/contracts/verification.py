@@ -65,8 +65,11 @@ DIFFERENT = 6
 
 
 class LogChunk(NamedTuple):
-    """What was read at a place. `rejected`: why it is no valid chunk today; empty for one that is."""
+    """What was read at a place, and which chunk of which waveform it says it is. `rejected`: why it is no valid chunk
+    today; empty for one that is."""
 
+    waveform_id: str | None
+    seq: int | None
     piece: bytes
     timestamp_ms: int
     rejected: str = ""
@@ -237,7 +240,7 @@ def _wrong_place(row: RowFace, extent: LogExtent) -> str:
     """Of pieces that lie in what was read: whether the log has them where the row says. Others may be of copies that
     lie elsewhere; their digests were compared."""
     for n, p in enumerate(row.pieces):
-        if _was_read(p, extent) and not _is_there(p, extent):
+        if _was_read(p, extent) and not (_is_there(row, p, extent) and extent.chunks[p.partition, p.offset].seq == n):
             return f"chunk {n} is said to lie in {_place(p)}, where the log has it not"
     return ""
 
@@ -250,21 +253,24 @@ def _with_row_only(waveform_id: str, log: InLog | None, row: RowFace, extent: Lo
         why = f"{len(lost)} of {len(row.pieces)} chunks are gone from the log: {shown}"
         ranges = tuple(joined(OffsetRange(p, o, Offset(o + 1)) for p, o in lost))
         return Compared(waveform_id, Agreement.MISSING_IN_KAFKA, why, plan_id=row.plan_id, lost=ranges)
-    rejected = [p for p in mine if (at := extent.chunks.get((p.partition, p.offset))) is not None and at.rejected]
-    if rejected:
-        at = extent.chunks[rejected[0].partition, rejected[0].offset]
-        why = f"{at.rejected}: {_place(rejected[0])} is no valid chunk today"
+    now = [(p, at) for p in mine if (at := extent.chunks.get((p.partition, p.offset))) is not None]
+    # What names another waveform is not what was published from there.
+    rejected = next(((p, at.rejected) for p, at in now if at.rejected and at.waveform_id == waveform_id), None)
+    if rejected is not None:
+        why = f"{rejected[1]}: {_place(rejected[0])} is no valid chunk today"
         return Compared(waveform_id, Agreement.NEWLY_FAILING, why, plan_id=row.plan_id)
     cut_off = [p for p in mine if extent.is_cut_off(p.partition, p.offset)]
     if cut_off:
         first = cut_off[0].partition
         why = f"its row names {_some([_place(p) for p in cut_off])}; the log ends at {extent.ends.get(first, 0)} there"
         return Compared(waveform_id, Agreement.NOT_FOUND, why, plan_id=row.plan_id)
-    absent = [p for p in mine if extent.was_read(p.partition, p.offset) and not _is_there(p, extent)]
+    absent = [p for p in mine if extent.was_read(p.partition, p.offset) and not _is_there(row, p, extent)]
     if absent or not row.pieces:
         shown = _some([_place(p) for p in absent]) or "no chunk at all"
         why = f"its row names {shown}; the offsets are there, and hold no such chunk"
         return Compared(waveform_id, Agreement.NOT_FOUND, why, plan_id=row.plan_id)
+    if wrong := _wrong_place(row, extent):
+        return Compared(waveform_id, Agreement.DIFFERS, f"chunks: {wrong}", ("chunks",), row.plan_id)
     beyond = [p for p in row.pieces if p not in mine or not extent.was_read(p.partition, p.offset)]
     if beyond:
         why = f"{len(beyond)} of {len(row.pieces)} chunks lie outside: {_some([_place(p) for p in beyond])}"
@@ -361,9 +367,10 @@ def _was_read(p: RowPiece, extent: LogExtent) -> bool:
     return p.topic_id == extent.topic_id and extent.was_read(p.partition, p.offset)
 
 
-def _is_there(p: RowPiece, extent: LogExtent) -> bool:
+def _is_there(row: RowFace, p: RowPiece, extent: LogExtent) -> bool:
+    """Whether a chunk of the row's waveform, of these bytes, lies there: bytes alone may be another's."""
     at = extent.chunks.get((p.partition, p.offset))
-    return at is not None and not at.rejected and at.piece == p.piece
+    return at is not None and not at.rejected and (at.waveform_id, at.piece) == (row.waveform_id, p.piece)
 
 
 def _said(log: InLog) -> str:
