@@ -21,6 +21,7 @@ class Sight:
     """Of the descendants, by their commands."""
     may_dump: set[str] = field(default_factory=set)
     """Commands whose memory a crash would write to a disk."""
+    _forked: set[int] = field(default_factory=set)
 
     def look(self, pids: Iterable[int]) -> None:
         for number, pid in enumerate(pids):
@@ -33,12 +34,21 @@ class Sight:
                     for each in process.net_connections("inet")
                     if each.status == psutil.CONN_LISTEN
                 }
-                if number:  # the first is the starter, which has what it was given
+                if number and not self._is_about_to_start(process, command):  # the first has what it was given
                     self.environments[command] = self.environments.get(command, "") + str(process.environ())
                     if process.rlimit(psutil.RLIMIT_CORE)[0] != 0:
                         self.may_dump.add(command)
             except (ProcessLookupError, psutil.Error):
                 continue  # it has ended meanwhile
+
+    def _is_about_to_start(self, process: psutil.Process, command: str) -> bool:
+        """Between fork and exec a child is its parent still, with all that this has. One that is so at two looks stays
+        so, and counts."""
+        parent = process.parent()
+        if process.pid in self._forked or parent is None or command != " ".join(parent.cmdline()):
+            return False
+        self._forked.add(process.pid)
+        return True
 
 
 def watch_to_its_end(process: subprocess.Popen[bytes], *, seconds: float) -> Sight:
