@@ -159,7 +159,7 @@ def nothing_seals_the_count(patch: Patch) -> None:
     patch.setattr(fake_batch, "parse_chunk", wrong)
 
 
-@shows(Kind.LOST, since=45)
+@shows(Kind.LOST, since=87)
 def the_record_time_of_any_repeat_counts(patch: Patch) -> None:
     """Whoever sends a chunk again at another time makes its waveform implausible."""
     real = assembly._judge

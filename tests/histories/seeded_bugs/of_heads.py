@@ -39,7 +39,7 @@ def the_group_is_put_one_too_far(patch: Patch) -> None:
     patch.setattr(commit_offsets, "project", wrong)
 
 
-@shows(Kind.COMMIT_AHEAD, since=111)
+@shows(Kind.COMMIT_AHEAD, since=128)
 def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> None:
     real = commit_offsets.project
 
@@ -186,7 +186,7 @@ def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> N
     patch.setattr(disagreement, "_doubt", wrong)
 
 
-@shows(Kind.STALE_WRITER, since=71)
+@shows(Kind.STALE_WRITER, since=116)
 def a_copy_of_the_table_that_goes_on_is_not_seen(patch: Patch) -> None:
     real = disagreement._doubt
 

@@ -190,7 +190,7 @@ def what_was_held_before_a_proof_was_asked_for_is_believed(patch: Patch) -> None
 # what maintenance lets go
 
 
-@shows(Kind.LOST, since=215)
+@shows(Kind.LOST, since=342)
 def held_rows_go_as_soon_as_their_waveforms_id_is_published(patch: Patch) -> None:
     """A late copy with other bytes, too, which nobody has decided about."""
     real = what_goes.held_to_delete

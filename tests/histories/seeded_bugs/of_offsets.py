@@ -123,7 +123,7 @@ def an_epoch_that_is_there_still_is_believed_to_have_ended_where_it_ends_today(p
     patch.setattr(cut_log, "last_proven", wrong)
 
 
-@shows(Kind.LOST, since=180)
+@shows(Kind.LOST, since=213)
 def whoever_goes_back_behind_a_cut_hides_it(patch: Patch) -> None:
     """A position that is set is of the epoch and the batch of now, wherever it is."""
     real = cut_log.with_last_batches

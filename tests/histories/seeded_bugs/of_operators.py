@@ -19,7 +19,7 @@ def an_ingest_goes_past_a_closed_gate(patch: Patch) -> None:
     patch.setattr(steps, "refuse_past_closed_gate", lambda edges, **_: edges.closed_gates() and None)
 
 
-@shows(Kind.INVENTED, since=30)
+@shows(Kind.INVENTED, since=88)
 def a_gate_that_closed_once_opens_every_other(patch: Patch) -> None:
     real = steps.refuse_past_closed_gate
     patch.setattr(steps, "refuse_past_closed_gate", lambda edges, **more: real(edges, **{**more, "answered": True}))
@@ -47,13 +47,13 @@ def a_decision_asks_at_no_gate_once_it_is_planned(patch: Patch) -> None:
     patch.setattr(steps, "asks_the_gate", lambda plan: plan.kind is not PlanKind.HELD and real(plan))
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=29)
 def a_backfill_asks_at_no_gate(patch: Patch) -> None:
     real = steps.asks_the_gate
     patch.setattr(steps, "asks_the_gate", lambda plan: plan.kind is PlanKind.HELD and real(plan))
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=29)
 def what_an_ingest_was_stopped_with_passes_by_anything_but_an_ingest(patch: Patch) -> None:
     real = closed_gate._stopped_some
     patch.setattr(
@@ -61,7 +61,7 @@ def what_an_ingest_was_stopped_with_passes_by_anything_but_an_ingest(patch: Patc
     )
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=57)
 def a_closed_gate_knows_offsets_and_no_waveforms(patch: Patch) -> None:
     """So that a second copy of what was stopped passes."""
     real, stopped_some, asking = steps.refuse_past_closed_gate, closed_gate._stopped_some, list[Any]()

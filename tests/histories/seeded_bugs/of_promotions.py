@@ -22,7 +22,7 @@ def what_a_promotion_takes_out_is_not_held(patch: Patch) -> None:
     patch.setattr(publish, "_held_rows", lambda plan, *more: [] if plan.promotion is not None else real(plan, *more))
 
 
-@shows(Kind.STALE_WRITER, since=35, act=ACT)
+@shows(Kind.STALE_WRITER, since=66, act=ACT)
 def a_promotion_is_about_ids_whatever_they_are_by_then(patch: Patch) -> None:
     patch.setattr(publish, "check_promotion", lambda *_, **__: None)
     patch.setattr(held_approval, "refuse_changed", lambda *_: None)

@@ -20,7 +20,7 @@ def the_bytes_of_a_batch_are_estimated_and_no_reader_keeps_to_them(patch: Patch)
     patch.setattr(ByteBudget, "add", lambda *_: None)
 
 
-@shows(Kind.UNBOUNDED_COST)
+@shows(Kind.UNBOUNDED_COST, since=13)
 def one_published_id_opens_every_file(patch: Patch) -> None:
     real = IdIndex.files_of
 

@@ -13,7 +13,7 @@ from wavestitch.contracts.row_face import RowFace
 from wavestitch.contracts.verification import LogExtent
 
 
-@shows(Kind.UNTRUE)
+@shows(Kind.UNTRUE, since=15)
 def of_a_row_the_chunks_are_compared_and_not_the_samples(patch: Patch) -> None:
     real = RowFace.unlike
     patch.setattr(RowFace, "unlike", lambda self, other: [c for c in real(self, other) if c != "samples"])
@@ -36,7 +36,7 @@ def what_retention_took_is_told_as_something_else(patch: Patch) -> None:
     patch.setattr(LogExtent, "is_gone", lambda *_: False)
 
 
-@shows(Kind.UNTRUE)
+@shows(Kind.UNTRUE, since=19)
 def what_is_nowhere_is_told_as_skipped(patch: Patch) -> None:
     """As if an operator had left it out by name."""
     real = verification._without_row
