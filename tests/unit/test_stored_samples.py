@@ -13,7 +13,8 @@ from tests.builders.table_rows import published_row, stage
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.rows import published_schema
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
-from wavestitch.contracts.sample_types import FORMAT_DTYPES
+from wavestitch.contracts.sample_types import FORMAT_DTYPES, as_type
+from wavestitch.parquet.sample_pages import SamplePages, SentSamples, TypedSamples
 from wavestitch.parquet.stored_samples import StoredSamples
 
 LENGTHS = (3, 300_000, 1, 5, 270_000, 17)
@@ -45,6 +46,20 @@ def test_any_part_is_what_pyarrow_reads(
                 parts = list(found.parts(start, behind))
                 assert np.concatenate([whole[:0], *parts]).tobytes() == whole[start:behind].tobytes()
                 assert all(part.nbytes <= 1 << 20 for part in parts)
+
+
+@pytest.mark.parametrize("encoding", ["fast", "small"])
+@pytest.mark.parametrize(("sample_format", "samples"), [("i16le", "int"), ("i16le", "long"), ("i32le", "long")])
+def test_narrow_numbers_become_the_pages_that_wide_ones_do(
+    sample_format: str, samples: SampleType, encoding: Encoding
+) -> None:
+    dtype = np.dtype(FORMAT_DTYPES[sample_format])
+    ends = np.iinfo(dtype)
+    values = np.concatenate([np.array([ends.min, ends.max, -1, 0, 1, 255, 256, -256], dtype)] * 40_000)
+    cuts = np.array([0, 8, 200_000, len(values)])
+    sent = SentSamples(values.view(np.uint8), cuts * dtype.itemsize, [sample_format] * 3, samples)
+    pages = SamplePages(samples, encoding)
+    assert list(pages.pages(sent)) == list(pages.pages(TypedSamples(as_type(values, samples), cuts)))
 
 
 def written_by_pyarrow(path: Path, **how: object) -> None:

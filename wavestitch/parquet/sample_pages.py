@@ -38,7 +38,7 @@ class Samples(Protocol):
     def bounds(self) -> Ints: ...
 
     def values(self, start: int, end: int) -> Values:
-        """Samples `[start, end)`, in the dtype of the table's type."""
+        """Samples `[start, end)`, in the dtype of the table's type, or whole numbers in a narrower one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class _Run(NamedTuple):
 
 class SentSamples:
     """Samples as they were sent, which fit the type: waveform i is bytes `[cuts[i], cuts[i + 1])` of `data`, in the
-    format `formats[i]`. What is asked for is widened then, and not before."""
+    format `formats[i]`. What is asked for becomes numbers of the type then, and not before."""
 
     def __init__(self, data: npt.NDArray[np.uint8], cuts: Ints, formats: Sequence[str], samples: SampleType) -> None:
         self._data = data
@@ -92,7 +92,8 @@ class SentSamples:
     def _part(self, run: _Run, start: int, end: int) -> Values:
         width = np.dtype(run.dtype).itemsize
         begin = run.begin + (start - run.start) * width
-        return as_type(self._data[begin : begin + (end - start) * width].view(run.dtype), self._type)
+        sent = self._data[begin : begin + (end - start) * width].view(run.dtype)
+        return sent if sent.dtype.kind == np.dtype(TYPE_DTYPES[self._type]).kind == "i" else as_type(sent, self._type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,8 @@ class SamplePages:
 
     def _page(self, values: Values, repetition: bytes) -> Page:
         levels = b"".join(len(x).to_bytes(4, "little") + x for x in (repetition, _gone_on(len(values))))
-        body: Any = self._delta(levels, values) if self.encoding == _DELTA_BINARY_PACKED else _split(levels, values)
+        delta = self.encoding == _DELTA_BINARY_PACKED
+        body: Any = self._delta(levels, values) if delta else _split(levels, values, self._dtype.itemsize)
         size = len(body)
         if self._codec is not None:
             body = self._codec.compress(body, asbytes=True)
@@ -152,6 +154,7 @@ class SamplePages:
 
     def _delta(self, levels: bytes, values: Values) -> bytes:
         """By pyarrow's encoder, from a file with one page of these values and no levels."""
+        values = as_type(values, self.samples)
         schema = pa.schema([pa.field("x", pa.from_numpy_dtype(values.dtype), nullable=False)])
         file = pa.BufferOutputStream()
         whole = {"data_page_size": 1 << 30, "write_batch_size": 1 << 30, "max_rows_per_page": 1 << 30}
@@ -167,12 +170,20 @@ class SamplePages:
         return levels + packed
 
 
-def _split(levels: bytes, values: Values) -> npt.NDArray[np.uint8]:
-    """BYTE_STREAM_SPLIT: the first bytes of all values, then the second ones, …"""
-    width = values.dtype.itemsize
-    body = np.empty(len(levels) + values.nbytes, np.uint8)
+def _split(levels: bytes, values: Values, width: int) -> npt.NDArray[np.uint8]:
+    """BYTE_STREAM_SPLIT of values of `width` bytes: the first bytes of all of them, then the second ones, …"""
+    body = np.empty(len(levels) + len(values) * width, np.uint8)
     body[: len(levels)] = np.frombuffer(levels, np.uint8)
-    body[len(levels) :].reshape(width, -1)[:] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, width).T
+    planes = body[len(levels) :].reshape(width, -1)
+    sent = values.dtype.itemsize
+    if sent == width:
+        planes[:] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, width).T
+        return body
+    # Narrower whole numbers: their own bytes one by one, and then the sign. That is four times as fast as widening them
+    # and moving every byte.
+    for n in range(sent):
+        np.copyto(planes[n], values >> (8 * n), casting="unsafe")
+    np.copyto(planes[sent:], values >> (8 * sent - 1), casting="unsafe")
     return body
 
 
