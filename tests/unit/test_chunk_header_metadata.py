@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.test_chunk_header import FIELDS, META, headers, is_an_answer, parse, rejected
+from wavestitch.contracts import chunk_metadata
 from wavestitch.contracts.chunk_header import MAX_META_BYTES, Chunk
 from wavestitch.contracts.chunk_metadata import MAX_DEPTH, MAX_TIME_NS, Metadata, parse_metadata
 from wavestitch.contracts.reasons import Reason
@@ -124,6 +125,55 @@ def test_metadata_are_interpreted_with_their_units() -> None:
     assert found.sample_bytes == 2
     assert found.end_time_ns(361) == found.start_time_ns + 1_000_000_000
     assert found.end_time_ns(1) == found.end_time_ns(0) == found.start_time_ns
+
+
+# What is said of a text without reading it as JSON, since others like it were read
+
+
+STARTS = ("5", "0", "-0", "7", "8", "-1", "01", "1.0", "1e3", "+1", "null", "", "9" * 19, "9" * 20, "9" * 5000)
+STARTS += tuple(str(n) for n in (MAX_TIME_NS, -MAX_TIME_NS, MAX_TIME_NS + 1, -MAX_TIME_NS - 1))
+REST = json.dumps({k: v for k, v in FIELDS.items() if k != "start_time_ns"})[1:-1]
+FORMS = {
+    "as producers write it": '{#,"start_time_ns":@}',
+    "with blanks": '{"start_time_ns": \t@ , #}',
+    "with a blank that is none": '{"start_time_ns":\u00a0@,#}',
+    "not JSON behind it": '{"start_time_ns":@,#,}',
+    "within a text": '{"note":"\\"start_time_ns\\":@,",#,"start_time_ns":5}',
+    "at the end of another key": '{"\\"start_time_ns":@,#,"start_time_ns":5}',
+    "of an object within": '{"note":{"start_time_ns":@},#,"start_time_ns":5}',
+    "of an object within, and no other": '{"note":{"start_time_ns":@},#}',
+    "twice": '{"start_time_ns":@,#,"start_time_ns":@}',
+    "under an escaped name first": '{"\\u0073tart_time_ns":5,#,"start_time_ns":@}',
+    "nested too deep": '{"start_time_ns":@,#,"note":' + "[" * 64 + "]" * 64 + "}",
+    "of a long text": '{"start_time_ns":@,#,"note":"' + "x" * 900 + '"}',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_texts_alike_have_proven_is_what_reading_the_next_one_says(form: str) -> None:
+    texts = [FORMS[form].replace("#", REST).replace("@", start) for start in STARTS]
+    read = [chunk_metadata._parse(text) for text in texts]
+    for order in (texts, texts[::-1], [*texts, *texts]):
+        chunk_metadata._met.clear()
+        chunk_metadata._proven.clear()
+        assert {text: parse_metadata(text) for text in order} == dict(zip(texts, read, strict=True))
+
+
+def test_metadata_alike_are_read_twice_and_what_is_remembered_of_them_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    parse = chunk_metadata._parse
+    monkeypatch.setattr(chunk_metadata, "_parse", lambda text: (read.append(text), parse(text))[1])
+    monkeypatch.setattr(chunk_metadata, "_MOST_FORMS", 10)
+    chunk_metadata._met.clear()
+    chunk_metadata._proven.clear()
+    alike = [json.dumps({**FIELDS, "start_time_ns": n}) for n in range(20)]
+    assert [parse_metadata(text).start_time_ns for text in alike] == list(range(20))  # type: ignore[union-attr]
+    assert read == alike[:2]
+    for n in range(100):
+        parse_metadata(json.dumps({**FIELDS, "channel": str(n)}))
+        assert max(len(chunk_metadata._met), len(chunk_metadata._proven)) <= 11
 
 
 json_values: st.SearchStrategy[Any] = st.recursive(
