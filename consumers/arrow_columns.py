@@ -13,30 +13,43 @@ import numpy as np
 import pyarrow as pa
 
 _DTYPES = {pa.int32(): np.int32, pa.int64(): np.int64, pa.uint32(): np.uint32}
+_IN_PLACE: dict[Any, Any] = {**dict.fromkeys(_DTYPES, 0), pa.string(): ""}
+"""Of a null; of all other types no bytes."""
 
 
 def to_column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """A column of int32, int64, uint32, string, binary or (without null) binary of one width; None is null."""
-    length, missing = len(values), values.count(None)
-    if missing == length:
-        return pa.nulls(length, type_)
-    validity = validity_of([v is not None for v in values])[0] if missing else None
+    try:
+        # Nearly all columns have no null, and looking for one takes longer than storing them.
+        return _whole_column(values, type_)
+    except TypeError:
+        missing = values.count(None)
+        if not missing or pa.types.is_fixed_size_binary(type_):
+            raise
+    if missing == len(values):
+        return pa.nulls(missing, type_)
+    nothing = _IN_PLACE.get(type_, b"")
+    there = _whole_column([nothing if v is None else v for v in values], type_)
+    validity = validity_of([v is not None for v in values])[0]
+    return pa.Array.from_buffers(type_, len(values), [validity, *there.buffers()[1:]], missing)
+
+
+def _whole_column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """The same without nulls. Raises `TypeError` where there are some."""
+    length = len(values)
     dtype = _DTYPES.get(type_)
     if dtype is not None:
-        numbers = np.array([0 if v is None else v for v in values] if missing else values, dtype=dtype)
-        return pa.Array.from_buffers(type_, length, [validity, pa.py_buffer(numbers)], missing)
+        return pa.Array.from_buffers(type_, length, [None, pa.py_buffer(np.array(values, dtype=dtype))], 0)
     if pa.types.is_fixed_size_binary(type_):
         return pa.Array.from_buffers(type_, length, [None, pa.py_buffer(b"".join(values))], 0)
     if type_ == pa.string():
-        texts = [v or "" for v in values] if missing else values
-        whole = "".join(texts)
-        raw: Sequence[bytes | str] = texts if whole.isascii() else [v.encode() for v in texts]
+        whole = "".join(values)
+        raw: Sequence[bytes | str] = values if whole.isascii() else [v.encode() for v in values]
         data = whole.encode() if whole.isascii() else b"".join(raw)  # type: ignore[arg-type]
     else:
-        raw = [v or b"" for v in values] if missing else values
-        data = b"".join(raw)  # type: ignore[arg-type]
+        raw, data = values, b"".join(values)
     ends = np.cumsum(np.fromiter(map(len, raw), np.int64, length))
-    return pa.Array.from_buffers(type_, length, [validity, ends_to_offsets(ends), pa.py_buffer(data)], missing)
+    return pa.Array.from_buffers(type_, length, [None, ends_to_offsets(ends), pa.py_buffer(data)], 0)
 
 
 def ends_to_offsets(ends: Any) -> pa.Buffer:

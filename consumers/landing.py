@@ -66,7 +66,7 @@ class LandingWriter:
         if self._pending.add_chunk(offset, timestamp_ms, chunk, value):
             self._flush()
 
-    def add_run(self, start: int, times_ms: Sequence[int], chunks: ChunkColumns, values: Sequence[bytes]) -> None:
+    def add_run(self, start: int, times_ms: Sequence[int], chunks: ChunkColumns, values: Sequence[Any]) -> None:
         """Valid chunks side by side from this offset on. The file is the same as if they came one by one."""
         rows, taken = RowRun.of(start, times_ms, chunks, values), 0
         self._records += len(values)

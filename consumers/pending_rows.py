@@ -1,4 +1,4 @@
-"""The rows of one record batch while they are collected: payload in one buffer, the rest in lists.
+"""The rows of one record batch while they are collected: payload in one buffer, the rest in a list a column.
 
 Memory is bounded by `BATCH_BYTES` and `BATCH_ROWS` plus the one record that fills it. Pure; writing is `landing`'s.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,38 +34,38 @@ RawHeaders = Sequence[tuple[str, bytes | None]]
 
 
 class RowRun(NamedTuple):
-    """Rows of chunks, their payloads, and what all up to each of them take, as `PendingRows.size` counts it."""
+    """Rows of chunks by column, their payloads, and what all up to each of them take, as `PendingRows.size` counts
+    it."""
 
-    rows: list[tuple[Any, ...]]
+    columns: tuple[Sequence[Any], ...]
     values: Sequence[bytes]
     reach: list[int]
 
     @classmethod
-    def of(cls, start: int, times_ms: Sequence[int], chunks: ChunkColumns, values: Sequence[bytes]) -> RowRun:
+    def of(cls, start: int, times_ms: Sequence[int], chunks: ChunkColumns, values: Sequence[Any]) -> RowRun:
         """`start`: offset of the first; the others follow it."""
         *fields, _ = chunks
-        offsets = range(start, start + len(values))
-        rows = list(zip(offsets, times_ms, *fields, *[[None] * len(values)] * 4, strict=True))
-        sizes = map(sum, zip(chunks.lengths, map(len, chunks.metas), map(len, chunks.waveform_ids), strict=True))
-        return cls(rows, values, list(accumulate(sizes)))
+        offsets, nothing = range(start, start + len(values)), [None] * len(values)
+        sizes = map(add, chunks.lengths, map(add, map(len, chunks.metas), map(len, chunks.waveform_ids)))
+        return cls((offsets, times_ms, *fields, *[nothing] * 4), values, list(accumulate(sizes)))
 
 
 class PendingRows:
     """Rows in, one Arrow record batch out. `size`: payload bytes and other variable bytes that wait, metadata as often
     as they came: so what reads a record batch is bounded, too, although they are stored once."""
 
-    __slots__ = ("_aside", "_ends", "_nulls", "_partition", "_payload", "_rows", "_used")
+    __slots__ = ("_aside", "_columns", "_ends", "_nulls", "_partition", "_payload", "_used")
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
+        self._columns: list[list[Any]]
         self._payload = bytearray(BATCH_BYTES)
-        self._rows: list[tuple[Any, ...]] = []
         self._used = 0
         self._aside = 0
         self.clear()
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._ends)
 
     @property
     def size(self) -> int:
@@ -72,11 +73,11 @@ class PendingRows:
 
     @property
     def is_full(self) -> bool:
-        return self._used + self._aside >= BATCH_BYTES or len(self._rows) >= BATCH_ROWS
+        return self._used + self._aside >= BATCH_BYTES or len(self) >= BATCH_ROWS
 
     def add_chunk(self, offset: Offset, timestamp_ms: int, chunk: Chunk, value: bytes) -> bool:
         """Whether it is full now."""
-        self._rows.append((offset, timestamp_ms, *chunk, None, None, None, None))
+        self._add_row((offset, timestamp_ms, *chunk, None, None, None, None))
         self._aside += len(chunk.meta) + len(chunk.waveform_id)
         begin = self._used
         # Copied at once, while the bytes are in the processor's cache; the buffer grows where a record does not fit.
@@ -89,15 +90,14 @@ class PendingRows:
         """Add the rows of a run from `begin` on, until they end or it is full; which one is next."""
         before = run.reach[begin - 1] if begin else 0
         fills = bisect_left(run.reach, before + BATCH_BYTES - self.size, begin)
-        end = min(fills + 1, len(run.rows), begin + BATCH_ROWS - len(self._rows))
-        self._rows += run.rows[begin:end]
-        values = run.values[begin:end]
-        ends = list(accumulate(map(len, values), initial=self._used))
-        self._aside += run.reach[end - 1] - before - (ends[-1] - self._used)
-        for value, start, stop in zip(values, ends, ends[1:], strict=False):
-            self._payload[start:stop] = value
-        self._used = ends[-1]
-        self._ends += ends[1:]
+        end = min(fills + 1, len(run.values), begin + BATCH_ROWS - len(self))
+        for column, more in zip(self._columns, run.columns, strict=True):
+            column.extend(more[begin:end])
+        together = b"".join(run.values[begin:end])
+        self._ends += islice(accumulate(map(len, run.values[begin:end]), initial=self._used), 1, None)
+        self._aside += run.reach[end - 1] - before - len(together)
+        self._payload[self._used : self._ends[-1]] = together
+        self._used = self._ends[-1]
         return end
 
     def add_rejection(
@@ -115,10 +115,10 @@ class PendingRows:
         piece = record_digest(key, headers, value)
         kept = len(key or b"") + len(raw or b"") + len(value or b"")
         claims = (rejection.waveform_id, rejection.seq, None, crc, kept, None, None, piece)
-        self._rows.append((offset, timestamp_ms, *claims, rejection.reason.value, rejection.evidence, key, raw))
+        self._add_row((offset, timestamp_ms, *claims, rejection.reason.value, rejection.evidence, key, raw))
         self._aside += len(key or b"") + len(raw or b"") + len(rejection.evidence)
         if value is None:
-            self._nulls.append(len(self._rows) - 1)
+            self._nulls.append(len(self))
         self._append(value or b"")
 
     def to_batch(self) -> pa.RecordBatch:
@@ -129,12 +129,13 @@ class PendingRows:
         try:
             return self._build()
         except (ArithmeticError, ValueError, TypeError):
-            self._rows = [row if (why := _misfit(row)) is None else _held_row(row, why) for row in self._rows]
+            rows = zip(*self._columns, strict=True)
+            fitting = [row if (why := _misfit(row)) is None else _held_row(row, why) for row in rows]
+            self._columns = list(map(list, zip(*fitting, strict=True)))
             return self._build()
 
     def _build(self) -> pa.RecordBatch:
-        rows = len(self._rows)
-        columns: list[Sequence[Any]] = list(zip(*self._rows, strict=True))
+        rows, columns = len(self), list[Sequence[Any]](self._columns)
         columns[_META], meta_rows = texts_once(columns[_META])
         arrays = [to_column(values, type_) for values, type_ in zip(columns, _ROW_TYPES, strict=True)]
         arrays.insert(_META + 1, to_column(meta_rows, pa.int32()))
@@ -150,13 +151,17 @@ class PendingRows:
         return pa.RecordBatch.from_arrays([partition, *arrays, values], schema=LANDING)
 
     def clear(self) -> None:
-        self._rows = []
+        self._columns = [[] for _ in _COLUMNS]
         self._ends: list[int] = []
         self._nulls: list[int] = []
         self._used = 0
         self._aside = 0
         if len(self._payload) > 2 * BATCH_BYTES:
             self._payload = bytearray(BATCH_BYTES)  # one huge record must not cost memory for the rest of the slice
+
+    def _add_row(self, row: tuple[Any, ...]) -> None:
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(value)
 
     def _append(self, value: bytes) -> None:
         end = self._used + len(value)

@@ -8,6 +8,7 @@ and the same budget spent.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from operator import methodcaller
 from typing import Any, NamedTuple, Self
 
@@ -122,7 +123,7 @@ class RecordSink:
             return sum(self.land(message, Offset(start + n)) for n, message in enumerate(messages))
         times = [stamp if kind and stamp > 0 else 0 for kind, stamp in map(_stamp_of, messages)]  # as `_time_of`
         keys, values = list(map(_key_of, messages)), list(map(_value_of, messages))
-        alone = self._land_by_halves(_Run(start, messages, keys, [_asked(m) for m in messages], values, times))
+        alone = self._land_by_halves(_Run(start, messages, keys, _all_headers(messages), values, times))
         if 2 * alone > len(messages) > _FEW:
             self._pause = _PAUSE
         return size
@@ -141,8 +142,8 @@ class RecordSink:
 
     def _landed_together(self, run: _Run) -> bool:
         """Whether all of them are chunks as nearly all are, and there was room; where not, nothing was done."""
-        headers: list[Any] = [h for h in run.headers if h and not isinstance(h, Exception)]
-        if len(headers) < len(run.headers) or max(map(len, headers)) > MOST_HEADERS:
+        headers: Sequence[Any] = run.headers
+        if {*map(type, headers)} != {list} or not 0 < min(sizes := [*map(len, headers)]) <= max(sizes) <= MOST_HEADERS:
             return False
         try:
             found = parse_chunks(run.keys, headers, run.values)
@@ -152,13 +153,13 @@ class RecordSink:
             return False
         if self._ids.binds and not all(self._partition in (self._ids.of(i) or ()) for i in set(found.waveform_ids)):
             return False
-        new = {hash(meta): meta for meta in found.metas}
+        new = {hash(meta): meta for meta in set(found.metas)}
         new = {key: meta for key, meta in new.items() if key not in self._metas}
         stored = sum(found.lengths) + found.aside + (METADATA_WEIGHT - 1) * sum(map(len, new.values()))
         if self._on_stored_run is None or not self._on_stored_run(len(headers), stored):
             return False
         self._metas |= new.keys()
-        self._writer.add_run(run.start, run.times_ms, found, [value or b"" for value in run.values])
+        self._writer.add_run(run.start, run.times_ms, found, run.values)
         return True
 
     def land(self, message: Any, offset: Offset, asked: Headers | Exception = _NOT_ASKED) -> int:
@@ -219,15 +220,17 @@ class RecordSink:
         return len(raw or b"")
 
 
-def _asked(message: Any) -> Headers | Exception:
-    """Its headers, or what was raised in their place."""
-    try:
-        headers: Headers = _headers_of(message)
-    except MemoryError:
-        raise
-    except Exception as error:
-        return error
-    return headers
+def _all_headers(messages: Sequence[Any]) -> list[Headers | Exception]:
+    """The headers of each, or what was raised in their place."""
+    found: list[Headers | Exception] = []
+    while len(found) < len(messages):
+        try:
+            found.extend(map(_headers_of, islice(messages, len(found), None)))  # one call, up to what raises
+        except MemoryError:
+            raise
+        except Exception as error:
+            found.append(error)
+    return found
 
 
 def _answer(asked: Headers | Exception) -> Headers:

@@ -79,6 +79,16 @@ def chunk_crc(bound: Bound, value: bytes | memoryview) -> int:
     return crc32(value, crc32(b"%b\0%b\0%b\0%b\0%b\0" % bound)) & 0xFFFFFFFF
 
 
+def crc_of_id(waveform_id: bytes) -> int:
+    """`chunk_crc` as far as the sequence number: of all chunks of a waveform the same."""
+    return crc32(waveform_id + b"\0")
+
+
+def behind_sequence(count: bytes, meta: bytes, digest: bytes) -> bytes:
+    """What `chunk_crc` covers between the sequence number and the value."""
+    return b"\0%b\0%b\0%b\0" % (count, meta, digest)
+
+
 def bound_of(waveform_id: str, seq: int, count: int | None, *, meta: str, digest: str | None) -> Bound:
     """What is said of a chunk, as its record says it."""
     counted = b"" if count is None else b"%d" % count
@@ -124,15 +134,15 @@ def parse_chunk(
 
 
 class SharedClaims(NamedTuple):
-    """What all chunks of a waveform say alike, looked at once. `head` and `tail`: what the CRC covers before and behind
-    the sequence number. `begun`: as `_begun_digest`."""
+    """What all chunks of a waveform say alike, looked at once. `head`: the CRC of what it covers before the sequence
+    number; `tail`: what it covers behind that, before the value. `begun`: as `_begun_digest`."""
 
     waveform_id: str
     count: int | None  # type: ignore[assignment]  # shadows tuple.count, which nobody calls on it
     meta: str
     digest: str | None
     sample_bytes: int
-    head: bytes
+    head: int
     tail: bytes
     begun: Any
 
@@ -156,7 +166,7 @@ def _parse_usual(key: bytes | None, headers: RecordHeaders, value: bytes) -> Chu
     seq, length = sequence_number(raw_seq), len(value)
     if seq is None or (count is not None and seq >= count) or length % sample_bytes:
         return None
-    crc = crc32(value, crc32(b"%b%b%b" % (head, raw_seq, tail))) & 0xFFFFFFFF
+    crc = crc32(value, crc32(raw_seq + tail, head)) & 0xFFFFFFFF
     if said(H_CRC) != b"%08x" % crc or None in claims.values():
         return None
     whole = begun.copy()
@@ -179,9 +189,11 @@ def shared_claims(
     except _Refused:
         return None
     raw_id, waveform_id = found
-    tail = b"\0%b\0%b\0%b\0" % (raw_count or b"", raw_meta, raw_digest or b"")
+    tail = behind_sequence(raw_count or b"", raw_meta, raw_digest or b"")
     digest = None if raw_digest is None else raw_digest.decode()
-    return SharedClaims(waveform_id, count, meta, digest, sample_bytes, raw_id + b"\0", tail, _begun_digest(raw_meta))
+    return SharedClaims(
+        waveform_id, count, meta, digest, sample_bytes, crc_of_id(raw_id), tail, _begun_digest(raw_meta)
+    )
 
 
 @lru_cache(maxsize=4096)
