@@ -7,9 +7,10 @@ whose digest is not the producer's, or that does not fit the table's type exactl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,14 +20,14 @@ import xxhash
 
 from spark_apps.assignment import Assignment, Ints
 from spark_apps.landed_payload import LandedPayload, altered, locate_pieces
-from wavestitch.contracts.chunk_header import chunk_crc
-from wavestitch.contracts.chunk_proof import Bound
+from wavestitch.contracts.chunk_header import behind_sequence, crc32, crc_of_id
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.contracts.sample_types import misfit
 
 Bytes = npt.NDArray[np.uint8]
+_NUMBERS = ("length", "crc", "count")
 
 
 class Refusal(NamedTuple):
@@ -96,9 +97,11 @@ class Gatherer:
         digests: list[str] = []
         refused: dict[int, Refusal] = {}
         begin = 0
+        cut = slice(a.first[lo], a.first[hi])
+        pieces = zip(*(a.pieces[n][cut].tolist() for n in _NUMBERS), a.pieces["digest"][cut], strict=True)
         for w in range(lo, hi):
             end = begin + int(a.sizes[w])
-            digest = self._prove(w, memory.data[begin:end])
+            digest = self._prove(w, memory.data[begin:end], islice(pieces, int(a.first[w + 1] - a.first[w])))
             refusal = self._refusal(w, digest, memory[begin:end])
             if refusal is not None:
                 refused[w] = refusal
@@ -120,20 +123,19 @@ class Gatherer:
         why = misfit(sent, self._formats[w], self._type)
         return None if why is None else Refusal(Reason.MISFIT, why)
 
-    def _prove(self, w: int, samples: memoryview) -> str:
+    def _prove(self, w: int, samples: memoryview, pieces: Iterable[tuple[int, int, int, str | None]]) -> str:
         """Compare the pieces of a waveform with the CRCs they were landed with; its digest."""
-        a = self._assignment
-        cut = slice(a.first[w], a.first[w + 1])
-        waveform_id, meta = a.waveform_ids[w].encode(), a.metas[w].encode()
-        begin = 0
-        numbers = (a.pieces[name][cut].tolist() for name in ("length", "count", "crc"))
-        for seq, (length, count, crc, digest) in enumerate(zip(*numbers, a.pieces["digest"][cut], strict=True)):
-            counted = b"" if count < 0 else b"%d" % count
-            bound = Bound(waveform_id, b"%d" % seq, counted, meta, digest.encode() if digest else b"")
-            seen = chunk_crc(bound, samples[begin : begin + length])
+        meta, of_id = self._assignment.metas[w].encode(), crc_of_id(self._assignment.waveform_ids[w].encode())
+        begin, said, behind = 0, (-2, ""), b""
+        for seq, (length, crc, count, digest) in enumerate(pieces):
+            if (count, digest or "") != said:  # nearly all pieces of a waveform say the same
+                said = count, digest or ""
+                behind = behind_sequence(b"" if count < 0 else b"%d" % count, meta, said[1].encode())
+            end = begin + length
+            seen = crc32(samples[begin:end], crc32(b"%d%b" % (seq, behind), of_id)) & 0xFFFFFFFF
             if seen != crc:
                 raise self._altered(w, seq, seen)
-            begin += length
+            begin = end
         return xxhash.xxh3_128_hexdigest(samples)
 
     def _altered(self, w: int, seq: int, seen: int) -> Altered:

@@ -72,22 +72,30 @@ class LandedPayload:
             os.posix_fadvise(file, run.begin, run.end - run.begin, os.POSIX_FADV_DONTNEED)
 
     def _runs(self, pieces: slice) -> Iterator[_Run]:
-        file, begin, length = self.file[pieces], self.begin[pieces], self.length[pieces]
-        order = np.lexsort((begin, file))
-        columns = (file, begin, length, np.cumsum(length) - length)
-        run = _Run(-1, 0, 0, [])
-        for f, b, n, to in zip(*(c[order].tolist() for c in columns), strict=True):
-            if (f, b) != (run.file, run.end) or run.end - run.begin >= _RUN_BYTES:
-                if run.parts:
-                    yield run
-                run = _Run(f, b, b, [])
-            run.end += n
-            if run.parts and run.parts[-1][1] == to:
-                run.parts[-1] = (run.parts[-1][0], to + n)
-            elif n:
-                run.parts.append((to, to + n))
-        if run.parts:
-            yield run
+        length = self.length[pieces]
+        columns = (self.file[pieces], self.begin[pieces], length, np.cumsum(length) - length)
+        order = np.lexsort(columns[1::-1])
+        file, begin, size, to = (c[order] for c in columns)
+        # Where one begins elsewhere than the one before it ends: in the files, or in memory.
+        torn = np.append(True, (file[1:] != file[:-1]) | (begin[1:] != begin[:-1] + size[:-1]))
+        stretch = begin - begin[torn][np.cumsum(torn) - 1]
+        torn[1:] |= np.diff(stretch // _RUN_BYTES) > 0
+        apart = torn.copy()
+        apart[1:] |= to[1:] != to[:-1] + size[:-1]
+        starts = np.flatnonzero(apart)
+        ends = np.append(starts[1:], len(to)) - 1
+        parts = list(zip(to[starts].tolist(), (to[ends] + size[ends]).tolist(), strict=True))
+        runs = np.flatnonzero(torn[starts])
+        last = ends[np.append(runs[1:], len(starts)) - 1]
+        places = (
+            file[starts[runs]],
+            begin[starts[runs]],
+            begin[last] + size[last],
+            runs,
+            np.append(runs[1:], len(parts)),
+        )
+        for f, b, e, lo, hi in zip(*(p.tolist() for p in places), strict=True):
+            yield _Run(f, b, e, parts[lo:hi])
 
     def _descriptor(self, file: int) -> int:
         if file not in self._open:
