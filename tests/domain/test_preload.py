@@ -20,16 +20,20 @@ def test_all_that_takes_long_is_imported_and_no_thread_is_left_that_a_fork_would
     assert done.stdout.split("\n")[0].startswith("[] ['MainThread'] False"), done.stdout + done.stderr
 
 
-STATISTICS = """
+SPARED = """
 import sys
 from wavestitch.validation.gate import load_gate
 load_gate()
-loaded = [m for m in sys.modules if m.startswith("scipy.stats.")]
-import scipy.stats
-print(loaded, scipy.stats.norm.cdf(0.0), len([m for m in sys.modules if m.startswith("scipy.stats.")]) > 10)
+named = ("scipy.stats", "scipy.sparse", "altair", "pyspark")
+print([m for m in named if m in sys.modules])
+from great_expectations.compatibility import pyspark as without
+from great_expectations.expectations.core import expect_column_kl_divergence_to_be_less_than as drawn
+print(bool(without.DataFrame), drawn.stats.norm.cdf(0.0), drawn.alt.Chart.__name__)
+import altair, pyspark.sql, scipy.stats
+print(scipy.stats.norm.cdf(0.0), altair.Chart is drawn.alt.Chart, pyspark.sql.DataFrame.__name__)
 """
 
 
-def test_the_gate_is_there_without_statistics_that_no_stream_may_ask_for_until_somebody_does() -> None:
-    done = subprocess.run([sys.executable, "-c", STATISTICS], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout == "[] 0.5 True\n", done.stdout + done.stderr
+def test_the_gate_is_there_without_what_no_stream_may_ask_for_until_somebody_does() -> None:
+    done = subprocess.run([sys.executable, "-c", SPARED], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "[]\nFalse 0.5 Chart\n0.5 True DataFrame\n", done.stdout + done.stderr

@@ -113,8 +113,8 @@ class StagedRows:
 class DeploymentEdges:
     """`Edges` of one stream of a deployment.
 
-    `gate_ahead`: load the gate while Spark works, for a process that will ask it. `findings`: where people see what the
-    gate found of a plan id; without it, where that lies on this machine.
+    `gate_ahead`: load the gate while readers and Spark work, for a process that will ask it. `findings`: where people
+    see what the gate found of a plan id; without it, where that lies on this machine.
     """
 
     def __init__(
@@ -277,6 +277,7 @@ class DeploymentEdges:
         return kept_rejection(self.deployment.settings.landing, self.name, preview_id)
 
     def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
+        self._load_gate(plan)
         folder = self._folder(plan.plan_id).path
         kafka, proof = self.deployment.kafka, self.deployment.proof(plan.stream)
         return self._read(plan=plan, kafka=kafka, folder=folder, units=units, progress=progress, proof=proof)
@@ -316,8 +317,8 @@ class DeploymentEdges:
         return would_publish(self.stitching(plan, gate.report).outcomes, self.verdict(plan, gate.verdict).failed)
 
     def _load_gate(self, plan: Plan) -> None:
-        """Spark takes longer to start than the gate to import, and leaves a processor free meanwhile."""
-        if self._gate_ahead and plan.stream.expectations:
+        """Readers and Spark are processes of their own, and importing takes longer than a small batch."""
+        if self._gate_ahead and plan.stream.expectations and self._loading is None:
             from wavestitch.validation.gate import load_gate  # noqa: PLC0415
 
             self._loading = threading.Thread(target=load_gate)

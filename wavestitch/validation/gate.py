@@ -26,7 +26,7 @@ from wavestitch.contracts.stream import Expectation
 from wavestitch.contracts.verdict import Verdict
 from wavestitch.validation import computed_columns
 from wavestitch.validation.outcome import ID, Outcome, read_outcome, unjudged
-from wavestitch.validation.statistics_later import import_statistics_later
+from wavestitch.validation.spared_imports import sparing_imports
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 def load_gate() -> None:
     """Import what validating needs, ahead of it: this takes seconds."""
-    import_statistics_later()
-    import wavestitch.validation.checkpoint  # noqa: PLC0415
-    import wavestitch.validation.suite  # noqa: F401, PLC0415
+    with sparing_imports():
+        import wavestitch.validation.checkpoint  # noqa: PLC0415
+        import wavestitch.validation.suite  # noqa: F401, PLC0415
 
 
 def validate_rows(
