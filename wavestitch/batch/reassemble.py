@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +40,7 @@ from wavestitch.mapped_file import map_sparsely
 from wavestitch.tables.stream_tables import StreamTables
 
 TASK_BYTES = 512 << 20
+_READ_AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,9 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
     """As `load_landed`, wherever the index is."""
     check_coverage(plan, receipts)
     slices = sorted((s for r in receipts for s in r.slices), key=lambda s: (s.partition, s.start))
-    files: list[str] = []
-    chunks: list[ChunkTable] = []
+    landed = [s for s in slices if s.file is not None]
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:  # proving and numbering what is read needs no interpreter
+        chunks = list(pool.map(facts, landed, range(len(landed))))
     seen: dict[Partition, EpochMs] = {}
     holes: dict[Partition, int] = defaultdict(int)
     reading: dict[int, tuple[int, float]] = {}
@@ -82,11 +85,8 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
         reading[s.partition] = (size + s.payload_bytes, round(seconds + s.seconds, 3))
         if s.seen_ms is not None:
             seen[s.partition] = s.seen_ms
-        if s.file is not None:
-            chunks.append(facts(s, len(files)))
-            files.append(s.file)
     return Landed(
-        files,
+        [str(s.file) for s in landed],
         ChunkTable.joined(chunks),
         seen,
         dict(holes),
