@@ -130,8 +130,10 @@ def test_metadata_are_interpreted_with_their_units() -> None:
 # What is said of a text without reading it as JSON, since others like it were read
 
 
-STARTS = ("5", "0", "-0", "7", "8", "-1", "01", "1.0", "1e3", "+1", "null", "", "9" * 19, "9" * 20, "9" * 5000)
-STARTS += tuple(str(n) for n in (MAX_TIME_NS, -MAX_TIME_NS, MAX_TIME_NS + 1, -MAX_TIME_NS - 1))
+STARTS = (
+    *("5", "0", "-0", "7", "8", "-1", "01", "1.0", "1e3", "+1", "null", "", "9" * 19, "9" * 20, "9" * 5000),
+    *(str(n) for n in (MAX_TIME_NS, -MAX_TIME_NS, MAX_TIME_NS + 1, -MAX_TIME_NS - 1)),
+)
 REST = json.dumps({k: v for k, v in FIELDS.items() if k != "start_time_ns"})[1:-1]
 FORMS = {
     "as producers write it": '{#,"start_time_ns":@}',
@@ -164,7 +166,12 @@ def test_metadata_alike_are_read_twice_and_what_is_remembered_of_them_is_bounded
 ) -> None:
     read: list[str] = []
     parse = chunk_metadata._parse
-    monkeypatch.setattr(chunk_metadata, "_parse", lambda text: (read.append(text), parse(text))[1])
+
+    def told(text: str) -> Metadata | str:
+        read.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(chunk_metadata, "_parse", told)
     monkeypatch.setattr(chunk_metadata, "_MOST_FORMS", 10)
     chunk_metadata._met.clear()
     chunk_metadata._proven.clear()
