@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pyiceberg.table.snapshots import Operation
 
+from tests.builders.altered_rows import fill_column
 from tests.builders.deleted_rows import delete_rows
 from tests.builders.published_bytes import rows_with_bytes
 from tests.builders.table_rows import first_head, published_row, stage
@@ -101,6 +102,23 @@ def test_a_row_that_is_not_there_and_a_file_that_another_tool_deletes_from_are_r
         replace(rig, "b")
     replace(rig, "d")
     assert sorted(rows(rig)) == ["b", "c"]
+
+
+def test_rows_beside_a_column_of_somebodys_own_stay_in_their_files(rig: Rig) -> None:
+    was = rig.tables.head()
+    assert was is not None
+    assert was.snapshot_id is not None
+    table = rig.tables.stored()[0]._catalog.load_table(f"{STREAM}.waveforms")
+    fill_column(table, "quality", {i: f"good {i}" for i in "abcd"})
+    with pytest.raises(Refused, match=r"column quality .* is none of Wavestitch's.* Nothing was changed: keep what"):
+        replace(rig, "b")
+    with pytest.raises(Refused, match="column quality"):
+        rig.tables.put_back(was, was.next(kind=HeadKind.PROMOTE), of=was.snapshot_id, ids={"b"}, instead_of={"b"})
+    found = table.refresh().scan(selected_fields=("waveform_id", "quality")).to_arrow().to_pylist()
+    assert {row["waveform_id"]: row["quality"] for row in found} == {i: f"good {i}" for i in "abcd"}
+    assert rig.tables.head() == was
+    replace(rig, files=[staged(rig, "new", published_row("e"))])
+    assert sorted(rig.tables.published({"a", "b", "c", "d", "e"})) == ["a", "b", "c", "d", "e"], "none went for it"
 
 
 def test_whoever_commits_first_while_rows_are_written_wins(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def take_out(
     stored: StoredTable, table: Table, tasks: Collection[FileScanTask], ids: Collection[str], *, encoding: Encoding
 ) -> TakenOut:
     """`tasks`: the files that may have rows with these ids. Each id is in one of them. Raises `Altered` where one is
-    in none, `Refused` for a file of which another tool has deleted rows."""
+    in none, `Refused` for a file of which another tool has deleted rows, and where a column is not as we made it."""
     wanted = pa.array(sorted(ids), pa.string())
     found = TakenOut([], [])
     for task in _with_rows(stored, table, tasks, wanted):
@@ -60,6 +60,8 @@ def _with_rows(
     stored: StoredTable, table: Table, tasks: Collection[FileScanTask], ids: pa.Array
 ) -> Iterator[FileScanTask]:
     missing = set(ids.to_pylist())
+    if missing:
+        _refuse_strange(stored, table)
     for task in tasks if missing else ():
         here = _ids_in(table, task, ids)
         if not here:
@@ -74,6 +76,17 @@ def _with_rows(
         yield task
     if missing:
         raise Altered(f"table {stored.name} has no row {min(missing)!r} any more; nothing was committed")
+
+
+def _refuse_strange(stored: StoredTable, table: Table) -> None:
+    """Files are written with our columns alone: what others have in theirs would be lost for every row beside these."""
+    if strange := stored.strange_columns(table):
+        raise Refused(
+            f"rows are taken out of files by writing them anew with Wavestitch's columns alone, and {strange[0]}. "
+            "Nothing was changed: keep what that column has in a table of its own (CREATE TABLE ... AS SELECT "
+            "waveform_id, ...), set the column back or drop it, and do it again",
+            for_guests=False,
+        )
 
 
 def _among(batch: pa.RecordBatch, ids: pa.Array) -> pa.Array:
