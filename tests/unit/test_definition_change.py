@@ -23,6 +23,7 @@ EXAMPLES = {
     (Agreement.DIFFERS, True): Change.DIFFERS,
     (Agreement.DIFFERS, False): Change.NEWLY_FAILING,
     (Agreement.NEWLY_FAILING, False): Change.NEWLY_FAILING,
+    (Agreement.NEWLY_FAILING, True): Change.DIFFERS,
     (Agreement.ACCEPTED, False): Change.ACCEPTED,
     (Agreement.MISSING_IN_KAFKA, False): Change.GONE,
     (Agreement.NOT_FOUND, False): Change.GONE,

@@ -28,13 +28,14 @@ from wavestitch.contracts.batch_stages import KeepPlan, kinds_of, stages_of
 from wavestitch.contracts.definition_change import CHANGES, Change, changed
 from wavestitch.contracts.definition_since import said_of_definition
 from wavestitch.contracts.errors import BadInput, Refused
-from wavestitch.contracts.held import HeldChunk, HeldLook, effective_held
+from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.pending_decision import blocked_by
+from wavestitch.contracts.pending_decision import held_back
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import PartitionEnds
 from wavestitch.contracts.promotion import Promotion, changed_since, rows_as_shown
+from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.verification import Compared
 
@@ -72,13 +73,15 @@ def preview_promotion(
     look_at_group(edges.stream, log=edges.log, tables=edges.tables)
     found = verify_range(comparing, request, watcher=watcher)
     every = [(one, changed(one)) for one in found.waveforms]
-    held = _held(comparing, [one.waveform_id for one, to in every if to.change in CHANGES])
+    change = frozenset(one.waveform_id for one, to in every if to.change in CHANGES)
+    rows = comparing.snapshot.published(change)
+    held = held_back(comparing.snapshot.held(HeldLook(ids=change)) if change else (), rows)
     taken: list[tuple[Compared, Change]] = []
     passed: list[tuple[str, str]] = []
     for one, to in every:
         if to.change not in CHANGES:
             continue
-        problem = _why_not(one, held.get(one.waveform_id, ()))
+        problem = _why_not(one, held.get(one.waveform_id))
         if problem:
             passed.append((one.waveform_id, problem))
         else:
@@ -125,8 +128,11 @@ def carry_promotion(edges: Edges, plan: Plan, *, watcher: Watcher | None = None)
 
 
 def refuse_changed(edges: Edges, kept: Plan, promotion: Promotion) -> None:
-    """Raises `Refused` where the rows are not those that were shown, or the log has not all of what was compared."""
-    others = rows_as_shown(promotion, edges.tables.published(promotion.ids))
+    """Raises `Refused` where the rows are not those that were shown, where something is held that an operator has to
+    decide about, or the log has not all of what was compared."""
+    head, rows = edges.tables.head(), edges.tables.published(promotion.ids)
+    held = edges.tables.held(head.held, HeldLook(ids=frozenset(promotion.ids))) if head is not None else ()
+    others = rows_as_shown(promotion, rows) or sorted(held_back(held, rows))
     if others:
         raise changed_since(edges.name, others, of=len(promotion.ids))
     topic = edges.log.topic(edges.stream.topic)
@@ -143,24 +149,19 @@ def _covers(r: OffsetRange, ends: PartitionEnds) -> bool:
     return ends.log_start <= r.start and r.end <= ends.stable_end
 
 
-def _why_not(one: Compared, held: Sequence[HeldChunk]) -> str:
-    """Why it stays as it is; empty where nothing keeps it."""
+def _why_not(one: Compared, held: Reason | None) -> str:
+    """Why it stays as it is; empty where nothing keeps it. `held`: for what chunks of it are, that keeps it."""
     if one.plan_id and not one.was:
         return "is in the table several times"
     if not one.inside:
         return "its row has chunks outside of what was compared; take a larger range"
-    reason = blocked_by(held)
-    if reason is not None:
-        return f"chunks of it are held as {reason.value}; decide about them first"
-    return ""
-
-
-def _held(comparing: ComparingEdges, ids: Sequence[str]) -> dict[str, list[HeldChunk]]:
-    found: dict[str, list[HeldChunk]] = {}
-    rows = comparing.snapshot.held(HeldLook(ids=frozenset(ids))) if ids else ()
-    for h in effective_held(rows, published={}):
-        found.setdefault(h.chunk.waveform_id or "", []).append(h)
-    return found
+    if one.no_chunk:
+        return (
+            f"{one.no_chunk} is no chunk by the definition: taken out of the table it would be held as such, which "
+            "maintenance lets go and no decision publishes again. Have it sent again so that the definition takes it "
+            "for one, or put a definition in force that does"
+        )
+    return "" if held is None else f"chunks of it are held as {held.value}; decide about them first"
 
 
 def _refuse_none_or_many(stream: str, taken: Sequence[object], passed: Sequence[tuple[str, str]]) -> None:

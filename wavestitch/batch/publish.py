@@ -18,6 +18,7 @@ from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.errors import StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey
 from wavestitch.contracts.held_quota import check_quota, places_of
+from wavestitch.contracts.pending_decision import held_back
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
 from wavestitch.contracts.promotion import check_promotion
@@ -83,7 +84,8 @@ def publish_batch(
         check_fence(plan, now.head, base_in_ancestry=_stands_on(plan, tables))
         decision = decide(plan, evidence, head=now.head, held=now.held, published=now.published)
         if plan.promotion is not None:
-            check_promotion(plan.promotion, decision, replaced=now.replaced, stream=plan.stream.name)
+            others = held_back(now.held, now.replaced)
+            check_promotion(plan.promotion, decision, replaced=now.replaced, others=others, stream=plan.stream.name)
         bare = check_quota(plan, decision, now.head.held)
         row = describe_batch(
             plan,

@@ -18,14 +18,14 @@ from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.position import Head, Position
 from wavestitch.contracts.quantities import Generation, Offset, Partition
 
-_HOLDING = frozenset(kind for kind in PlanKind if kind.holds)
+_KEEPING = frozenset(kind for kind in PlanKind if kind.keeps_all)
 
 
 def read_and_kept(edges: ComparingEdges, topic_id: str, asked: Sequence[OffsetRange]) -> list[OffsetRange]:
     """As the history behind the snapshot's head knows it; `asked`: what somebody wants to know it of."""
     head = edges.snapshot.head
     rows = rows_behind(head, whole_history(history_of(edges)))
-    mine = [row for row in rows if row.topic_id in ("", topic_id) and (row.kind in _HOLDING or row.left_nothing)]
+    mine = [row for row in rows if row.topic_id in ("", topic_id) and (row.kind in _KEEPING or row.left_nothing)]
     passed = without(asked, without(asked, head.skipped))
     if not passed:
         return [r for row in mine for r in row.read_ranges]

@@ -23,6 +23,7 @@ from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.promotion import Promotion, rows_as_shown
+from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import Stage
 
 
@@ -99,12 +100,25 @@ def _mark_after(
     rows = edges.tables.held(mark, HeldLook(ids=frozenset(promotion.ids)))
     mine = [h for h in rows if h.chunk.reason is None and h.chunk.waveform_id in set(promotion.ids)]
     was, will = effective_held(mine, published=now), effective_held(mine, published=then)
+    _refuse_discarded(edges.name, was, will)
     _refuse_lost(edges.name, promotion, will, now=now, then=then)
     counts = Counter(mark.counts)
     counts.subtract(h.counted_as for h in was)
     counts.update(h.counted_as for h in will)
     size = mark.chunk_bytes - _bytes(was) + _bytes(will)
     return replace(mark, counts={reason: n for reason, n in sorted(counts.items()) if n}, chunk_bytes=size)
+
+
+def _refuse_discarded(stream: str, was: Sequence[HeldChunk], will: Sequence[HeldChunk]) -> None:
+    """Of what would be published again: somebody has decided since that it is not to be."""
+    stays = {h.key for h in will}
+    gone = sorted({h.chunk.waveform_id or "" for h in was if h.reason is Reason.DISCARDED and h.key not in stays})
+    if gone:
+        raise Refused(
+            f"stream {stream}: {len(gone)} waveforms would be published again that somebody has discarded since, first "
+            f"{in_shell(gone[0])}. Nothing was changed; restore them first with `wavestitch held {stream} restore "
+            f"{in_shell(gone[0])} --why …`, and undo it then"
+        )
 
 
 def _bytes(held: Sequence[HeldChunk]) -> int:

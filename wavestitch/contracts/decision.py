@@ -76,7 +76,7 @@ def decide_beside(
             pending.leave_to_its_owner(read)
         elif known is not None:
             pending.compare_with_published(known, read, mine)
-        elif (reason := blocked_by(mine)) is not None:
+        elif (reason := _blocked(plan, mine)) is not None:
             pending.keep_blocked(reason, read, mine)
         elif pending.is_left(waveform_id, read, mine):
             pending.leave_to_all(read, mine)
@@ -98,6 +98,12 @@ def _owner(plan: Plan) -> Callable[[str, Sequence[ChunkFacts]], bool]:
         return lambda waveform_id, _: waveform_id in shown
     scope = plan.scope
     return lambda _, read: scope is None or any(scope.owns(start_time_ns(c)) for c in read)
+
+
+def _blocked(plan: Plan, mine: Sequence[HeldChunk]) -> Reason | None:
+    """Of a promotion nothing: what the row that goes had released was decided, and of what counts beside it `held_back`
+    is asked before it is shown, begun and committed."""
+    return None if plan.promotion is not None else blocked_by(mine)
 
 
 def _believed(plan: Plan, held: Sequence[HeldChunk]) -> tuple[Sequence[HeldChunk], Sequence[HeldChunk]]:
@@ -166,6 +172,6 @@ def _taken_up(
         touched = waveform_id in read and owns(waveform_id, read[waveform_id])
         if not (waits or touched):
             continue
-        settled = waveform_id in published or blocked_by(mine) is not None
+        settled = waveform_id in published or _blocked(plan, mine) is not None
         found |= {h.key for h in mine if h.reason is Reason.OPEN or not (settled or h.reason is Reason.DISCARDED)}
     return found

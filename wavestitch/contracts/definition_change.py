@@ -76,6 +76,8 @@ def changed(one: Compared) -> Changed:
     change, why = _PLAIN.get(one.found), one.why
     if one.found is Agreement.DIFFERS:
         change = Change.DIFFERS if one.passes else Change.NEWLY_FAILING
+    elif change is Change.NEWLY_FAILING and one.passes:
+        change, why = Change.DIFFERS, f"{why}; what the range gives of it now is of other chunks"
     if change is None and not one.seen:
         change, why = Change.OUTSIDE, f"others of its held chunks were not read with it; {one.why}"
     if change is None:

@@ -7,7 +7,7 @@ I2 (what is published is never published again).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, Said, assemble_waveform
@@ -20,6 +20,7 @@ from wavestitch.contracts.held import (
     HeldKey,
     PublishedWaveform,
     bare_keys,
+    effective_held,
     is_released,
     open_deadlines,
     pieces_of,
@@ -360,6 +361,17 @@ def blocked_by(mine: Sequence[HeldChunk]) -> Reason | None:
             return reason
     # Of a picked waveform the other copies are tombstones, and the rest may go on.
     return Reason.DISCARDED if reasons == {Reason.DISCARDED} else None
+
+
+def held_back(held: Iterable[HeldChunk], rows: Mapping[str, PublishedWaveform]) -> dict[str, Reason]:
+    """What a promotion leaves as it is, until an operator has decided, by waveform. What its row has released, of
+    `rows`, was decided; and what was discarded beside a row contradicts it, and stays discarded without it."""
+    found: dict[str, list[HeldChunk]] = {}
+    for h in effective_held(held, published=rows):
+        if h.chunk.reason is None and h.chunk.waveform_id is not None:
+            found.setdefault(h.chunk.waveform_id, []).append(h)
+    reasons = {i: blocked_by(mine) for i, mine in found.items()}
+    return {i: r for i, r in reasons.items() if r is not None and not (r is Reason.DISCARDED and i in rows)}
 
 
 def _open_chunks(mine: Iterable[HeldChunk]) -> list[ChunkFacts]:

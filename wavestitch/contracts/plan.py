@@ -42,6 +42,11 @@ class PlanKind(StrEnum):
         """Backfills leave what is held as it is: what they do not publish they leave to the log, and none is parked."""
         return self in (PlanKind.INGEST, PlanKind.HELD, PlanKind.PROMOTE)
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether it publishes or holds all that it reads. A promotion holds, but knows only what it was shown."""
+        return self in (PlanKind.INGEST, PlanKind.HELD)
+
 
 class Scope(NamedTuple):
     """The waveforms that a backfill owns: start time (header, ns UTC) in `[start_ns, end_ns)`."""

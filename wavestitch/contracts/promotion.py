@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import in_shell
-from wavestitch.contracts.reasons import MAY_BE_CHUNKS, Fate
+from wavestitch.contracts.reasons import Fate
 
 if TYPE_CHECKING:
     # Only for annotations: whoever plans needs no columns, which are slow to load.
@@ -75,50 +75,47 @@ def _row(known: PublishedWaveform | None) -> str:
 
 
 def check_promotion(
-    promotion: Promotion, decision: Decision, *, replaced: Mapping[str, PublishedWaveform], stream: str
+    promotion: Promotion,
+    decision: Decision,
+    *,
+    replaced: Mapping[str, PublishedWaveform],
+    others: Collection[str] = (),
+    stream: str,
 ) -> None:
-    """Before the commit. `replaced`: the rows that are taken out, as they are now. Raises `Refused` unless these are
+    """Before the commit. `replaced`: the rows that are taken out, as they are now. `others`: waveforms of which
+    something is held by now that an operator has to decide about. Raises `Refused` unless none is meant, these are
     the rows that were shown, the decision publishes exactly those that were, and every chunk of a row that goes was
-    read, and so has its fate."""
+    read as one, and so has its fate."""
     pieces: dict[str, list[tuple[int, bytes]]] = {i: [] for i in promotion.ids}
     read: set[tuple[str, int, bytes]] = set()
-    refused: set[tuple[str, int, int, int]] = set()
     for f in decision.fates:
         c = f.chunk
-        if c.waveform_id is not None and c.seq is not None:
-            if c.reason is None:
-                read.add((c.waveform_id, c.seq, c.piece))
-            elif c.reason in MAY_BE_CHUNKS:
-                refused.add((c.waveform_id, c.seq, c.partition, c.offset))
+        if c.waveform_id is not None and c.seq is not None and c.reason is None:
+            read.add((c.waveform_id, c.seq, c.piece))
         if f.fate is Fate.PUBLISHED:
             pieces.setdefault(c.waveform_id or "", []).append((-1 if c.seq is None else c.seq, c.piece))
     found = {i: digest_of_pieces(piece for _, piece in sorted(some)) if some else NO_ROW for i, some in pieces.items()}
     shown = dict(zip(promotion.ids, promotion.made, strict=True))
-    others = sorted(i for i, digest in found.items() if digest != shown.get(i, NO_ROW))
-    others = others or rows_as_shown(promotion, replaced)
-    if others:
-        raise changed_since(stream, others, of=len(promotion.ids))
-    lost = [i for i, row in sorted(replaced.items()) if found[i] != _row(row) and not _was_read(row, read, refused)]
+    changed = sorted(i for i, digest in found.items() if digest != shown.get(i, NO_ROW) or i in others)
+    changed = changed or rows_as_shown(promotion, replaced)
+    if changed:
+        raise changed_since(stream, changed, of=len(promotion.ids))
+    lost = [i for i, row in sorted(replaced.items()) if found[i] != _row(row) and not _was_read(row, read)]
     if lost:
         raise changed_since(stream, lost, of=len(promotion.ids))
 
 
-def _was_read(
-    row: PublishedWaveform, read: Collection[tuple[str, int, bytes]], refused: Collection[tuple[str, int, int, int]]
-) -> bool:
-    """Each chunk of the row: wherever it lies, or from its own place as a record that is none by the definition. What
-    else lies there now, since an election cut the log off, is not what was published. Its number says which chunk it
-    is: two of a flat line are one piece."""
-    i = row.waveform_id
-    return all(
-        (i, seq, c.piece) in read or (i, seq, c.partition, c.offset) in refused for seq, c in enumerate(row.chunks)
-    )
+def _was_read(row: PublishedWaveform, read: Collection[tuple[str, int, bytes]]) -> bool:
+    """Each chunk of the row, wherever it lies, as a chunk: what is held of a record that is none is let go by
+    maintenance, and never makes a waveform again. Its number says which chunk it is: two of a flat line are one
+    piece."""
+    return all((row.waveform_id, seq, c.piece) in read for seq, c in enumerate(row.chunks))
 
 
 def changed_since(stream: str, others: Sequence[str], *, of: int) -> Refused:
     return Refused(
         f"stream {stream}: {len(others)} of these {of} waveforms are not what was shown any more, first "
         f"{in_shell(others[0])} (`wavestitch waveforms {stream}`, `wavestitch held {stream} show ID`): somebody has "
-        f"published, decided or sent something since. Nothing was changed; preview it again with `wavestitch promote "
-        f"{stream}` and the same range"
+        f"published, decided or sent something since, or the range has a copy that contradicts them, which an ingest "
+        f"has to read. Nothing was changed; preview it again with `wavestitch promote {stream}` and the same range"
     )

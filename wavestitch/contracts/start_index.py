@@ -29,7 +29,7 @@ from wavestitch.contracts.start_blocks import StartBlock
 
 Epoch = tuple[Partition, LeaderEpoch]
 """A partition, and a leader epoch of it."""
-_HOLDING = frozenset(kind for kind in PlanKind if kind.holds)
+_KEEPING = frozenset(kind for kind in PlanKind if kind.keeps_all)
 
 
 class Known(NamedTuple):
@@ -82,7 +82,7 @@ def known_starts(
     behind = _behind(rows, head)
     accepted = max((row.generation for row in behind if ACCEPTED_MISSING in row.note), default=0)
     for row in behind:
-        present, holds = row.generation == head.generation, row.kind in _HOLDING and row.generation >= accepted
+        present, holds = row.generation == head.generation, row.kind in _KEEPING and row.generation >= accepted
         for name, blocks in row.starts.items():
             p, epoch = Partition(int(name)), _epoch(row, name)
             at = head.positions.get(p)

@@ -147,7 +147,7 @@ class Compared:
     `refused`: what does. `seen`: whether all that is held of it was looked at together with that: what was not may be a
     part of it, or contradict it. `was`, `made`: digests of the pieces of its one row, and of the one that the range
     gives where it passes; empty where there is none. `inside`: whether all that its row was made of was read, or makes
-    the same again."""
+    the same again. `no_chunk`: where a chunk of its row is none any more, and what was stitched has it not either."""
 
     waveform_id: str
     found: Agreement
@@ -161,6 +161,7 @@ class Compared:
     was: str = ""
     made: str = ""
     inside: bool = True
+    no_chunk: str = ""
 
 
 def compare(
@@ -188,15 +189,9 @@ def compare(
     was = digest_of_pieces(p.piece for p in rows[0].pieces) if len(rows) == 1 else ""
     made = digest_of_pieces(p.piece for p in log.made.pieces) if log is not None and log.made and passes else ""
     inside = was == made or all(_was_read(p, extent) for row in rows for p in row.pieces)
-    return replace(
-        found,
-        passes=passes,
-        refused=refused,
-        seen=_was_seen(held, log, extent),
-        was=was,
-        made=made,
-        inside=inside,
-    )
+    no_chunk = _no_chunk_today(rows[0], log, extent) if rows else ""
+    said = replace(found, passes=passes, refused=refused, seen=_was_seen(held, log, extent))
+    return replace(said, was=was, made=made, inside=inside, no_chunk=no_chunk)
 
 
 def _was_seen(held: HeldNow | None, log: InLog | None, extent: LogExtent) -> bool:
@@ -237,11 +232,27 @@ def _row_by_row(log: InLog, made: RowFace, row: RowFace, extent: LogExtent) -> C
 
 
 def _wrong_place(row: RowFace, extent: LogExtent) -> str:
-    """Of pieces that lie in what was read: whether the log has them where the row says. Others may be of copies that
-    lie elsewhere; their digests were compared."""
+    """Of pieces that lie in what was read: whether the log has them there. Others may be of copies that lie elsewhere;
+    their digests were compared."""
     for n, p in enumerate(row.pieces):
-        if _was_read(p, extent) and not (_is_there(row, p, extent) and extent.chunks[p.partition, p.offset].seq == n):
+        if _was_read(p, extent) and not _says_so(row, n, p, extent):
             return f"chunk {n} is said to lie in {_place(p)}, where the log has it not"
+    return ""
+
+
+def _says_so(row: RowFace, n: int, p: RowPiece, extent: LogExtent) -> bool:
+    """Of a record that is no chunk today nobody knows the piece: it says that it is this chunk, or it does not."""
+    at = extent.chunks.get((p.partition, p.offset))
+    named = at is not None and (at.waveform_id, at.seq) == (row.waveform_id, n)
+    return named and at is not None and (bool(at.rejected) or at.piece == p.piece)
+
+
+def _no_chunk_today(row: RowFace, log: InLog | None, extent: LogExtent) -> str:
+    made = () if log is None or log.made is None else log.made.pieces
+    for n, p in enumerate(row.pieces):
+        at = extent.chunks.get((p.partition, p.offset)) if _was_read(p, extent) else None
+        if at is not None and at.rejected and (n >= len(made) or made[n].piece != p.piece):
+            return f"{_place(p)} ({at.rejected})"
     return ""
 
 

@@ -42,7 +42,7 @@ def a_promotion_leaves_the_stream_where_it_was_shown(patch: Patch) -> None:
 
 @shows(Kind.LOST, act="a_flat_line_is_cut_under_a_promotion")
 def one_chunk_that_was_read_vouches_for_another_that_is_like_it(patch: Patch) -> None:
-    def wrong(row: PublishedWaveform, read: Collection[tuple[str, int, bytes]], _: Any) -> bool:
+    def wrong(row: PublishedWaveform, read: Collection[tuple[str, int, bytes]]) -> bool:
         pieces = {(waveform_id, piece) for waveform_id, _, piece in read}
         return all((row.waveform_id, c.piece) in pieces for c in row.chunks)
 
