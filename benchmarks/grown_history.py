@@ -23,15 +23,18 @@ from wavestitch.tables.stream_tables import StreamTables
 _MINUTE_MS = 60_000
 
 
-def lengthen(folder: Path, stream: str, tables: StreamTables, snapshots: int) -> None:
-    """Put `snapshots` - 1 more heads on the first one of a table that has no files yet. `folder`: the catalog's."""
+def lengthen(folder: Path, stream: str, tables: StreamTables, snapshots: int, batches: int) -> None:
+    """Put `snapshots` - 1 more heads on the first one of a table that has no files yet, the last ones of `batches`: of
+    those before them only the history has a row, as maintenance leaves it. `folder`: the catalog's."""
     table, first = tables.waveforms(), tables.head()
     if table is None or first is None:
         raise RuntimeError(f"stream {stream} has no first head yet")
     old = Path(table.metadata_location.removeprefix("file://"))
     found = json.loads(old.read_text())
     (snapshot,) = found["snapshots"]
-    heads = [first, *_heads(first, snapshots - 1)]
+    gone = max(0, batches - snapshots)
+    expired = list(_heads(first, gone))
+    heads = [first, *_heads(first, snapshots - 1, after=gone)]
     chain = _chain(snapshot, heads)
     last = chain[-1]
     found |= {
@@ -52,14 +55,14 @@ def lengthen(folder: Path, stream: str, tables: StreamTables, snapshots: int) ->
         ).rowcount
     if changed != 1 or len(tables.heads()) != snapshots:
         raise RuntimeError(f"the catalog has {changed} such tables, with {len(tables.heads())} heads")
-    tables.append_batches(_row(stream, h) for h in heads)
+    tables.append_batches(_row(stream, h) for h in [first, *expired, *heads[1:]])
 
 
-def _heads(first: Head, count: int) -> list[Head]:
+def _heads(first: Head, count: int, *, after: int = 0) -> list[Head]:
     return [
         replace(
             first.next(plan_id=secrets.token_hex(16), decision=secrets.token_hex(16)),
-            sequence=first.sequence + n,
+            sequence=first.sequence + after + n,
             kind=HeadKind.INGEST,
         )
         for n in range(1, count + 1)

@@ -12,21 +12,16 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.children import end_in_order
-from benchmarks.figures import compare, headline
+from benchmarks.figures import compare
+from benchmarks.headline import BY_HAND, LAND, PYARROW, RAW, SPARK, TYPED_SPARK, WHOLE, headline
 from benchmarks.options import Options
+from benchmarks.page import FIGURES
 from benchmarks.parts import contest
-from benchmarks.side_by_side import RESULTS, say
+from benchmarks.side_by_side import say
 from benchmarks.test_bed import open_test_bed
 
-_OPTIONS = Options(mib=256, rounds=2, layouts=("sticky", "small"), extras=False)
-_CONTENDERS = (
-    "raw, 2 processes",
-    "ours: read + land, 2 processes",
-    "pyarrow: stitching",
-    "Spark's Kafka source, warm",
-    "by hand",
-    "ours: end to end, warm",
-)
+_OPTIONS = Options(mib=256, rounds=2, layouts=("sticky", "device", "pairs"), extras=False)
+_CONTENDERS = (RAW, LAND, PYARROW, SPARK, TYPED_SPARK, BY_HAND, WHOLE)
 
 
 def main() -> int:
@@ -41,14 +36,14 @@ def main() -> int:
         print(f"nothing was measured: {type(error).__name__}: {error}")
         return 0
     now = headline({"side-by-side": found})["ratios"]
-    committed = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    committed = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     then = committed.get("ratios", {})
     lines = compare(now, then)
     print(
-        f"\n{_OPTIONS.mib} MiB, {_OPTIONS.rounds} rounds; committed: {RESULTS.name}, of {committed.get('mib')} MiB, "
+        f"\n{_OPTIONS.mib} MiB, {_OPTIONS.rounds} rounds; committed: {FIGURES.name}, of {committed.get('mib')} MiB, "
         "where what does not grow weighs less: to compare two trees, run both"
     )
-    print("\n".join(lines) if lines else f"{RESULTS.name} has none of these ratios; `make bench` writes it")
+    print("\n".join(lines) if lines else f"{FIGURES.name} has none of these ratios; `make bench` writes it")
     for name, value in now.items():
         if value is not None and not then.get(name):
             print(f"{name:44}{value:9.2f}  not committed yet")

@@ -1,8 +1,9 @@
 """The one command that measures: `python -m benchmarks.side_by_side [--parts …]`.
 
-Starts a broker of its own, runs the parts one after another, and writes the figures to `results/latest.json` and the
-tables to `docs/benchmarks.md` after every part. A part that fails says why and takes no other one away; parts that
-were not asked for keep their last figures. Exit code 1 where one failed.
+Starts a broker of its own, runs the parts one after another, and after every part writes the figures to
+`results/latest.json`, tables and chart to `docs/benchmarks.md`. A part that fails says why and takes no other one away;
+parts that were not asked for keep their last figures, and so does one that fails where it has some. Exit code 1 where
+one failed.
 """
 
 from __future__ import annotations
@@ -19,21 +20,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.children import end_in_order
-from benchmarks.figures import headline
+from benchmarks.headline import headline
 from benchmarks.options import Options
+from benchmarks.page import CHART, FIGURES, PAGE, ROOT, write_page
 from benchmarks.results_file import machine, write_figures
-from benchmarks.table import render, replace_between
 from benchmarks.test_bed import TestBed, open_test_bed
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = Path(__file__).with_name("results") / "latest.json"
-PAGE = ROOT / "docs" / "benchmarks.md"
 PARTS = {
     "side-by-side": "benchmarks.parts.contest",
     "reader-memory": "benchmarks.parts.reader_memory",
     "growth": "benchmarks.parts.growth",
     "small-batch": "benchmarks.parts.small_batch",
     "standing-spark": "benchmarks.parts.standing_spark",
+    "freshness": "benchmarks.parts.freshness",
     "large-waveform": "benchmarks.parts.large_waveform",
     "grown-table": "benchmarks.parts.grown_table",
     "table-size": "benchmarks.parts.table_size",
@@ -41,7 +40,10 @@ PARTS = {
     "junk": "benchmarks.parts.junk",
     "rewound-day": "benchmarks.parts.rewound_day",
     "airflow": "benchmarks.parts.airflow_floor",
+    "ten-million": "benchmarks.parts.ten_million",
 }
+LONG = ("junk", "rewound-day", "ten-million")
+"""Minutes each, of what grows over years or is rare: measured where they are asked for."""
 _BEGAN = time.monotonic()
 
 
@@ -62,18 +64,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         small_files=asked.small_files,
         junk_rows=asked.junk_rows,
         rewound_files=asked.rewound_files,
+        minutes=asked.minutes,
+        many_chunks=asked.many_chunks,
+        odd_chunks=asked.odd_chunks,
+        grown_batches=asked.grown_batches,
     )
     end_in_order()
-    target = RESULTS if asked.into is None else asked.into
+    target = FIGURES if asked.into is None else asked.into
     with (
         tempfile.TemporaryDirectory(prefix="wavestitch-bench-", dir=asked.folder) as folder,
         open_test_bed(Path(folder), say) as bed,
     ):
-        failed = [name for name in asked.parts.split(",") if not _measure(name, bed, options, target)]
-    if target == RESULTS:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(replace_between(page, render(json.loads(target.read_text()))), encoding="utf-8")
-        say(f"tables are in {PAGE.relative_to(ROOT)}, figures in {target.relative_to(ROOT)}")
+        failed = [name for name in _parts(asked.parts) if not _measure(name, bed, options, target)]
+    if target == FIGURES:
+        say(f"tables are in {PAGE.relative_to(ROOT)}, with {CHART.name}, figures in {target.relative_to(ROOT)}")
     if failed:
         say(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
@@ -82,24 +86,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.side_by_side", description=__doc__)
     default = Options()
-    parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}; all by default")
+    usual = ",".join(name for name in PARTS if name not in LONG)
+    parser.add_argument("--parts", default=usual, help=f"all, or of {', '.join(PARTS)}; without {', '.join(LONG)}")
     parser.add_argument("--mib", type=int, default=default.mib, help="payload of each side-by-side topic")
     parser.add_argument("--rounds", type=int, default=default.rounds)
     parser.add_argument("--sizes", default="1,4", help="GiB, for growth and the reader's memory, e.g. 1,4,16")
     parser.add_argument("--layouts", default=",".join(default.layouts))
-    parser.add_argument("--no-extras", action="store_true", help="without uncompressed and cold contenders")
+    parser.add_argument("--no-extras", action="store_true", help="without what only completes the picture")
     parser.add_argument("--grown-rows", type=int, default=default.grown_rows)
     parser.add_argument("--grown-snapshots", type=int, default=default.grown_snapshots)
+    parser.add_argument("--grown-batches", type=int, default=default.grown_batches)
+    parser.add_argument("--minutes", type=float, default=default.minutes, help="of freshness; the whole of it is 60")
+    parser.add_argument("--many-chunks", type=int, default=default.many_chunks)
+    parser.add_argument("--odd-chunks", type=int, default=default.odd_chunks)
     parser.add_argument("--small-files", type=int, default=default.small_files)
     parser.add_argument("--junk-rows", type=int, default=default.junk_rows)
     parser.add_argument("--rewound-files", type=int, default=default.rewound_files)
     parser.add_argument("--folder", type=Path, help="where the data go; a temporary folder where not given")
     parser.add_argument("--into", type=Path, help="write the figures there and leave the committed ones alone")
     found = parser.parse_args(argv)
-    unknown = sorted(set(found.parts.split(",")) - set(PARTS))
+    unknown = sorted(set(_parts(found.parts)) - set(PARTS))
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}; choose of {', '.join(PARTS)}")
     return found
+
+
+def _parts(asked: str) -> list[str]:
+    return list(PARTS) if asked == "all" else asked.split(",")
 
 
 def _measure(name: str, bed: TestBed, options: Options, target: Path) -> bool:
@@ -113,12 +126,16 @@ def _measure(name: str, bed: TestBed, options: Options, target: Path) -> bool:
         part = {"failed": f"{type(error).__name__}: {error}"[:800]}
     part["took_s"] = round(time.monotonic() - began, 1)
     part["when"] = datetime.now(UTC).isoformat(timespec="seconds")
+    say(f"{name}: {'failed' if 'failed' in part else 'measured'} in {part['took_s']:.0f} s")
     _write(target, name, part, options)
     return "failed" not in part
 
 
 def _write(target: Path, name: str, part: Mapping[str, Any], options: Options) -> None:
     found = json.loads(target.read_text()) if target.exists() else {}
+    before = found.get("parts", {}).get(name, {})
+    if "failed" in part and before and "failed" not in before:
+        return  # what was measured once is not taken away by a day on which it was not
     parts = {**found.get("parts", {}), name: part}
     whole = {
         **headline(parts),
@@ -129,6 +146,8 @@ def _write(target: Path, name: str, part: Mapping[str, Any], options: Options) -
         "parts": {known: parts[known] for known in PARTS if known in parts},
     }
     write_figures(target, whole)
+    if target == FIGURES:
+        write_page()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Records are made in memory and go through the product's own functions, from a reader's loop to the commit: parsing and
 landing, the index, deciding, assignments, stitching (in this process), the gate's rows, the decision and the commit.
 CPU seconds a step, and the memory that the index takes. Ratios of two trees hold where they took turns on one machine.
+With `--again` each record comes twice, as a producer that is not sure sends it: then no waveform is plain.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Costs:
     def __init__(self) -> None:
         self.found: dict[str, tuple[float, float]] = {}
         self.bytes_a_chunk: dict[str, int] = {}
+        self.peak_mib = 0.0
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
@@ -68,17 +70,18 @@ class Costs:
         self.found[name] = (before[0] + time.perf_counter() - wall, before[1] + time.process_time() - cpu)
 
 
-def messages(first: int, count: int, *, chunk: int, chunks: int) -> list[Any]:
-    """The client's messages of `count` waveforms of `chunks` chunks of `chunk` bytes, one behind the other."""
+def messages(first: int, count: int, *, chunk: int, chunks: int, times: int = 1) -> list[Any]:
+    """The client's messages of `count` waveforms of `chunks` chunks of `chunk` bytes, one behind the other, each
+    `times` times."""
     found: list[Any] = []
     for recording in waveforms(count, size=chunk * chunks, prefix="wave", first=first, seed=1):
         at = recording.metadata.start_time_ns // 1_000_000
-        for record in cut_recording(recording, chunk):
+        for record in (r for r in cut_recording(recording, chunk) for _ in range(times)):
             found.append(
                 Message(
                     topic="t",
                     partition=0,
-                    offset=first * chunks + len(found),
+                    offset=first * chunks * times + len(found),
                     key=record.key,
                     value=bytes(record.value),
                     headers=list(record.headers),
@@ -95,9 +98,10 @@ def declared() -> Stream:
     )
 
 
-def land(folder: Path, records: int, *, chunk: int, chunks: int, costs: Costs) -> Receipt:
+def land(folder: Path, records: int, *, chunk: int, chunks: int, times: int, costs: Costs) -> Receipt:
     """One slice of partition 0. What makes the records is not counted."""
-    at_once = max(1, (1 << 16) // chunks)
+    at_once = max(1, (1 << 16) // chunks // times)
+    count = records // chunks // times
     slice_ = OffsetRange(Partition(0), Offset(0), Offset(records))
     with LandingWriter(folder, slice_) as writer:
         sink = RecordSink(
@@ -108,8 +112,8 @@ def land(folder: Path, records: int, *, chunk: int, chunks: int, costs: Costs) -
             HoleFinder(Offset(0)),
             _ClientEvents(Partition(0)),
         )
-        for first in range(0, records // chunks, at_once):
-            some = messages(first, min(at_once, records // chunks - first), chunk=chunk, chunks=chunks)
+        for first in range(0, count, at_once):
+            some = messages(first, min(at_once, count - first), chunk=chunk, chunks=chunks, times=times)
             with costs.of("land"):
                 for at in range(0, len(some), _MOST_RECORDS):
                     part = some[at : at + _MOST_RECORDS]
@@ -119,7 +123,7 @@ def land(folder: Path, records: int, *, chunk: int, chunks: int, costs: Costs) -
     return Receipt("", 0, [landed], 1.0)
 
 
-def measure(folder: Path, records: int, *, chunk: int, chunks: int) -> Costs:
+def measure(folder: Path, records: int, *, chunk: int, chunks: int, times: int = 1) -> Costs:
     costs = Costs()
     tables = StreamTables(
         CatalogSettings("wavestitch", f"sqlite:///{folder}/catalog.db", f"file://{folder}/warehouse"),
@@ -152,7 +156,9 @@ def measure(folder: Path, records: int, *, chunk: int, chunks: int) -> Costs:
     ).sealed()
     work = WorkFolder(folder / "landing", _STREAM, plan.plan_id)
     work.create(plan)
-    receipt = replace(land(work.path, records, chunk=chunk, chunks=chunks, costs=costs), plan_id=plan.plan_id)
+    receipt = replace(
+        land(work.path, records, chunk=chunk, chunks=chunks, times=times, costs=costs), plan_id=plan.plan_id
+    )
     write_receipt(work.path, receipt)
     with collection_paused():
         before = _resident()
@@ -184,8 +190,9 @@ def measure(folder: Path, records: int, *, chunk: int, chunks: int) -> Costs:
                 staging=staged.staging(landed),
                 audit=Audit(holes={}, committed_ms=plan.clock_ms, seconds={}, sizes={}),
             )
-    if done.row.counts["published"] != records:
+    if done.row.counts["published"] != records // times or done.row.counts["read"] != records:
         raise RuntimeError(f"{done.row.counts}")
+    costs.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"decision {done.row.decision}")
     return costs
 
@@ -202,21 +209,29 @@ def main() -> None:
     ask.add_argument("--records", type=int, default=131_072)
     ask.add_argument("--bytes", type=int, default=512, help="of a chunk")
     ask.add_argument("--chunks", type=int, default=32, help="of a waveform")
+    ask.add_argument("--again", action="store_true", help="each record twice; --records counts both")
+    ask.add_argument("--folder", type=Path, help="where the data go; a temporary folder where not given")
     ask.add_argument("--into", type=Path, help="a file for the figures, as JSON")
     given = ask.parse_args()
-    with tempfile.TemporaryDirectory(prefix="wavestitch-small-") as folder:
-        costs = measure(Path(folder), given.records, chunk=given.bytes, chunks=given.chunks)
-    print(f"{given.records:,} chunks of {given.bytes} B, {given.chunks} a waveform")
+    times = 2 if given.again else 1
+    records = given.records - given.records % (given.chunks * times)
+    with tempfile.TemporaryDirectory(prefix="wavestitch-small-", dir=given.folder) as folder:
+        costs = measure(Path(folder), records, chunk=given.bytes, chunks=given.chunks, times=times)
+    print(f"{records:,} chunks of {given.bytes} B, {given.chunks} a waveform{', each twice' if given.again else ''}")
     print(f"{'step':36}{'wall s':>8}{'CPU s':>8}{'µs a chunk':>12}")
     for name, (wall, cpu) in costs.found.items():
-        print(f"{name:36}{wall:8.2f}{cpu:8.2f}{cpu / given.records * 1e6:12.2f}")
+        print(f"{name:36}{wall:8.2f}{cpu:8.2f}{cpu / records * 1e6:12.2f}")
     for name, size in costs.bytes_a_chunk.items():
         print(f"{name}: {size} B a chunk")
+    print(f"the largest that the process was: {costs.peak_mib:.0f} MiB")
     if given.into:
         steps = {name: {"wall_s": round(wall, 3), "cpu_s": round(cpu, 3)} for name, (wall, cpu) in costs.found.items()}
-        asked = {"records": given.records, "chunk_bytes": given.bytes, "chunks_a_waveform": given.chunks}
+        asked = {"records": records, "chunk_bytes": given.bytes, "chunks_a_waveform": given.chunks}
         about = {"when": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine()}
-        write_figures(given.into, {**asked, "steps": steps, "bytes_a_chunk": costs.bytes_a_chunk, **about})
+        write_figures(
+            given.into,
+            {**asked, "steps": steps, "bytes_a_chunk": costs.bytes_a_chunk, "peak_mib": costs.peak_mib, **about},
+        )
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -172,8 +173,7 @@ def fill(
 
 def waveforms(count: int, *, size: int, prefix: str, first: int = 0, seed: int = 0) -> list[Any]:
     """Recordings of ECG-like noise (a random walk of int16), so that a codec has something to do. All of one day."""
-    rng = np.random.default_rng(seed)
-    pool = np.cumsum(rng.integers(-8, 9, max(size, _POOL) // 2)).astype("<i2").tobytes()
+    pool = _pool(max(size, _POOL), seed)
     now = time.time_ns()
     day = now - now % _DAY_NS
     found = []
@@ -197,6 +197,11 @@ def waveforms(count: int, *, size: int, prefix: str, first: int = 0, seed: int =
             )
         )
     return found
+
+
+@lru_cache(maxsize=4)
+def _pool(size: int, seed: int) -> bytes:
+    return np.cumsum(np.random.default_rng(seed).integers(-8, 9, size // 2)).astype("<i2").tobytes()
 
 
 def send(

@@ -1,8 +1,7 @@
 """A straightforward PySpark job with Spark's own Kafka source: group by id, sort by sequence, concatenate, Parquet.
 
-One warm session. No checksum, no check for missing chunks, nothing held: what a user would write first. `how`:
-`collect_list` (sort, then concat), `listagg` (one aggregate that sorts; linear in the chunks of a waveform) or `typed`
-(as `collect_list`, then the samples as lists of numbers: Spark's SQL has no such cast, so by Arrow in Python).
+One warm session. No checksum, no check for missing chunks, nothing held: what a user would write first. `samples`:
+`bytes`, or `typed` (lists of numbers: Spark's SQL has no such cast, so by Arrow in Python).
 """
 
 from __future__ import annotations
@@ -21,18 +20,10 @@ from pyspark.sql import SparkSession
 from benchmarks.children import serve
 
 _HEAP = "6g"
-_HOW = {
-    "collect_list": """
-        SELECT waveform_id, meta, size(p) AS chunk_count, aggregate(p, X'', (all, x) -> concat(all, x.value)) AS samples
-        FROM (SELECT waveform_id, first(meta) AS meta, array_sort(collect_list(struct(seq, value))) AS p
-              FROM chunks GROUP BY waveform_id)""",
-    "listagg": """
-        SELECT waveform_id, first(meta) AS meta, count(*) AS chunk_count,
-               listagg(value) WITHIN GROUP (ORDER BY seq) AS samples
-        FROM chunks GROUP BY waveform_id""",
-}
-
-_HOW["typed"] = _HOW["collect_list"]
+_STITCHED = """
+    SELECT waveform_id, meta, size(p) AS chunk_count, aggregate(p, X'', (all, x) -> concat(all, x.value)) AS samples
+    FROM (SELECT waveform_id, first(meta) AS meta, array_sort(collect_list(struct(seq, value))) AS p
+          FROM chunks GROUP BY waveform_id)"""
 _TYPED = "waveform_id string, meta string, chunk_count int, samples array<int>"
 
 
@@ -40,7 +31,7 @@ def session() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     return (
         SparkSession.builder.master("local[2]")
-        .config("spark.jars", os.environ["BENCH_JARS"])
+        .config("spark.jars", ",".join(map(str, sorted(Path(os.environ["BENCH_JARS"]).glob("*.jar")))))
         .config("spark.driver.memory", _HEAP)
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -71,15 +62,10 @@ def reassemble(spark: SparkSession, job: dict[str, Any]) -> dict[str, Any]:
         "value",
     ).createOrReplaceTempView("chunks")
     output = Path(job["output"])
-    rows = spark.sql(_HOW[job["how"]])
-    if job["how"] == "typed":
+    rows = spark.sql(_STITCHED)
+    if job["samples"] == "typed":
         rows = rows.mapInArrow(_numbers, _TYPED)
-    writer = rows.write
-    if job["codec"] == "zstd":
-        writer = writer.option("compression", "zstd").option("parquet.compression.codec.zstd.level", "1")
-    else:
-        writer = writer.option("compression", "uncompressed")
-    writer.parquet(str(output))
+    rows.write.option("compression", "zstd").option("parquet.compression.codec.zstd.level", "1").parquet(str(output))
     files = sorted(output.glob("*.parquet"))
     for path in (*files, output):
         fd = os.open(path, os.O_RDONLY)

@@ -157,6 +157,7 @@ def _summary(runs: list[dict[str, dict[str, float]]], there: list[dict[str, dict
         "spark_s": sparks,
         "of_floor": ratio(batch, empty + spark),
         "there_s": middle("batch", "whole", there),
+        "there_moved_s": middle("batch", _MOVED, there),
         "there_of_submit": ratio(middle("batch", _MOVED, there), middle("batch", _MOVED)),
         "table": table,
     }

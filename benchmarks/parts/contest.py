@@ -1,13 +1,14 @@
 """Side by side: everybody reads the same topic in turns, writes durably and is checked (zstd-1). Ours, what is written
-by hand and Spark where it says so write typed samples, the others bytes.
+by hand, plain pyarrow, and Spark where it says so write typed samples, the others bytes.
 
-A contender that fails loses its row, and no other. The first run of each is not counted.
+A contender that fails loses its row, and no other; so does a topic. The first run of each is not counted.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import traceback
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
@@ -15,17 +16,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from benchmarks.children import Child, Json, race, start
 from benchmarks.figures import Cost, Run, median_costs, summarise
+from benchmarks.headline import BY_HAND, LAND, PYARROW, RAW, SINK, SPARK, TYPED_SPARK, WHOLE
 from benchmarks.options import Options
 from benchmarks.parallel_consumer import start_parallel_consumer
 from benchmarks.reading import landing_jobs, raw_jobs
 from benchmarks.test_bed import Say, TestBed, Topic, check_samples
 from benchmarks.whole_runs import steps_of, whole_run
-from wavestitch.local.jars import SPARK_KAFKA, cached_jars
+from wavestitch.local.jars import CONNECT_ICEBERG, SPARK_KAFKA, cached_jars
 from wavestitch.local.stack import CACHE
 
-CODECS = {"zstd": "", "none": ", uncompressed"}
 LAYOUTS: dict[str, Json] = {
     "sticky": {"layout": "sticky"},
     "round-robin": {"layout": "round-robin"},
@@ -37,8 +40,17 @@ LAYOUTS: dict[str, Json] = {
     # Many small waveforms, where the cost of each is what counts: 131,072 of them.
     "pairs": {"layout": "sticky", "waveform_kib": 1, "chunk_bytes": 512, "part": 8},
 }
-_ONLY_IN_FULL = ("raw, 1 process", "Parallel Consumer", "ours: read + land, 1 process", "copy of the landing")
 ONCE = "ours: end to end, with Spark's start"
+_ONLY_IN_FULL = ("raw, 1 process", "Parallel Consumer", "ours: read + land, 1 process", "copy of the landing", ONCE)
+_ONLY_IN = {
+    PYARROW: ("sticky", "round-robin"),
+    TYPED_SPARK: ("sticky", "round-robin", "device"),
+    SINK: ("sticky", "device"),
+    **dict.fromkeys(_ONLY_IN_FULL, ("sticky",)),
+}
+"""Where what a contender says of one topic, it says of the others, too."""
+_ROUNDS_OF_OTHERS = 2
+"""Of topics but the first: a contender is warm by then, and there are many."""
 
 
 def measure(bed: TestBed, options: Options, say: Say, *, only: Collection[str] = ()) -> Json:
@@ -47,7 +59,11 @@ def measure(bed: TestBed, options: Options, say: Say, *, only: Collection[str] =
         contest = _Contest(bed, options, say, stack, frozenset(only))
         found: Json = {"codec": "zstd-1", "chunk_kib": 64, "waveform_kib": 1024, "partitions": 4}
         for layout in options.layouts:
-            found[layout] = contest.layout(layout)
+            try:
+                found[layout] = contest.layout(layout)
+            except Exception as error:  # of one topic: the others go on
+                traceback.print_exc()
+                found[layout] = {"failed": {"the topic": f"{type(error).__name__}: {error}"[:800]}}
         return found
 
 
@@ -63,10 +79,11 @@ class _Contest:
     def layout(self, layout: str) -> Json:
         shape = dict(LAYOUTS[layout])
         topic = self.bed.topic(mib=max(1, self.options.mib // shape.pop("part", 1)), **shape, say=self.say)
-        entries = self._entries(topic, layout, full=layout == "sticky" and self.options.extras)
+        entries = self._entries(topic, layout)
         runs: dict[str, list[Run]] = {name: [] for name in entries}
         failed: dict[str, str] = {}
-        for round_ in range(self.options.rounds + 1):
+        rounds = self.options.rounds if layout == self.options.layouts[0] else _ROUNDS_OF_OTHERS
+        for round_ in range(min(rounds, self.options.rounds) + 1):
             for name, act in entries.items():
                 if name in failed or (name == ONCE and round_ == 0):
                     continue
@@ -81,37 +98,35 @@ class _Contest:
                 self.say(f"{layout:11} {'warm-up' if round_ == 0 else f'round {round_}'}  {name:42}{words}")
                 if round_ > 0:
                     runs[name].append(run)
-        rows: Json = {name: _row(mine) for name, mine in runs.items() if mine and name not in failed}
+        rows: Json = {
+            name: {**_row(mine), "records": topic.records} for name, mine in runs.items() if mine and name not in failed
+        }
         for name, mine in runs.items():
-            if name in rows and "steps" in mine[0].facts and name != ONCE:
-                rows[name.replace("end to end, warm", "stitching")] = _stitching(mine)
+            if name == WHOLE and name in rows:
+                rows["ours: stitching"] = _stitching(mine)
         shutil.rmtree(self._landed(topic), ignore_errors=True)
         return {**rows, **({"failed": failed} if failed else {})}
 
-    def _entries(self, topic: Topic, layout: str, *, full: bool) -> dict[str, Callable[[], Run]]:
+    def _entries(self, topic: Topic, layout: str) -> dict[str, Callable[[], Run]]:
         """In this order, so that the landing of `read + land` is there for those that start from it."""
         entries: dict[str, Callable[[], Run]] = {
             "raw, 1 process": lambda: self._raw(topic, 1),
-            "raw, 2 processes": lambda: self._raw(topic, 2),
+            RAW: lambda: self._raw(topic, 2),
             "Parallel Consumer": lambda: self._parallel(topic),
             "ours: read + land, 1 process": lambda: self._land(topic, 1),
-            "ours: read + land, 2 processes": lambda: self._land(topic, 2),
-            "copy of the landing": lambda: self._from_landing("copying", topic, "none"),
+            LAND: lambda: self._land(topic, 2),
+            "copy of the landing": lambda: self._from_landing("copying", topic),
+            PYARROW: lambda: self._from_landing("plain_pyarrow", topic),
+            SPARK: lambda: self._spark(topic, "bytes"),
+            # A waveform that lies in one partition needs nobody else; across partitions one process has to have all.
+            BY_HAND: lambda: self._by_hand(topic, 1 if layout == "round-robin" else 2),
+            TYPED_SPARK: lambda: self._spark(topic, "typed"),
+            SINK: lambda: self._sink(topic),
+            WHOLE: lambda: self._whole(topic, "warm"),
+            ONCE: lambda: self._whole(topic, "submit"),
         }
-        for codec, suffix in CODECS.items():
-            if codec == "none" and not full:
-                continue
-            entries[f"pyarrow: stitching{suffix}"] = lambda c=codec: self._from_landing("plain_pyarrow", topic, c)  # type: ignore[misc]
-            entries[f"Spark's Kafka source, warm{suffix}"] = lambda c=codec: self._spark(topic, c, "collect_list")  # type: ignore[misc]
-        # A waveform that lies in one partition needs nobody else; across partitions one process has to have all of it.
-        entries["by hand"] = lambda: self._by_hand(topic, 1 if layout == "round-robin" else 2)
-        entries["Spark's Kafka source, warm, typed"] = lambda: self._spark(topic, "zstd", "typed")
-        entries["ours: end to end, warm"] = lambda: self._whole(topic, "warm")
-        if full:
-            entries["Spark's Kafka source, warm, listagg"] = lambda: self._spark(topic, "zstd", "listagg")
-            entries[ONCE] = lambda: self._whole(topic, "submit")
-        else:
-            for name in _ONLY_IN_FULL:
+        for name, layouts in _ONLY_IN.items():
+            if layout not in layouts or (name in _ONLY_IN_FULL and not self.options.extras):
                 del entries[name]
         return {name: act for name, act in entries.items() if not self.only or name in self.only}
 
@@ -127,9 +142,10 @@ class _Contest:
         if name == "parallel":
             return start_parallel_consumer(folder, self.bed.java_home, say=self.say)
         env = {"JAVA_HOME": str(self.bed.java_home)}
-        if name == "spark_kafka":
-            jars = cached_jars(SPARK_KAFKA, cache_dir=CACHE, java_home=self.bed.java_home, say=self.say)
-            env["BENCH_JARS"] = ",".join(str(j) for j in sorted(jars.glob("*.jar")))
+        jar_set = {"spark_kafka": SPARK_KAFKA, "connect_sink": CONNECT_ICEBERG}.get(name)
+        if jar_set is not None:
+            jars = cached_jars(jar_set, cache_dir=CACHE, java_home=self.bed.java_home, say=self.say)
+            env["BENCH_JARS"] = str(jars)
         return start(f"benchmarks.contenders.{name.partition('#')[0]}", folder=folder, env=env)
 
     def _raw(self, topic: Topic, processes: int) -> Run:
@@ -159,12 +175,12 @@ class _Contest:
         finally:
             shutil.rmtree(output, ignore_errors=True)
 
-    def _from_landing(self, name: str, topic: Topic, codec: str) -> Run:
+    def _from_landing(self, name: str, topic: Topic) -> Run:
         output = self._scratch(name)
         files = [str(f) for f in sorted(self._landed(topic).glob("slice-*.arrow"))]
         _fetch(files)
         try:
-            run = race([self._child(name)], [{"files": files, "output": str(output), "codec": codec}], size=topic.bytes)
+            run = race([self._child(name)], [{"files": files, "output": str(output)}], size=topic.bytes)
             if name == "plain_pyarrow":
                 check_samples([Path(f) for f in run.facts["files"]], topic.digests)
             return run
@@ -185,14 +201,26 @@ class _Contest:
         finally:
             shutil.rmtree(output, ignore_errors=True)
 
-    def _spark(self, topic: Topic, codec: str, how: str) -> Run:
+    def _spark(self, topic: Topic, samples: str) -> Run:
         output = self._scratch("spark")
         job: Json = {"bootstrap": self.bed.bootstrap, "topic": topic.name, "output": str(output)}
-        job |= {"starts": topic.starts, "ends": topic.ends, "codec": codec, "how": how}
+        job |= {"starts": topic.starts, "ends": topic.ends, "samples": samples}
         try:
             run = race([self._child("spark_kafka")], [job], size=topic.bytes)
             check_samples([Path(f) for f in run.facts["files"]], topic.digests)
             return run
+        finally:
+            shutil.rmtree(output, ignore_errors=True)
+
+    def _sink(self, topic: Topic) -> Run:
+        output = self._scratch("sink")
+        job: Json = {"bootstrap": self.bed.bootstrap, "topic": topic.name, "output": str(output)}
+        job |= {"records": sum(topic.ends)}
+        try:
+            run = race([self._child("connect_sink")], [job], size=topic.bytes)
+            _check_chunks(run.facts["files"], topic)
+            # From its first file on: until then its tasks join a group, and what commits begins to listen.
+            return replace(run, cost=Cost(run.facts["seconds"], run.cost.cpu))
         finally:
             shutil.rmtree(output, ignore_errors=True)
 
@@ -212,6 +240,21 @@ def _fetch(files: Sequence[str]) -> None:
         with Path(name).open("rb", buffering=0) as file:
             while file.read(1 << 20):
                 pass
+
+
+def _check_chunks(files: Sequence[str], topic: Topic) -> None:
+    """Every measured record once, and all of its bytes."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - only after the clock has stopped
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    found = pq.read_table(list(files), columns=["partition", "offset", "payload"])
+    sizes = pc.binary_length(found["payload"])
+    starts = pc.take(pa.array(topic.starts), found["partition"])
+    mine = pc.greater_equal(found["offset"], starts)
+    places = found.select(["partition", "offset"]).filter(mine).group_by(["partition", "offset"]).aggregate([])
+    seen = pc.sum(sizes.filter(mine)).as_py(), pc.sum(mine).as_py(), len(places)
+    if seen != (topic.bytes, topic.records, topic.records):
+        raise RuntimeError(f"{seen} bytes, rows and places were stored, {topic.bytes} and {topic.records} are there")
 
 
 def _all_of(topic: Topic) -> Callable[[list[Json]], None]:

@@ -30,8 +30,8 @@ def measure(bed: TestBed, options: Options, say: Say) -> Json:
         # Nothing is there to read; the first head is.
         step_plan(DeploymentEdges(bed.deployment(), stream), PlanRequest())
     tables = bed.deployment().tables("grown")
-    lengthen(bed.folder, "grown", tables, options.grown_snapshots)
-    say(f"{options.grown_snapshots} snapshots are there")
+    lengthen(bed.folder, "grown", tables, options.grown_snapshots, options.grown_batches)
+    say(f"{options.grown_snapshots} snapshots and {options.grown_batches} batches are there")
     _grow(tables, options.grown_rows, say)
     rounds: dict[str, list[dict[str, Cost]]] = {stream: [] for stream in _STREAMS}
     with start("benchmarks.contenders.whole", folder=bed.folder, env={"JAVA_HOME": str(bed.java_home)}) as child:
@@ -75,7 +75,8 @@ def _summary(rounds: dict[str, list[dict[str, Cost]]], options: Options) -> Json
         stream: {k: round(mine["plan"][k] + mine["publish"][k], 3) for k in ("wall_s", "cpu_s")}
         for stream, mine in steps.items()
     }
-    title = f"{options.grown_rows:,} ids, {options.grown_snapshots:,} snapshots"
+    ids, snapshots, batches = options.grown_rows, options.grown_snapshots, options.grown_batches
+    title = f"{ids:,} ids, {snapshots:,} snapshots, {batches:,} batches of history"
     table: list[list[object]] = [["step", f"{title}: wall s", "new table: wall s", "ratio"]]
     for name in ("plan", "publish", "reassemble, without Spark", "whole"):
         grown, fresh = (steps[s][name]["wall_s"] for s in _STREAMS)

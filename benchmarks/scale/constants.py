@@ -27,7 +27,8 @@ STEPS = (PLAN, READ, INDEX, STITCH, VALIDATE, PUBLISH, OFFSETS, BETWEEN)
 ANCHOR = "4 GiB"
 _COLD = ("1 GiB", ANCHOR, "16 GiB")
 _WARM = ("four partitions", "one partition, two slices")
-"""Rows of the growth: parts of a topic of 16 GiB, and topics of 1 GiB that were written just before."""
+"""Rows of the growth: parts of one large topic, and topics of 1 GiB that were written just before. The largest is only
+measured where there is room for it."""
 _ROUNDING = 0.002
 _ROUNDING_MB_S = 0.2
 _OVERLAP = 0.05
@@ -94,7 +95,7 @@ def read_constants(latest: Json, small_records: Json, many_streams: Json) -> Mea
     records = {name: cost["cpu_s"] / small_records["records"] for name, cost in small_records["steps"].items()}
     return Measured(
         steps=steps,
-        growth={name: _grown(growth[name], cold=name in _COLD) for name in (*_COLD, *_WARM)},
+        growth={name: _grown(growth[name], cold=name in _COLD) for name in (*_COLD, *_WARM) if name in growth},
         chunk=parts["side-by-side"]["chunk_kib"] << 10,
         a_chunk={
             READ: records["land"],

@@ -144,7 +144,18 @@ PARALLEL_CONSUMER = JarSet(
     title="the Confluent Parallel Consumer",
     dependencies=(Dependency("io.confluent.parallelconsumer", "parallel-consumer-core", "0.5.3.3"),),
 )
-ALL = (KAFKA, STORE, SPARK_TABLES, SPARK_KAFKA, PARALLEL_CONSUMER)
+CONNECT_ICEBERG = JarSet(
+    name="connect-iceberg",
+    title="Kafka Connect with Iceberg's sink",
+    dependencies=(
+        Dependency("org.apache.kafka", "connect-runtime", "4.2.1"),
+        Dependency("org.apache.iceberg", "iceberg-kafka-connect", "1.11.0"),
+        # What it writes with; its own distribution, which is nowhere published, has it beside the sink.
+        Dependency("org.apache.iceberg", "iceberg-parquet", "1.11.0"),
+        Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+    ),
+)
+ALL = (KAFKA, STORE, SPARK_TABLES, SPARK_KAFKA, PARALLEL_CONSUMER, CONNECT_ICEBERG)
 
 
 def cached_jars(jar_set: JarSet, *, cache_dir: Path, java_home: Path, say: Callable[[str], None]) -> Path:
