@@ -152,7 +152,7 @@ CONNECT_ICEBERG = JarSet(
         Dependency("org.apache.iceberg", "iceberg-kafka-connect", "1.11.0"),
         # What it writes with; its own distribution, which is nowhere published, has it beside the sink.
         Dependency("org.apache.iceberg", "iceberg-parquet", "1.11.0"),
-        Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+        Dependency("org.apache.logging.log4j", "log4j-slf4j2-impl", "2.25.4"),
     ),
 )
 ALL = (KAFKA, STORE, SPARK_TABLES, SPARK_KAFKA, PARALLEL_CONSUMER, CONNECT_ICEBERG)
