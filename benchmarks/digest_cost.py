@@ -19,7 +19,7 @@ import numpy as np
 import xxhash
 
 from benchmarks.figures import GIB, MIB
-from benchmarks.side_by_side import RESULTS
+from benchmarks.page import FIGURES
 from benchmarks.test_bed import waveforms
 from consumers.landed_file import besides_payload, open_landing, read_index
 from consumers.landing import LandingWriter
@@ -64,9 +64,9 @@ def main() -> None:
     print(f"{'':14}{''.join(f'{name:>12}' for name in DIGESTS)}")
     for size, found in speeds.items():
         print(f"{size >> 10:5} KiB each{''.join(f'{found[name]:12.3f}' for name in DIGESTS)}")
-    batch = json.loads(RESULTS.read_text())["parts"]["side-by-side"]["sticky"]["ours: end to end, warm"]
+    batch = json.loads(FIGURES.read_text())["parts"]["side-by-side"]["sticky"]["ours: end to end, warm"]
     whole = batch["cpu_s"] / batch["bytes"] * GIB
-    print(f"\nA batch takes {whole:.2f} CPU s a GiB ({RESULTS.name}). Of that, in %:")
+    print(f"\nA batch takes {whole:.2f} CPU s a GiB ({FIGURES.name}). Of that, in %:")
     for chunk in (64 << 10, 1 << 10):
         print(f"\nchunks of {chunk >> 10} KiB{'':22}{'bytes a GiB':>14}{'passes':>8}", end="")
         print("".join(f"{name:>10}" for name in DIGESTS), "   sha256, CPU s of 256 MiB and of 1 GiB")

@@ -88,7 +88,7 @@ def _make(folder: Path, bootstrap: str, streams: int, batches: int, waveforms: i
         tables = Deployment().tables(name)
         positions = {Partition(p): Position(Offset(1_000_000)) for p in range(8)}
         tables.commit(None, Head(1, FIRST_GENERATION, HeadKind.FIRST, topic_id="t", positions=positions), [])
-        lengthen(folder, name, tables, batches // streams)
+        lengthen(folder, name, tables, batches // streams, batches // streams)
         path = tables.data_folder() / "published.parquet"
         shutil.copy(kept, path)
         stored = tables.stored()[0]

@@ -102,7 +102,7 @@ class Worker:
 
     def _answers(self) -> bool:
         try:
-            return bool(self._ask("GET", "/"))
+            return httpx.get(self._url + "/connectors", timeout=30, trust_env=False).is_success
         except httpx.TransportError:
             return False
 

@@ -150,8 +150,9 @@ CONNECT_ICEBERG = JarSet(
     dependencies=(
         Dependency("org.apache.kafka", "connect-runtime", "4.2.1"),
         Dependency("org.apache.iceberg", "iceberg-kafka-connect", "1.11.0"),
-        # What it writes with; its own distribution, which is nowhere published, has it beside the sink.
+        # What it writes with, and what that looks for; its own distribution, which is nowhere published, has both.
         Dependency("org.apache.iceberg", "iceberg-parquet", "1.11.0"),
+        Dependency("org.apache.iceberg", "iceberg-orc", "1.11.0", alone=True),
         Dependency("org.apache.logging.log4j", "log4j-slf4j2-impl", "2.25.4"),
     ),
 )
