@@ -22,6 +22,6 @@ class Options:
     small_files: int = 288
     junk_rows: int = 10_000_000
     rewound_files: int = 10_000
-    minutes: float = 4
+    minutes: float = 3
     many_chunks: int = 10_000_000
     odd_chunks: int = 500_000

@@ -42,8 +42,8 @@ PARTS = {
     "airflow": "benchmarks.parts.airflow_floor",
     "ten-million": "benchmarks.parts.ten_million",
 }
-LONG = ("junk", "rewound-day", "ten-million")
-"""Minutes each, of what grows over years or is rare: measured where they are asked for."""
+LONG = ("large-waveform", "small-files", "junk", "rewound-day", "ten-million")
+"""What is rare, or grows over years, and takes minutes to make: measured where it is asked for."""
 _BEGAN = time.monotonic()
 
 

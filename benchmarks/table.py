@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.figures import pick, ratio
-from benchmarks.goals import measured_goals
+from benchmarks.goals import told_goals
 from benchmarks.headline import LAYOUTS, RAW, SPARK, WHOLE
 
 BEGIN = "<!-- figures: written by `make bench`, do not edit -->"
@@ -48,9 +48,10 @@ def render(results: Mapping[str, Any]) -> str:
 
 def _goals(results: Mapping[str, Any]) -> list[str]:
     rows = ["| what | measured | goal | reached |", "|---|---|---|---|"]
-    for goal, value in measured_goals(results):
-        reached = {True: "yes", False: "**no**", None: ""}[goal.reached(value)]
-        rows.append(f"| {goal.title} | {goal.shown(value)} | {goal.words} | {reached} |")
+    for goal, value in told_goals(results):
+        reached = {True: "yes", False: "**no**", None: ""}[None if value is None else goal.reached(value)]
+        shown = "not measured" if value is None else goal.shown(value)
+        rows.append(f"| {goal.title} | {shown} | {goal.words} | {reached} |")
     return rows
 
 

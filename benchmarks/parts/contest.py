@@ -44,7 +44,7 @@ ONCE = "ours: end to end, with Spark's start"
 _ONLY_IN_FULL = ("raw, 1 process", "Parallel Consumer", "ours: read + land, 1 process", "copy of the landing", ONCE)
 _ONLY_IN = {
     PYARROW: ("sticky", "round-robin"),
-    TYPED_SPARK: ("sticky", "round-robin", "device"),
+    TYPED_SPARK: ("sticky", "device"),
     SINK: ("sticky", "device"),
     **dict.fromkeys(_ONLY_IN_FULL, ("sticky",)),
 }

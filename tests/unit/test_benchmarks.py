@@ -108,6 +108,8 @@ def test_the_tables_have_every_row_every_failure_and_the_goals() -> None:
     assert "| read + land (2 processes) / raw loop (2 processes) | 0.80 | ≥ 0.8 | yes |" in text
     assert "| a waveform's last chunk acknowledged → its row, at 20 MB/s, p99 | 9.50 s | ≤ 15 s | yes |" in text
     assert "that writes bytes | 3.20 | ≥ 5 | **no** |" in text
+    assert "| plan + publish on a grown table / on a new one | not measured | ≤ 1.5 |  |" in text
+    assert "CPU of the same | not measured" not in text
     assert "| ours: end to end, warm | 320 | 1.00 | 1.00 | 0.53 | 3.20 | main 10 |" in text
     assert "not measured: RuntimeError: no compiler \\| here" in text
     assert "### Reader memory\n\n| GiB | MiB |\n|---|---|\n| 1 | 120 |" in text
