@@ -38,6 +38,7 @@ from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.one_commit import OneCommit
 from wavestitch.tables.commit.own_columns import refuse_lost, strange_columns
 from wavestitch.tables.commit.own_files import OwnFiles, own_files
+from wavestitch.tables.commit.own_partitions import other_partitions, refusing_partitions
 from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.tables.commit.own_properties import changed_properties, knows_all_names, with_own_properties
 from wavestitch.tables.commit.samples_column import sample_type_of, widen_samples
@@ -98,8 +99,9 @@ class StoredTable:
         return strange_columns(table, self._layout)
 
     def changed_properties(self) -> list[str]:
-        """A sentence for each column and each property that somebody has changed since the table was made, for another
-        place that it says it is at, and for times that go back. None of these properties is obeyed."""
+        """A sentence for each column and each property that somebody has changed since the table was made, for other
+        partitions, for another place that it says it is at, and for times that go back. None of these properties is
+        obeyed."""
         found = self._load()
         if found is None:
             return []
@@ -110,6 +112,7 @@ class StoredTable:
         if columns or knows_all_names(theirs.get(_MAPPING, ""), mapping):
             theirs[_MAPPING] = mapping
         changed = columns + changed_properties(self.name, theirs, self._layout.properties)
+        changed += other_partitions(found, self._layout)
         changed += times_that_go_back(self.name, found.metadata)
         return changed if moved is None else [moved, *changed]
 
@@ -155,7 +158,7 @@ class StoredTable:
         """
         change = OneCommit(table)
         try:
-            with reading(self.name), _without_statistics():
+            with reading(self.name), _without_statistics(), refusing_partitions(table, self._layout):
                 if paths and self._layout.name == "waveforms":
                     widen_samples(change, table, paths[0])
                 change.add_files(list(paths), snapshot_properties=dict(summary), check_duplicate_files=False)
@@ -175,7 +178,7 @@ class StoredTable:
         whoever follows the table's changes sees rows go."""
         change = OneCommit(table)
         try:
-            with reading(self.name), _without_statistics():
+            with reading(self.name), _without_statistics(), refusing_partitions(table, self._layout):
                 if paths:
                     widen_samples(change, table, paths[0])
                 added = [parquet_file_to_data_file(table.io, change.table_metadata, path) for path in paths]
@@ -205,7 +208,7 @@ class StoredTable:
 
     def data_files(self, table: Table, paths: Iterable[str]) -> list[DataFile]:
         """Files that were written, as the table would name them."""
-        with reading(self.name), _without_statistics():
+        with reading(self.name), _without_statistics(), refusing_partitions(table, self._layout):
             return [parquet_file_to_data_file(table.io, table.metadata, path) for path in paths]
 
     def append_missing(
