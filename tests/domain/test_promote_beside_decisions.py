@@ -81,16 +81,18 @@ def preview_of_before(world: World, plan_id: str) -> str:
     return plan_id
 
 
-def test_a_copy_that_no_ingest_has_read_is_read_first_and_decided_about(world: World) -> None:
+@pytest.mark.parametrize("how", [FAILING, Carrying()], ids=["taken out", "replaced"])
+def test_a_copy_that_no_ingest_has_read_is_read_first_and_decided_about(how: Carrying, world: World) -> None:
     published(world)
     alter(world, "w", samples=OTHER + OTHER)
     world.send("w", 1, OTHER)
     with pytest.raises(Refused, match=r"or the range has a copy that contradicts them, which an ingest has to read"):
-        promote(world, preview(world, span(0, 0, 3)))
+        promote(world, preview(world, span(0, 0, 3), how=how), how)
     world.ingest()
     world.decide(HeldAction.DISCARD, "w")
-    promote(world, preview(world, span(0, 0, 3)))
-    assert world.published() == {"w": ONE + TWO}
+    promote(world, preview(world, span(0, 0, 3), how=how), how)
+    assert world.published() == ({} if how is FAILING else {"w": ONE + TWO})
+    assert world.held() == {"w": {"discarded", "failed_expectation"} if how is FAILING else {"discarded"}}
 
 
 def test_undo_publishes_nothing_that_was_discarded_since(world: World) -> None:

@@ -19,6 +19,7 @@ from tests.histories.healing import Healing
 from tests.histories.promotion_events import GateSays
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.promote import PromotionPreview
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target
 from wavestitch.batch.verify_request import VerifyRequest
@@ -254,14 +255,61 @@ class OnPurpose(Healing):
         for one in flat:
             self.send(one, p)
         self.all_there_is()
-        waveform_id, end = self.id_of(flat[0]), self.bench.log.partitions[Partition(p)].end
-        if waveform_id not in {row.waveform_id for _, row in self.bench.tables.rows}:
-            return
-        self.failing.add(waveform_id)
-        self.history.append(GateSays(waveform_id))
-        shown = self.show_of(VerifyRequest(ranges=(OffsetRange(Partition(p), Offset(end - 2), Offset(end)),)))
+        end = self.bench.log.partitions[Partition(p)].end
+        shown = self.refused_and_shown(self.id_of(flat[0]), p, end - 2)
         if shown is not None:
             self.written_anew(p, cut=end - 1, until=end)
+            self.launch_promotion(shown.plan.plan_id, far=True)
+
+    def refused_and_shown(self, waveform_id: str, p: int, start: int) -> PromotionPreview | None:
+        """What is published, and read from this offset on, is refused from now on; None where it is not published."""
+        if waveform_id not in {row.waveform_id for _, row in self.bench.tables.rows}:
+            return None
+        self.failing.add(waveform_id)
+        self.history.append(GateSays(waveform_id))
+        end = self.bench.log.partitions[Partition(p)].end
+        return self.show_of(VerifyRequest(ranges=(OffsetRange(Partition(p), Offset(start), Offset(end)),)))
+
+    def published_and_shown(self) -> tuple[Letter, PromotionPreview | None]:
+        """One waveform of two chunks is sent and published, and its promotion is shown."""
+        p, at = self.a_partition()
+        ((first, second),) = self.sound_ones(1, 2)
+        start = at.end
+        for one in (first, second):
+            self.send(one, p)
+        self.all_there_is()
+        return second, self.refused_and_shown(self.id_of(first), p, start)
+
+    def what_was_taken_out_is_discarded_and_taken_back(self) -> None:
+        if not (self.is_quiet() and self.may_promote):
+            return
+        one, shown = self.published_and_shown()
+        if shown is not None:
+            done = self.launch_promotion(shown.plan.plan_id, far=True)
+            self.launch_decision(HeldAction.DISCARD, Selection(ids=(self.id_of(one),)), far=True)
+            self.take_back(done, far=True)
+
+    def another_truth_comes_under_a_promotion(self) -> None:
+        if not (self.is_quiet() and self.may_promote):
+            return
+        one, shown = self.published_and_shown()
+        if shown is not None:
+            self.send(self.another(one))
+            self.all_there_is()
+            self.launch_promotion(shown.plan.plan_id, far=True)
+
+    def what_was_published_is_no_chunk_by_another_definition(self) -> None:
+        """It was read before a proof was asked for, and has none."""
+        if not (self.is_quiet() and self.may_promote and self.asks_later):
+            return
+        p, at = self.a_partition()
+        ((one,),) = self.sound_ones(1, 1)
+        start = at.end
+        self.send(one._replace(headers=tuple(h for h in one.headers if h[0] != "ws-mac")), p)
+        self.all_there_is()
+        self.ask_for_proof()
+        shown = self.refused_and_shown(self.id_of(one), p, start)
+        if shown is not None:
             self.launch_promotion(shown.plan.plan_id, far=True)
 
     # rows that somebody deletes

@@ -12,7 +12,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.approval_events import Approved, Declared
 from tests.histories.case import Case, Rule
 from tests.histories.events import Asks, Committed, Event, Planned, Published, Undone
-from tests.histories.ledger import Identity
+from tests.histories.ledger import BLOCKS, Identity, identity
 from tests.histories.promotion_events import Offered, Replaced
 
 Row = tuple[bytes, tuple[tuple[str, int, int, int, str], ...]]
@@ -22,7 +22,8 @@ Row = tuple[bytes, tuple[tuple[str, int, int, int, str], ...]]
 class PromotionRules(Rule):
     """`offered`: by preview, of each waveform which row is there and which is to be, and by which definition; `asked`:
     by run, what it was approved to do, and by which; `begun`: by plan. `out`, `put`: of the head that is about to be
-    committed; `done`: of those that were, by plan. `undoing`: by run."""
+    committed; `waiting`: what of `out` waits for a decision that nobody made; `done`: of heads that were committed, by
+    plan. `undoing`: by run."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -31,6 +32,7 @@ class PromotionRules(Rule):
         self.begun: dict[str, tuple[str, int]] = {}
         self.out: dict[str, Row] = {}
         self.put: dict[str, Row] = {}
+        self.waiting: list[str] = []
         self.done: dict[str, tuple[dict[str, Row], dict[str, Row]]] = {}
         self.undoing: dict[str, Undone] = {}
         self.definition = 0
@@ -38,6 +40,7 @@ class PromotionRules(Rule):
     def first_look(self, event: Event) -> None:
         if isinstance(event, Replaced):
             self.out = {i: _row(rows[-1]) for i in event.ids if (rows := self.ledger.published.get(i))}
+            self.waiting = sorted(i for i, row in self.out.items() if self._waits(i, row))
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -57,7 +60,7 @@ class PromotionRules(Rule):
                 self.put[event.id] = _row(event)
             case Committed():
                 self._committed(before, event)
-                self.out, self.put = {}, {}
+                self.out, self.put, self.waiting = {}, {}, []
 
     def _is_so(self, preview: str, rows: dict[str, tuple[str, str]]) -> None:
         """As of now: the row that is said to be there is, and what is to come is what the log has, and nothing else
@@ -82,6 +85,8 @@ class PromotionRules(Rule):
         if before is None or head.positions != before.positions:
             self._say(Kind.STALE_WRITER, f"head {head.sequence} (promote) moves the positions")
         if head.plan_id:
+            if self.waiting:
+                self._say(Kind.STALE_WRITER, f"head {head.sequence} replaces what waits for a decision", *self.waiting)
             self.done[head.plan_id] = dict(self.out), dict(self.put)
             self._is_what_was_shown(head)
         elif head.run in self.undoing:
@@ -91,6 +96,10 @@ class PromotionRules(Rule):
         lost = sorted(i for i, row in self.out.items() if not all(map(self.ledger.stands, _pieces(i, row))))
         if lost:
             self._say(Kind.LOST, f"head {head.sequence} takes out what is neither published nor held then", *lost)
+
+    def _waits(self, waveform_id: str, row: Row) -> bool:
+        mine = set(_pieces(waveform_id, row))
+        return any(one.reason in BLOCKS and identity(one) not in mine for one in self.ledger.newest(waveform_id))
 
     def _is_what_was_shown(self, head: Committed) -> None:
         preview, definition = self.begun.get(head.plan_id, ("", -1))

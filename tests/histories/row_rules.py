@@ -26,7 +26,8 @@ class RowRules(Rule):
                 if len(self.ledger.published[event.id]) > 1:
                     self.case.say(Kind.DUPLICATE, f"published again with head {event.sequence}", [event.id])
                 if not event.plan_id:
-                    return  # what is put back was looked at when it was published
+                    self._put_back(event)
+                    return
                 with self.ledger.as_planned(event.plan_id):
                     self._row(event)
             case Held():
@@ -65,6 +66,12 @@ class RowRules(Rule):
             self.case.say(Kind.ALTERED, "of copies that contradict each other one was taken", [row.id], where)
         elif not truth.keeps_its_word and action != "accept":
             self.case.say(Kind.INVENTED, "published although it is not what it says", [row.id], where)
+
+    def _put_back(self, row: Published) -> None:
+        """All else was looked at when it was published."""
+        pieces = {(row.id, n, c[3], bytes.fromhex(c[4])) for n, c in enumerate(row.chunks)}
+        if pieces & self.ledger.discarded(row.id):
+            self.case.say(Kind.INVENTED, "put back though an operator discarded it", [row.id])
 
     def _piece_of(self, row: Published, number: int) -> tuple[Coordinate, Piece] | None:
         """Of what lay at the place of a published piece the chunk that it says it is, or any chunk of the waveform."""

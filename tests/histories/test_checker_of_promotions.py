@@ -16,7 +16,7 @@ from tests.histories.promotion_events import GateSays, Offered, Replaced
 
 WAS = hashlib.sha256(b"".join(bytes.fromhex(proof) for *_, proof in CHUNKS)).hexdigest()
 OFFERED = Offered("s", (("w1", WAS, ""),))
-TAKEN_OUT: list[Event] = [replace(held(n, one, "d2", "failed_expectation"), sequence=3) for n, one in enumerate(WAVE)]
+CONTRADICTS = replace(held(1, WAVE[1], "d1", "conflict"), piece="0" * 64)
 BACK = replace(ROW, run="run-3", plan_id="", sequence=4)
 
 
@@ -24,7 +24,7 @@ def promoted(
     *,
     offered: Offered = OFFERED,
     between: tuple[Event, ...] = (),
-    holds: bool = True,
+    holds: str = "failed_expectation",
     out: tuple[str, ...] = ("w1",),
     back: tuple[Event, ...] = (BACK,),
     to: int = 6,
@@ -46,7 +46,7 @@ def promoted(
         Approved("run-2", "s"),
         Started("run-2", "promote", 100),
         planned("p2", run="run-2", kind="promote", ranges=((0, 0, 6),)),
-        *(TAKEN_OUT if holds else ()),
+        *(replace(held(n, one, "d2", holds), sequence=3) for n, one in enumerate(WAVE) if holds),
         *([Replaced("run-2", 3, out)] if out else []),
         made,
         projected(to, 3, run="run-2"),
@@ -61,7 +61,7 @@ def test_a_promotion_that_is_taken_back_has_no_anomaly() -> None:
 
 
 WRONG: dict[str, tuple[Kind, list[Event]]] = {
-    "what is taken out is not held": (Kind.LOST, promoted(holds=False)),
+    "what is taken out is not held": (Kind.LOST, promoted(holds="")),
     "another row was shown": (Kind.UNTRUE, promoted(offered=Offered("s", (("w1", "0" * 64, ""),)))),
     "what nothing refuses is to go": (Kind.UNTRUE, [e for e in promoted() if not isinstance(e, GateSays)]),
     "what the gate refuses is to come": (Kind.UNTRUE, promoted(offered=Offered("s", (("w1", WAS, WAS),)))),
@@ -71,6 +71,8 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "the positions move": (Kind.STALE_WRITER, promoted(to=5)),
     "other bytes are put back": (Kind.STALE_WRITER, promoted(back=(replace(BACK, samples=b"other"),))),
     "nothing is put back": (Kind.STALE_WRITER, promoted(back=())),
+    "what waits for a decision goes": (Kind.STALE_WRITER, promoted(between=(CONTRADICTS,))),
+    "what was discarded is put back": (Kind.INVENTED, promoted(holds="discarded")),
     "it is put back twice": (Kind.DUPLICATE, promoted(back=(BACK, BACK))),
 }
 

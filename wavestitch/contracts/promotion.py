@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import in_shell
-from wavestitch.contracts.reasons import Fate
+from wavestitch.contracts.reasons import Fate, Reason
 
 if TYPE_CHECKING:
     # Only for annotations: whoever plans needs no columns, which are slow to load.
@@ -83,7 +83,8 @@ def check_promotion(
     stream: str,
 ) -> None:
     """Before the commit. `replaced`: the rows that are taken out, as they are now. `others`: waveforms of which
-    something is held by now that an operator has to decide about. Raises `Refused` unless none is meant, these are
+    something is held by now that an operator has to decide about. Raises `Refused` unless none is meant, no copy
+    that was read contradicts a row that goes (where one was shown, an ingest would have held it), these are
     the rows that were shown, the decision publishes exactly those that were, and every chunk of a row that goes was
     read as one, and so has its fate."""
     pieces: dict[str, list[tuple[int, bytes]]] = {i: [] for i in promotion.ids}
@@ -94,9 +95,12 @@ def check_promotion(
             read.add((c.waveform_id, c.seq, c.piece))
         if f.fate is Fate.PUBLISHED:
             pieces.setdefault(c.waveform_id or "", []).append((-1 if c.seq is None else c.seq, c.piece))
+    contradicted = {f.chunk.waveform_id for f in decision.fates if f.reason is Reason.CONFLICT} & replaced.keys()
     found = {i: digest_of_pieces(piece for _, piece in sorted(some)) if some else NO_ROW for i, some in pieces.items()}
     shown = dict(zip(promotion.ids, promotion.made, strict=True))
-    changed = sorted(i for i, digest in found.items() if digest != shown.get(i, NO_ROW) or i in others)
+    changed = sorted(
+        i for i, digest in found.items() if digest != shown.get(i, NO_ROW) or i in others or i in contradicted
+    )
     changed = changed or rows_as_shown(promotion, replaced)
     if changed:
         raise changed_since(stream, changed, of=len(promotion.ids))

@@ -9,8 +9,8 @@ from typing import Any
 from tests.fakes.fake_tables import FakeTables
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import held_approval, publish, take_back
-from wavestitch.contracts import pending_decision, promotion
+from wavestitch.batch import held_approval, promote, publish, take_back
+from wavestitch.contracts import pending_decision, promotion, verification
 from wavestitch.contracts.held import PublishedWaveform
 
 ACT = "what_was_promoted_is_taken_back"
@@ -47,6 +47,25 @@ def one_chunk_that_was_read_vouches_for_another_that_is_like_it(patch: Patch) ->
         return all((row.waveform_id, c.piece) in pieces for c in row.chunks)
 
     patch.setattr(promotion, "_was_read", wrong)
+
+
+@shows(Kind.LOST, act="what_was_published_is_no_chunk_by_another_definition")
+def what_is_no_chunk_by_the_definition_is_taken_out(patch: Patch) -> None:
+    """And held as none: maintenance lets it go."""
+    patch.setattr(promotion, "_was_read", lambda *_: True)
+    patch.setattr(verification, "_no_chunk_today", lambda *_: "")
+
+
+@shows(Kind.STALE_WRITER, act="another_truth_comes_under_a_promotion")
+def a_promotion_takes_out_what_waits_for_a_decision(patch: Patch) -> None:
+    for module in (promote, publish):
+        patch.setattr(module, "held_back", lambda *_: {})
+    patch.setattr(publish, "check_promotion", lambda *_, **__: None)
+
+
+@shows(Kind.INVENTED, act="what_was_taken_out_is_discarded_and_taken_back")
+def undo_of_a_promotion_puts_back_what_was_discarded_since(patch: Patch) -> None:
+    patch.setattr(take_back, "_refuse_discarded", lambda *_: None)
 
 
 @shows(Kind.STALE_WRITER, act=ACT)
