@@ -112,13 +112,11 @@ class Worker:
         """Seconds from its first file to the commit of its last row."""
         self._until(lambda: self._begun(name, table / "data"), _DONE_S, "write a first file")
         began = time.monotonic()
-        # Looked at once a version: what looks is not to cost the contender more than it must.
-        rows = lru_cache(_rows)
-        newest = lambda: rows(table / "metadata", _version(table / "metadata"))  # noqa: E731 - of this table
-        self._until(lambda: newest() >= records, _DONE_S, f"commit {records} rows")
+        self._until(lambda: _newest(table / "metadata") >= records, _DONE_S, f"commit {records} rows")
         seconds = time.monotonic() - began
-        if newest() != records:
-            raise RuntimeError(f"{newest()} rows were stored, {records} records are there")
+        found = _newest(table / "metadata")
+        if found != records:
+            raise RuntimeError(f"{found} rows were stored, {records} records are there")
         return seconds
 
     def _begun(self, name: str, data: Path) -> bool:
@@ -151,16 +149,16 @@ class Worker:
                 self._process.kill()
 
 
-def _version(metadata: Path) -> str:
+def _newest(metadata: Path) -> int:
+    """How many rows whoever queries the table finds now."""
     hint = metadata / "version-hint.text"
-    return hint.read_text().strip() if hint.exists() else ""
+    return _rows(metadata / f"v{hint.read_text().strip()}.metadata.json") if hint.exists() else 0
 
 
-def _rows(metadata: Path, version: str) -> int:
-    """What the newest snapshot has, as whoever queries it finds it."""
-    if not version:
-        return 0
-    found = StaticTable.from_metadata(str(metadata / f"v{version}.metadata.json")).current_snapshot()
+@lru_cache
+def _rows(version: Path) -> int:
+    """Read once: what looks is not to cost the contender more than it must."""
+    found = StaticTable.from_metadata(str(version)).current_snapshot()
     return 0 if found is None or found.summary is None else int(found.summary["total-records"] or 0)
 
 
