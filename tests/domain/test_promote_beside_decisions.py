@@ -7,7 +7,7 @@ import pytest
 from tests.builders.ranges import span
 from tests.builders.streams import make_stream
 from tests.domain.held_world import ONE, OTHER, TWO, World, conflicting, parked
-from tests.domain.test_promote import edges, ids, preview, promote, undo
+from tests.domain.test_promote import edges, ids, mixed, preview, promote, redefined, undo
 from tests.domain.test_verify_range import alter, found, verify
 from tests.domain.test_verify_skipped import rewound, sent
 from tests.fakes.batch import Carrying, run_batch
@@ -17,6 +17,7 @@ from wavestitch.batch.promote import carry_promotion
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.verification import Agreement
 
 FAILING = Carrying(failing={"w"})
@@ -106,6 +107,31 @@ def test_undo_publishes_nothing_that_was_discarded_since(world: World) -> None:
     world.decide(HeldAction.RESTORE, "w")
     undo(world, plan_id)
     assert (world.published(), world.held()) == ({"w": ONE + TWO}, {})
+
+
+def test_where_somebody_has_a_column_nobody_is_asked_to_approve_of_what_cannot_be_taken_out(world: World) -> None:
+    published(world)
+    tables = world.bench.tables
+    shown = preview(world, how=FAILING)
+    tables.others_column = True
+    with pytest.raises(Refused, match="column quality"):
+        preview(world, how=FAILING)
+    with pytest.raises(Refused, match="column quality"):
+        begin_approved(edges(world, FAILING), shown.plan.plan_id, by="bob")
+    tables.others_column = False
+    promote(world, shown, FAILING)
+    tables.others_column = True
+    with pytest.raises(Refused, match="column quality"):
+        undo(world)
+    assert (ids(world), world.held()) == ([], {"w": {"failed_expectation"}})
+
+
+def test_what_is_only_put_in_does_not_touch_it(world: World) -> None:
+    mixed(world)
+    redefined(world, limits=Limits())
+    world.bench.tables.others_column = True
+    promote(world, preview(world))
+    assert ids(world) == ["long", "one"]
 
 
 @pytest.mark.parametrize("word", [Agreement.OUTSIDE, Agreement.SKIPPED])

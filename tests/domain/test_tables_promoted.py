@@ -108,10 +108,13 @@ def test_rows_beside_a_column_of_somebodys_own_stay_in_their_files(rig: Rig) -> 
     was = rig.tables.head()
     assert was is not None
     assert was.snapshot_id is not None
+    rig.tables.refuse_fixed_rows()
     table = rig.tables.stored()[0]._catalog.load_table(f"{STREAM}.waveforms")
     fill_column(table, "quality", {i: f"good {i}" for i in "abcd"})
     with pytest.raises(Refused, match=r"column quality .* is none of Wavestitch's.* Nothing was changed: keep what"):
         replace(rig, "b")
+    with pytest.raises(Refused, match="column quality"):
+        rig.tables.refuse_fixed_rows()
     with pytest.raises(Refused, match="column quality"):
         rig.tables.put_back(was, was.next(kind=HeadKind.PROMOTE), of=was.snapshot_id, ids={"b"}, instead_of={"b"})
     found = table.refresh().scan(selected_fields=("waveform_id", "quality")).to_arrow().to_pylist()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from tests.fakes.fake_rows import PublishedRow, Staged, StoredHeld
 from tests.fakes.faults import Edge
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.position import Head
 
 
@@ -31,6 +32,12 @@ class TableAccidents(Edge):
     removed: set[int]
     _snapshot_ids: Iterator[int]
     _held_ids: Iterator[int]
+    others_column = False
+    """Whether somebody has added one to the table of waveforms."""
+
+    def refuse_fixed_rows(self) -> None:
+        if self.others_column:
+            raise Refused("column quality of table waves.waveforms is none of Wavestitch's; nothing was changed")
 
     def expire_snapshots(self, keep: int) -> None:
         """Drop old snapshots, but none before its row stands in the history."""

@@ -94,6 +94,8 @@ def preview_promotion(
         who=name_of_person(who),
         why=reason,
     )
+    if promotion.taken_out:
+        edges.tables.refuse_fixed_rows()
     refuse_past_closed_gate(edges, publishes=promotion.put_in)
     plan = _plan(edges, comparing, found, promotion)
     edges.keep_decision(plan)
@@ -135,6 +137,8 @@ def refuse_changed(edges: Edges, kept: Plan, promotion: Promotion) -> None:
     others = rows_as_shown(promotion, rows) or sorted(held_back(held, rows))
     if others:
         raise changed_since(edges.name, others, of=len(promotion.ids))
+    if promotion.taken_out:
+        edges.tables.refuse_fixed_rows()
     topic = edges.log.topic(edges.stream.topic)
     ends = edges.log.ends(topic.name, topic.partitions) if topic.topic_id == kept.topic_id else {}
     gone = [r for r in kept.ranges if r.partition not in ends or not _covers(r, ends[r.partition])]

@@ -45,6 +45,7 @@ def plan_taking_back(edges: Edges, plan_id: str, *, who: str, why: str) -> Takin
     assert promotion is not None, "only a promotion is taken back"
     base, _, _ = look_at_group(edges.stream, log=edges.log, tables=edges.tables)
     before = _before(edges, plan_id)
+    edges.tables.refuse_fixed_rows()
     now = edges.tables.published(promotion.ids)
     then = edges.tables.published(promotion.ids, of=before.snapshot_id)
     if others := rows_as_shown(replace(promotion, was=promotion.made), now):

@@ -235,6 +235,9 @@ class Tables(Protocol):
         outcome is not known.
         """
 
+    def refuse_fixed_rows(self) -> None:
+        """Raises `Refused` where no published row can be taken out or put back: somebody has a column of their own."""
+
     def put_back(
         self, base: Head | None, new: Head, *, of: int, ids: Collection[str], instead_of: Collection[str]
     ) -> Head:

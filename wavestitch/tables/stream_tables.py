@@ -48,7 +48,7 @@ from wavestitch.tables.lookup.published_lookup import count_by_plan, find_publis
 from wavestitch.tables.lookup.row_faces import PinnedRows
 from wavestitch.tables.maintenance.other_tables import named_by_others
 from wavestitch.tables.maintenance.replacement_proof import prove_same, sum_of_files, sum_of_rows
-from wavestitch.tables.maintenance.rows_taken_out import TakenOut, rows_again, take_out
+from wavestitch.tables.maintenance.rows_taken_out import TakenOut, refuse_fixed_rows, rows_again, take_out
 
 _SENT_AT_ONCE = 4
 
@@ -202,6 +202,11 @@ class StreamTables:
         else:
             self._waveforms.commit_files(table, paths, new.to_properties())
         return self._as_committed(table, new)
+
+    def refuse_fixed_rows(self) -> None:
+        table = self._waveforms.load()
+        if table is not None:
+            refuse_fixed_rows(self._waveforms, table)
 
     def put_back(
         self, base: Head | None, new: Head, *, of: int, ids: Collection[str], instead_of: Collection[str]

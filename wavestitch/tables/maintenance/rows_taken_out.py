@@ -61,7 +61,7 @@ def _with_rows(
 ) -> Iterator[FileScanTask]:
     missing = set(ids.to_pylist())
     if missing:
-        _refuse_strange(stored, table)
+        refuse_fixed_rows(stored, table)
     for task in tasks if missing else ():
         here = _ids_in(table, task, ids)
         if not here:
@@ -78,7 +78,7 @@ def _with_rows(
         raise Altered(f"table {stored.name} has no row {min(missing)!r} any more; nothing was committed")
 
 
-def _refuse_strange(stored: StoredTable, table: Table) -> None:
+def refuse_fixed_rows(stored: StoredTable, table: Table) -> None:
     """Files are written with our columns alone: what others have in theirs would be lost for every row beside these."""
     if strange := stored.strange_columns(table):
         raise Refused(
