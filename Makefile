@@ -9,7 +9,7 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
            --no-emit-index-url --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check test-docker test-airflow faults schedules soak hostile fuzz bench bench-quick scale lock release audit sbom lock-jars clean export runtime dev
+.PHONY: help demo up down test check test-docker test-airflow faults schedules mutants soak hostile fuzz bench bench-quick scale lock release audit sbom lock-jars clean export runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,8 +46,11 @@ test-airflow: dev ## Do in a real browser what an operator does in Airflow; need
 faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped
 	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))
 
-schedules: dev ## Play all schedules of two batches, rewinds or decisions at once over the fakes, and count them
-	$(PYTHON) -m tests.schedules
+schedules: dev ## Play all schedules of two batches, rewinds or decisions at once over the fakes, MINUTES=55 at a time, and count them
+	$(PYTHON) -m tests.schedules $(if $(MINUTES),--minutes $(MINUTES))
+
+mutants: dev ## Try generated mutants of the product on the tests that are about them, MINUTES=55 at a time; goes on where it stopped
+	$(PYTHON) -m tests.mutants $(if $(MINUTES),--minutes $(MINUTES))
 
 soak: dev ## Run everything at once for HOURS=1, and judge: nothing lost, nothing growing without bound
 	$(PYTHON) -m tests.soak --hours $(or $(HOURS),1)

@@ -1,0 +1,142 @@
+"""Mutants of the product, and the tests that are to kill them: `python -m tests.mutants [--minutes N] [NAME …]`.
+
+NAME: modules whose files have one of these words. Goes on where it stopped: what was tried stands in
+`.wavestitch/mutants`, and in `account.json` once a module is through. Of a module with many mutants a sample is tried,
+the same one each time.
+Ends with 1 where a survivor has no reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.mutants.account import Tried, add_to_account, digest_of, read_account
+from tests.mutants.mutant import Mutant, mutants_of
+from tests.mutants.targets import TARGETS
+from tests.mutants.trial import Trial
+
+ROOT = Path(__file__).resolve().parents[2]
+STATE = ROOT / ".wavestitch" / "mutants"
+
+
+def chosen(module: str, mutants: Sequence[Mutant], *, most: int) -> list[Mutant]:
+    """At most so many, drawn by the module's name, in their order."""
+    drawn = random.Random(module).sample(range(len(mutants)), min(most, len(mutants)))
+    return [mutants[i] for i in sorted(drawn)]
+
+
+def left_to_try(names: Sequence[str]) -> list[str]:
+    """The modules whose source is another one than the account's, in the order of the table."""
+    known = read_account()
+    return [
+        module
+        for module in TARGETS
+        if any(name in module for name in names or [""])
+        and (module not in known or known[module].source != digest_of((ROOT / module).read_text(encoding="utf-8")))
+    ]
+
+
+class _Kept:
+    """What was tried of a module whose account is not closed yet: a line for each mutant."""
+
+    def __init__(self, module: str, source: str) -> None:
+        name = module.removesuffix(".py").replace("/", ".")
+        self._path = STATE / f"{name}-{source}.jsonl"
+        self.log = STATE / f"{name}.log"
+
+    def read(self) -> dict[str, bool]:
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        return dict(json.loads(line) for line in lines if line.endswith("]"))
+
+    def add(self, mutant: Mutant, killed: bool) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([mutant.name, killed]) + "\n")
+
+    def close(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def try_module(module: str, *, most: int, until: float, again: bool = False) -> Tried | None:
+    """All that is left of it; None where the time was over first."""
+    path = ROOT / module
+    source = path.read_text(encoding="utf-8")
+    mutants = mutants_of(source)
+    sample = chosen(module, mutants, most=most)
+    kept = _Kept(module, digest_of(source))
+    done = kept.read()
+    trial = Trial(module.removesuffix(".py").replace("/", "."), path, TARGETS[module], kept.log)
+    known = read_account().get(module)
+    if again and known is not None:  # those that a new test is to kill
+        done = {m.name: True for m in sample if m.name not in known.survivors} | done
+    for mutant, killed in _in_time(trial.killed([m for m in sample if m.name not in done]), until):
+        done[mutant.name] = killed
+        kept.add(mutant, killed)
+        if not killed:
+            print(f"    survived: {mutant.name}", flush=True)
+    if any(m.name not in done for m in sample):
+        return None
+    survivors = [m.name for m in sample if not done[m.name]]
+    kept.close()
+    tried = Tried(
+        digest_of(source), len(mutants), len(sample), len(sample) - len(survivors), dict.fromkeys(survivors, "")
+    )
+    return add_to_account(module, tried)
+
+
+def _in_time(results: Iterator[tuple[Mutant, bool]], until: float) -> Iterator[tuple[Mutant, bool]]:
+    for found in results:
+        yield found
+        if time.monotonic() > until:
+            break
+
+
+def main(argv: Sequence[str]) -> int:
+    ask = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    ask.add_argument("names", nargs="*", metavar="NAME")
+    ask.add_argument("--minutes", type=float, default=24 * 60.0, help="stop after so long; the next call goes on")
+    ask.add_argument("--most", type=int, default=200, help="of each module (default 200)")
+    ask.add_argument("--again", action="store_true", help="try the survivors of modules that were tried")
+    options = ask.parse_args(argv)
+    until = time.monotonic() + options.minutes * 60
+    wanted = [m for m in TARGETS if any(n in m for n in options.names or [""])]
+    for module in wanted if options.again else left_to_try(options.names):
+        if time.monotonic() > until:
+            break
+        began = time.monotonic()
+        tried = try_module(module, most=options.most, until=until, again=options.again)
+        if tried is not None:
+            print(f"{_row(module, tried)}, {time.monotonic() - began:.0f} s", flush=True)
+    return _sum_up()
+
+
+def _row(module: str, tried: Tried) -> str:
+    unexplained = sum(not why for why in tried.survivors.values())
+    return (
+        f"{module}: {tried.made} made, {tried.tried} tried, {tried.killed} killed ({tried.killed / tried.tried:.1%}), "
+        f"{len(tried.survivors)} survive, {unexplained} without a reason"
+    )
+
+
+def _sum_up() -> int:
+    known, left = read_account(), left_to_try([])
+    done = [known[m] for m in TARGETS if m in known and m not in left]
+    tried, killed = sum(t.tried for t in done), sum(t.killed for t in done)
+    without = sum(not why for t in done for why in t.survivors.values())
+    print(
+        f"{len(done)} of {len(TARGETS)} modules: {sum(t.made for t in done)} mutants made, {tried} tried, {killed} "
+        f"killed, {tried - killed} survive, {without} of them without a reason"
+    )
+    if left:
+        print(f"to be tried on the present code: {', '.join(left)}")
+    return 1 if without else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""What became of the mutants of each module: how many were made, tried and killed, and which survive, and why.
+
+A survivor has its reason there, written by hand, and keeps it as long as it survives under the same name. Counted is
+what was tried on a source that is the same still; what its tests were, the account does not see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+ACCOUNT = Path(__file__).parent / "account.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Of one module. `source`: digest of what was mutated; `survivors`: by name, why nothing has to kill it."""
+
+    source: str
+    made: int
+    tried: int
+    killed: int
+    survivors: Mapping[str, str] = field(default_factory=dict)
+
+
+def digest_of(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def read_account(path: Path = ACCOUNT) -> dict[str, Tried]:
+    if not path.exists():
+        return {}
+    return {name: Tried(**found) for name, found in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
+def add_to_account(module: str, tried: Tried, path: Path = ACCOUNT) -> Tried:
+    """Reasons that were written for the same survivors are kept. One process at a time writes it."""
+    known = read_account(path)
+    reasons = known[module].survivors if module in known else {}
+    survivors = {name: reasons.get(name, why) for name, why in sorted(tried.survivors.items())}
+    known[module] = Tried(tried.source, tried.made, tried.tried, tried.killed, survivors)
+    text = json.dumps({n: asdict(t) for n, t in sorted(known.items())}, indent=1, ensure_ascii=False)
+    scratch = path.with_suffix(".new")
+    scratch.write_text(text + "\n", encoding="utf-8")
+    scratch.replace(path)
+    return known[module]

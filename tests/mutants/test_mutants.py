@@ -1,0 +1,136 @@
+"""Mutants are what they say, are lived in by the tests, and each that survives has a reason."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.operator import Operator
+
+from tests.conftest import ROOT
+from tests.mutants.account import Tried, add_to_account, read_account
+from tests.mutants.mutant import Mutant, mutants_of
+from tests.mutants.operators import OURS
+from tests.mutants.planting import planted_in_functions
+from tests.mutants.targets import TARGETS
+from tests.mutants.trial import Trial
+
+_PRODUCT = """
+from __future__ import annotations
+
+MOST: int = 7
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def add(self, number: int) -> bool:
+        '''Whether 2 is 3.'''
+        if number < MOST:
+            self.seen += number
+            return True
+        raise ValueError(f"{number + 1} is too much")
+"""
+_TESTS = """
+import sys
+sys.path.insert(0, {folder!r})
+from mutated_product import Counter
+
+
+def test_numbers_are_added():
+    c = Counter()
+    assert c.add(3)
+    assert c.add(3)
+    assert c.seen == 6
+"""
+
+
+@pytest.mark.parametrize("operator", OURS, ids=lambda o: o.__name__)
+def test_an_operator_makes_of_its_examples_what_it_says(operator: type[Operator]) -> None:
+    for example in operator.examples():
+        made = mutate_code(example.pre_mutation_code, operator(), example.occurrence)
+        assert made == example.post_mutation_code
+
+
+def test_words_and_annotations_are_left_alone_and_each_fault_is_made_once() -> None:
+    assert [m.name for m in mutants_of(_PRODUCT)] == [
+        "Counter.add: `if number < MOST:` → `if number <= MOST:`",
+        "Counter.add: `if number < MOST:` → `if number >= MOST:`",
+        "Counter.add: `return True` → `return False`",
+        "module: `MOST: int = 7` → `MOST: int = 8`",
+        "module: `MOST: int = 7` → `MOST: int = 6`",
+        "Counter.__init__: `self.seen = 0` → `self.seen = 1`",
+        "Counter.__init__: `self.seen = 0` → `self.seen = -1`",
+        "Counter.__init__: `self.seen = 0` → `pass`",
+        "Counter.add: `self.seen += number` → `pass`",
+        'Counter.add: `raise ValueError(f"{number + 1} is too much")` → `pass`',
+    ]
+
+
+def loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_function_is_exchanged_for_whoever_has_it_and_a_constant_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "exchanged.py"
+    path.write_text(_PRODUCT)
+    mine = loaded(path).Counter()
+    made = {m.name: m.source for m in mutants_of(_PRODUCT)}
+    assert planted_in_functions(_PRODUCT, made["module: `MOST: int = 7` → `MOST: int = 8`"], str(path)) is None
+    plant = planted_in_functions(_PRODUCT, made["Counter.add: `return True` → `return False`"], str(path))
+    assert plant is not None
+    assert mine.add(1)
+    plant()
+    assert not mine.add(1)
+
+
+def test_of_each_mutant_a_trial_says_whether_a_test_fails_on_it(tmp_path: Path) -> None:
+    product, tests = tmp_path / "mutated_product.py", tmp_path / "test_mutated.py"
+    product.write_text(_PRODUCT)
+    tests.write_text(_TESTS.format(folder=str(tmp_path)))
+    trial = Trial("mutated_product", product, (str(tests), f"--rootdir={tmp_path}"), tmp_path / "log")
+    assert "mutated_product" not in sys.modules
+    survive = {mutant.name for mutant, killed in trial.killed(mutants_of(_PRODUCT)) if not killed}
+    assert survive == {
+        "Counter.add: `if number < MOST:` → `if number <= MOST:`",
+        "module: `MOST: int = 7` → `MOST: int = 8`",
+        "module: `MOST: int = 7` → `MOST: int = 6`",
+        'Counter.add: `raise ValueError(f"{number + 1} is too much")` → `pass`',
+    }
+
+
+def test_a_trial_says_so_where_the_product_as_it_is_fails(tmp_path: Path) -> None:
+    tests = tmp_path / "test_wrong.py"
+    tests.write_text("def test_nothing_is_right():\n    assert False\n")
+    trial = Trial("nothing", tests, (str(tests), f"--rootdir={tmp_path}"), tmp_path / "log")
+    with pytest.raises(RuntimeError, match="fail on the product as it is"):
+        list(trial.killed([Mutant("none", "")]))
+
+
+def test_a_reason_is_kept_as_long_as_its_mutant_survives(tmp_path: Path) -> None:
+    path = tmp_path / "account.json"
+    add_to_account("a.py", Tried("1", 9, 9, 7, {"one": "equivalent: so it is", "two": "equivalent: that, too"}), path)
+    assert add_to_account("a.py", Tried("2", 9, 9, 7, {"one": "", "three": ""}), path).survivors == {
+        "one": "equivalent: so it is",
+        "three": "",
+    }
+
+
+def test_every_survivor_has_a_reason_and_nearly_all_mutants_are_killed() -> None:
+    known = read_account()
+    assert set(known) <= set(TARGETS)
+    assert [f"{m}: {name}" for m, tried in known.items() for name, why in tried.survivors.items() if not why] == []
+    assert sum(t.killed for t in known.values()) >= 0.95 * sum(t.tried for t in known.values())
+
+
+def test_every_module_and_every_file_of_tests_that_is_named_is_there() -> None:
+    named = {*TARGETS, *(test.partition("::")[0] for tests in TARGETS.values() for test in tests)}
+    assert sorted(name for name in named if not (ROOT / name).is_file()) == []

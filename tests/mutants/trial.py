@@ -1,0 +1,173 @@
+"""Tests run on one mutant after another, each in a child of its own that ends with the first failure.
+
+The tests are collected once, and each child begins with what was collected: a mutant costs what its tests take until
+one fails, and those that failed before go first. A mutant of what a module does as it is loaded is loaded anew.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from _pytest.main import pytest_runtestloop
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.planting import plant_before_import, planted_in_functions
+
+_SECONDS = 30.0
+"""Beside ten times what the tests take: a mutant that ends later than that is found out by whoever waits."""
+_MOST_BYTES = 6 << 30
+_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:faulthandler", "-W", "ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A module, the tests that are about it, and where what the last of them printed is kept."""
+
+    module: str
+    path: Path
+    tests: tuple[str, ...]
+    log: Path
+
+    def killed(self, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, bool]]:
+        """Each mutant, and whether a test failed on it. Raises `RuntimeError` where they fail on the product as it
+        is."""
+        by_name, to_load = {m.name: m for m in mutants}, list[Mutant]()
+        seconds = None
+        session = _Child(self.log, lambda say: _Session(self, mutants, say).run())
+        try:
+            for line in session.lines():
+                what, _, name = line.partition("\t")
+                if what == "tests":
+                    seconds = float(name)
+                elif what == "load":
+                    to_load.append(by_name[name])
+                else:
+                    yield by_name[name], what == "killed"
+        finally:
+            session.end()
+        if seconds is None:
+            raise RuntimeError(f"the tests of {self.module} fail on the product as it is; {self.log} says how")
+        for mutant in to_load:
+            yield mutant, _Child(self.log, self._loaded(mutant)).fails(seconds=seconds)
+
+    def _loaded(self, mutant: Mutant) -> Callable[[Callable[[str], None]], int]:
+        def run(say: Callable[[str], None]) -> int:
+            plant_before_import(self.module, str(self.path), mutant.source)
+            return int(pytest.main([*_OPTIONS, *self.tests]))
+
+        return run
+
+
+class _Child:
+    """A process that begins as this one is, in a group of its own; what it says comes line by line."""
+
+    def __init__(self, log: Path, run: Callable[[Callable[[str], None]], int]) -> None:
+        heard, said = os.pipe()
+        self._heard = heard
+        self._pid = os.fork()
+        if self._pid:
+            os.close(said)
+            return
+        try:
+            os.setsid()
+            os.close(heard)
+            log.parent.mkdir(parents=True, exist_ok=True)
+            out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            for number in (1, 2):
+                os.dup2(out, number)
+            resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
+            os._exit(run(lambda line: void(os.write(said, f"{line}\n".encode()))))
+        finally:
+            os._exit(70)
+
+    def lines(self) -> Iterator[str]:
+        with os.fdopen(os.dup(self._heard), encoding="utf-8") as heard:
+            for line in heard:
+                yield line.rstrip("\n")
+
+    def fails(self, *, seconds: float) -> bool:
+        """Whether it ends otherwise than well, or not in time; `seconds`: what the tests took."""
+        watched = os.pidfd_open(self._pid)
+        try:
+            in_time, _, _ = select.select([watched], [], [], 10 * seconds + _SECONDS)
+            return not in_time or self.end() != 0
+        finally:
+            os.close(watched)
+            self.end()
+
+    def end(self) -> int:
+        """Kill what is left of it and all that it started."""
+        if self._pid:
+            done, status = os.waitpid(self._pid, os.WNOHANG)
+            with suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+            self._ended = status if done else os.waitpid(self._pid, 0)[1]
+            self._pid = 0
+            os.close(self._heard)
+        return self._ended
+
+
+class _Session:
+    """A plugin of pytest's that runs what was collected once for each mutant, and says what came of it."""
+
+    def __init__(self, trial: Trial, mutants: Sequence[Mutant], say: Callable[[str], None]) -> None:
+        self._trial, self._mutants, self._say = trial, mutants, say
+        self._say_failed: Callable[[str], None] = lambda name: None
+
+    def run(self) -> int:
+        return int(pytest.main([*_OPTIONS, *self._trial.tests], plugins=[self]))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        path = self._trial.path
+        source = path.read_text(encoding="utf-8")
+        failed: Counter[str] = Counter()
+        began = time.monotonic()
+        if self._child(session, lambda: None).fails(seconds=3600):
+            return True
+        seconds = time.monotonic() - began
+        self._say(f"tests\t{seconds}")
+        for mutant in self._mutants:
+            plant = planted_in_functions(source, mutant.source, str(path))
+            if plant is None:
+                self._say(f"load\t{mutant.name}")
+                continue
+            session.items.sort(key=lambda item: -failed[item.nodeid])
+            child = self._child(session, plant)
+            killed = child.fails(seconds=seconds)
+            failed.update(self._last_failed())
+            self._say(f"{'killed' if killed else 'survived'}\t{mutant.name}")
+        return True
+
+    def _child(self, session: pytest.Session, plant: Callable[[], None]) -> _Child:
+        self._failures = self._trial.log.with_suffix(".failed")
+        self._failures.unlink(missing_ok=True)
+
+        def run(say: Callable[[str], None]) -> int:
+            plant()
+            with suppress(session.Failed, session.Interrupted):
+                pytest_runtestloop(session)
+            return min(session.testsfailed, 1)
+
+        return _Child(self._trial.log, run)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failures.write_text(report.nodeid)
+
+    def _last_failed(self) -> list[str]:
+        return [self._failures.read_text()] if self._failures.exists() else []
+
+
+def void(_: object) -> None:
+    """Of a call, its effect."""
