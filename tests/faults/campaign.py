@@ -216,9 +216,13 @@ def main(argv: Sequence[str]) -> int:
         clean = [r for r in past_runs().values() if r["ok"]]
         RUNS.write_text("".join(json.dumps(r) + "\n" for r in clean))
     chosen = [c for c in classes if not options.only or any(o in c.name for o in options.only)]
-    finished = run_cases(chosen, until=time.monotonic() + options.minutes * 60)
+    until = time.monotonic() + options.minutes * 60
+    finished = run_cases(chosen, until=until)
     report = write_report(
-        classes, past_runs(), STATE.parent / "faults-report.json", checks=finished and not options.only
+        classes,
+        past_runs(),
+        STATE.parent / "faults-report.json",
+        checks_until=until if finished and not options.only else None,
     )
     print(report.text)
     return 0 if report.ok else 1

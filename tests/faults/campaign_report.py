@@ -1,25 +1,24 @@
 """What a campaign comes to: figures as JSON, a table in Markdown, and the claim in one line. Never runs a case itself.
 
-Only a campaign of which every planned case ran clean, every history held and every mutant was caught is `ok`.
+Only a campaign of which every planned case ran clean, every history held and every mutant was caught is `ok`. What is
+left of it (histories, schedules) is played within the time that is given, and the next call goes on.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.faults.campaign_checks import HISTORIES, check_beside, generated_mutants
 from tests.faults.fault_class import FaultClass
 from tests.faults.killed_batch import POINTS
 
 POWER_LOSS = "power lost at any moment"
 """Each end of a run of this class is a state of the disk that was recovered from."""
 SUMS = ("records", "lost", "duplicated", "altered", "unexplained_gaps")
-HISTORIES = 10_000
-HISTORY_SECONDS = 3000.0
 Runs = Mapping[tuple[str, int], Mapping[str, Any]]
 
 
@@ -29,30 +28,52 @@ class Report:
     text: str
 
 
-def write_report(classes: Sequence[FaultClass], runs: Runs, path: Path, *, checks: bool) -> Report:
-    """Write the report of these runs. `checks`: also play the histories, the mutants and the hostile corpus."""
+def write_report(classes: Sequence[FaultClass], runs: Runs, path: Path, *, checks_until: float | None) -> Report:
+    """Write the report of these runs. `checks_until`: the moment until which histories and schedules are played, and
+    then the rest is checked that no run is about; None leaves all of that out."""
     table = [_row(c, runs) for c in classes]
     sums = {name: sum(row[name] for row in table) for name in SUMS}
-    beside = _checks() if checks else {}
+    beside = {} if checks_until is None else check_beside(checks_until)
     planned = all(row["runs"] == row["cases"] and not row["failed_seeds"] for row in table)
     clean = not any(sums[name] for name in SUMS[1:])
     kinds, contained = beside.get("hostile", (0, 0))
     histories, history_records = beside.get("histories", (0, 0))
     sums["records"] += history_records
     mutants, caught = beside.get("mutants", (0, 0))
+    schedules = beside.get("schedules", {"played": 0, "violations": 0, "left": ["all"]})
+    generated, to_mutate = generated_mutants()
+    catalogs = beside.get("catalogs", {})
     found: dict[str, Any] = {
-        "ok": planned and clean and histories >= HISTORIES and 0 < mutants == caught and 0 < kinds == contained,
+        "ok": planned
+        and clean
+        and histories >= HISTORIES
+        and 0 < mutants == caught
+        and 0 < kinds == contained
+        and not schedules["violations"]
+        and not schedules["left"]
+        and not generated["without_a_reason"]
+        and bool(catalogs)
+        and not any(tests["failed"] for tests in catalogs.values()),
         "histories": histories,
+        "schedules": schedules["played"],
+        "catalogs": catalogs,
         "fault_runs": sum(row["runs"] for row in table),
         "fault_classes": len(table),
         "power_loss_states": sum(sum(row["ends"].values()) for row in table if row["class"] == POWER_LOSS),
         **sums,
         "mutants": mutants,
         "mutants_caught": caught,
+        "generated_mutants": generated,
         "hostile": {"kinds": kinds, "contained": contained},
         "peak_memory_mib": max((row["peak_mib"] for row in table), default=0),
         "longest_run": _longest(table),
         "every_run_ended_by_its_deadline": planned,
+        "still_to_run": {
+            "cases": sum(row["cases"] - row["runs"] for row in table),
+            "histories": max(0, HISTORIES - histories),
+            "schedules": schedules["left"],
+            "modules_to_mutate": to_mutate,
+        },
         "classes": table,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,39 +107,6 @@ def _row(fault: FaultClass, runs: Runs) -> dict[str, Any]:
 def _longest(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     row = max(table, key=lambda r: r["longest_run"], default=None)
     return {} if row is None else {k: row[k] for k in ("class", "longest_run", "run_deadline")}
-
-
-def _checks() -> dict[str, Any]:
-    """What other parts check, each left out (and so not ok) where it fails."""
-    parts: dict[str, Callable[[], Any]] = {"histories": _histories, "mutants": _mutants, "hostile": _hostile}
-    found = {}
-    for name, check in parts.items():
-        try:
-            found[name] = check()
-        except Exception as error:  # a check that cannot be made is one that did not hold
-            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
-    return found
-
-
-def _histories() -> tuple[int, int]:
-    """How many were played, and the records in them; goes on where it stopped."""
-    from tests.histories.run import campaign  # noqa: PLC0415
-
-    found = campaign(HISTORIES, seconds=HISTORY_SECONDS, workers=2)
-    assert not found.anomalies, found.claim()
-    return found.histories, found.records
-
-
-def _mutants() -> tuple[int, int]:
-    from tests.histories.mutants import run_mutants  # noqa: PLC0415
-
-    return run_mutants()
-
-
-def _hostile() -> tuple[int, int]:
-    from tests.hostile.count import contained  # noqa: PLC0415
-
-    return contained()
 
 
 def _markdown(table: Sequence[Mapping[str, Any]]) -> str:

@@ -1,0 +1,107 @@
+"""What a campaign checks beside its runs: histories, schedules, mutants, hostile input, and the commit on each catalog.
+
+What takes long is played within the time that is given, and goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+HISTORIES = 100_000
+CATALOGS = "tests/domain/test_one_commit.py"
+"""Tests of the commit, each of them on every kind of catalog that its name says."""
+
+
+def check_beside(until: float) -> dict[str, Any]:
+    """What other parts check, each left out (and so not ok) where it fails, or the time is over before it begins."""
+    parts: dict[str, Callable[[], Any]] = {
+        "schedules": lambda: _schedules(until),
+        "histories": lambda: _histories(until),
+        "mutants": _mutants,
+        "hostile": _hostile,
+        "catalogs": _catalogs,
+    }
+    found = {}
+    for name, check in parts.items():
+        if time.monotonic() > until:
+            break
+        try:
+            found[name] = check()
+        except Exception as error:  # a check that cannot be made is one that did not hold
+            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+    return found
+
+
+def _histories(until: float) -> tuple[int, int]:
+    """How many were played, and the records in them; goes on where it stopped."""
+    from tests.histories.run import campaign  # noqa: PLC0415
+
+    found = campaign(HISTORIES, seconds=max(0.0, until - time.monotonic()), workers=2)
+    assert not found.anomalies, found.claim()
+    return found.histories, found.records
+
+
+def _schedules(until: float) -> dict[str, Any]:
+    """With one switch all of them; what `make schedules` has played of this code counts, too."""
+    from tests.schedules.played import ONE_SWITCH, already, play  # noqa: PLC0415
+    from tests.schedules.scenarios import SCENARIOS  # noqa: PLC0415
+
+    left = play(list(SCENARIOS), ONE_SWITCH, until=until, told=lambda played: print(played, file=sys.stderr))
+    played = already()
+    wrong = sum(bool(p.violation) for p in played)
+    return {"played": sum(p.schedules for p in played), "violations": wrong, "left": left}
+
+
+def generated_mutants() -> tuple[dict[str, int], list[str]]:
+    """What the account says of modules that are as they were when they were mutated, and the others; tries none."""
+    from tests.mutants.__main__ import left_to_try  # noqa: PLC0415
+    from tests.mutants.account import read_account  # noqa: PLC0415
+
+    left = left_to_try([])
+    known = [tried for module, tried in read_account().items() if module not in left]
+    figures = {
+        "modules": len(known),
+        **{name: sum(getattr(t, name) for t in known) for name in ("made", "tried", "killed")},
+        "survivors": sum(len(t.survivors) for t in known),
+        "without_a_reason": sum(not why for t in known for why in t.survivors.values()),
+    }
+    return figures, left
+
+
+def _catalogs() -> dict[str, dict[str, int]]:
+    """By kind of catalog, how many tests of the commit ran on it, and how many failed."""
+    found: dict[str, Counter[str]] = {}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "tests.xml"
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", CATALOGS, f"--junitxml={path}"],
+            cwd=Path(__file__).resolve().parents[2],
+            stdout=sys.stderr,
+            check=False,
+        )
+        for case in ET.parse(path).iter("testcase"):
+            kinds = [k for k in ("sqlite", "postgresql", "rest") if k in case.attrib["name"].partition("[")[2]]
+            bad = case.find("failure") is not None or case.find("error") is not None
+            for kind in kinds or ["rest"]:  # requests that are sent twice or lost are about that one
+                found.setdefault(kind, Counter()).update(ran=1, failed=bad)
+    return {kind: {"ran": counts["ran"], "failed": counts["failed"]} for kind, counts in sorted(found.items())}
+
+
+def _mutants() -> tuple[int, int]:
+    from tests.histories.mutants import run_mutants  # noqa: PLC0415
+
+    return run_mutants()
+
+
+def _hostile() -> tuple[int, int]:
+    from tests.hostile.count import contained  # noqa: PLC0415
+
+    return contained()
