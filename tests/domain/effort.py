@@ -24,7 +24,8 @@ def quick_is_the_same_each_time() -> None:
 
 def effort(examples: int, *, steps: int = 50, shrink: bool = True, fixed: bool = False) -> settings:
     """How much one test tries. `fixed`: the same examples, and as many, however much is to be tried."""
-    phases = [Phase.explicit, Phase.generate, *([Phase.reuse, Phase.shrink] if shrink else [])]
+    wanted = {Phase.explicit, Phase.generate, *([Phase.reuse, Phase.shrink] if shrink else [])}
+    phases = [phase for phase in settings().phases if phase in wanted]
     drawn = settings(
         max_examples=examples if fixed else examples * FACTOR,
         stateful_step_count=steps,

@@ -22,23 +22,28 @@ from tests.mutants.targets import TARGETS
 from tests.mutants.trial import Trial
 
 ROOT = Path(__file__).resolve().parents[2]
+MOST = 200
 STATE = ROOT / ".wavestitch" / "mutants"
 
 
-def chosen(module: str, mutants: Sequence[Mutant], *, most: int) -> list[Mutant]:
-    """At most so many, drawn by the module's name, in their order."""
-    drawn = random.Random(module).sample(range(len(mutants)), min(most, len(mutants)))
-    return [mutants[i] for i in sorted(drawn)]
+def drawn(module: str, mutants: Sequence[Mutant]) -> list[Mutant]:
+    """All of them, in an order that is the module's: a larger sample begins with a smaller one."""
+    return random.Random(module).sample(mutants, len(mutants))
 
 
-def left_to_try(names: Sequence[str]) -> list[str]:
-    """The modules whose source is another one than the account's, in the order of the table."""
+def left_to_try(names: Sequence[str], *, most: int) -> list[str]:
+    """The modules whose source is another one than the account's, or of which fewer were tried, in the order of the
+    table."""
     known = read_account()
     return [
         module
         for module in TARGETS
         if any(name in module for name in names or [""])
-        and (module not in known or known[module].source != digest_of((ROOT / module).read_text(encoding="utf-8")))
+        and (
+            module not in known
+            or known[module].source != digest_of((ROOT / module).read_text(encoding="utf-8"))
+            or known[module].tried < min(most, known[module].made)
+        )
     ]
 
 
@@ -64,17 +69,20 @@ class _Kept:
 
 
 def try_module(module: str, *, most: int, until: float, again: bool = False) -> Tried | None:
-    """All that is left of it; None where the time was over first."""
+    """All that is left of it; None where the time was over first. `again`: those that survived, too."""
     path = ROOT / module
     source = path.read_text(encoding="utf-8")
-    mutants = mutants_of(source)
-    sample = chosen(module, mutants, most=most)
+    mutants = drawn(module, mutants_of(source))
     kept = _Kept(module, digest_of(source))
-    done = kept.read()
-    trial = Trial(module.removesuffix(".py").replace("/", "."), path, TARGETS[module], kept.log)
     known = read_account().get(module)
-    if again and known is not None:  # those that a new test is to kill
-        done = {m.name: True for m in sample if m.name not in known.survivors} | done
+    done = kept.read()
+    if known is not None and known.source == digest_of(source):
+        most = max(most, known.tried)
+        done |= {m.name: m.name not in known.survivors for m in mutants[: known.tried]}
+    if again:
+        done = {name: killed for name, killed in done.items() if killed}
+    sample = mutants[:most]
+    trial = Trial(module.removesuffix(".py").replace("/", "."), path, TARGETS[module], kept.log)
     for mutant, killed in _in_time(trial.killed([m for m in sample if m.name not in done]), until):
         done[mutant.name] = killed
         kept.add(mutant, killed)
@@ -84,10 +92,10 @@ def try_module(module: str, *, most: int, until: float, again: bool = False) -> 
         return None
     survivors = [m.name for m in sample if not done[m.name]]
     kept.close()
-    tried = Tried(
-        digest_of(source), len(mutants), len(sample), len(sample) - len(survivors), dict.fromkeys(survivors, "")
+    killed_ones = len(sample) - len(survivors)
+    return add_to_account(
+        module, Tried(digest_of(source), len(mutants), len(sample), killed_ones, dict.fromkeys(survivors, ""))
     )
-    return add_to_account(module, tried)
 
 
 def _in_time(results: Iterator[tuple[Mutant, bool]], until: float) -> Iterator[tuple[Mutant, bool]]:
@@ -101,16 +109,20 @@ def main(argv: Sequence[str]) -> int:
     ask = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     ask.add_argument("names", nargs="*", metavar="NAME")
     ask.add_argument("--minutes", type=float, default=24 * 60.0, help="stop after so long; the next call goes on")
-    ask.add_argument("--most", type=int, default=200, help="of each module (default 200)")
+    ask.add_argument("--most", type=int, default=MOST, help=f"of each module (default {MOST})")
     ask.add_argument("--again", action="store_true", help="try the survivors of modules that were tried")
     options = ask.parse_args(argv)
     until = time.monotonic() + options.minutes * 60
     wanted = [m for m in TARGETS if any(n in m for n in options.names or [""])]
-    for module in wanted if options.again else left_to_try(options.names):
+    for module in wanted if options.again else left_to_try(options.names, most=options.most):
         if time.monotonic() > until:
             break
         began = time.monotonic()
-        tried = try_module(module, most=options.most, until=until, again=options.again)
+        try:
+            tried = try_module(module, most=options.most, until=until, again=options.again)
+        except RuntimeError as error:
+            print(error, flush=True)
+            continue
         if tried is not None:
             print(f"{_row(module, tried)}, {time.monotonic() - began:.0f} s", flush=True)
     return _sum_up()
@@ -125,8 +137,8 @@ def _row(module: str, tried: Tried) -> str:
 
 
 def _sum_up() -> int:
-    known, left = read_account(), left_to_try([])
-    done = [known[m] for m in TARGETS if m in known and m not in left]
+    known, left = read_account(), left_to_try([], most=MOST)
+    done = [tried for module, tried in known.items() if module not in left_to_try([], most=0)]
     tried, killed = sum(t.tried for t in done), sum(t.killed for t in done)
     without = sum(not why for t in done for why in t.survivors.values())
     print(

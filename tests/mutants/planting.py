@@ -19,7 +19,14 @@ Key = tuple[str, int]
 """A function's qualified name and how many of that name came before it."""
 
 
-def planted_in_functions(original: str, mutated: str, path: str) -> Callable[[], None] | None:
+def loaded_functions(path: str) -> list[FunctionType]:
+    """All that this file has made so far, wherever they are."""
+    return [f for f in gc.get_objects() if isinstance(f, FunctionType) and f.__code__.co_filename == path]
+
+
+def planted_in_functions(
+    original: str, mutated: str, path: str, loaded: Sequence[FunctionType]
+) -> Callable[[], None] | None:
     """What exchanges the functions that differ; None where more than functions differ, or one is not to be found."""
     old, new = (compile(source, path, "exec", dont_inherit=True) for source in (original, mutated))
     if _outside(old) != _outside(new):
@@ -31,10 +38,8 @@ def planted_in_functions(original: str, mutated: str, path: str) -> Callable[[],
     places = {(functions[k].co_qualname, functions[k].co_firstlineno): wanted[k] for k in changed}
     found = [
         (f, code)
-        for f in gc.get_objects()
-        if isinstance(f, FunctionType)
-        and f.__code__.co_filename == path
-        and (code := places.get((f.__code__.co_qualname, f.__code__.co_firstlineno))) is not None
+        for f in loaded
+        if (code := places.get((f.__code__.co_qualname, f.__code__.co_firstlineno))) is not None
     ]
     if {code for _, code in found} != set(places.values()):
         return None

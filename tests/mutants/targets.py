@@ -15,41 +15,67 @@ def _domain(*names: str) -> tuple[str, ...]:
 
 
 _EXAMPLES = (*_unit("decide_examples"), *_domain("assemble_examples"))
-_DECIDES = (*_EXAMPLES, *_unit("plain_waveforms", "seams", "assign_waveforms"), *_domain("sealed_repeats", "any_order"))
+_DECIDES = (*_EXAMPLES, *_unit("plain_waveforms", "seams", "assign_waveforms"), *_domain("sealed_repeats", "counts"))
 _POSITIONS = _unit("position", "versioned", "plan_and_receipt")
+_HEADS = _domain("partial_positions", "lost_catalog", "expired_head")
 _VERIFIES = (*_unit("verification"), *_domain("verify_accounts", "verify_skipped"))
+_BATCHES = _domain("batch_steps", "planning", "closed_gate", "counts", "junk")
+_REWINDS = _domain("rewind_preview", "cut_log", "undo", "closed_gate")
 
 _CONTRACTS: dict[str, tuple[str, ...]] = {
     "offset_range": _unit("offset_range", "named_places", "start_index", "past_cost", "verification"),
     "holes": _unit("holes", "record_runs", "plan_and_receipt"),
+    "position": _POSITIONS + _HEADS,
+    "protocol": _POSITIONS + _HEADS,
+    "next_head": _POSITIONS + _EXAMPLES + _HEADS,
+    "decided": _DECIDES,
+    "assembly": _DECIDES,
+    "pending_decision": (*_DECIDES, *_domain("held_decisions", "held_bounds")),
+    "plain_waveforms": _DECIDES,
+    "chunk_header": _unit("chunk_header", "chunk_header_metadata", "chunk_proof", "chunking", "raw_headers"),
+    "promotion": _domain("promote"),
+    "start_index": _unit("start_index"),
+    "verification": _VERIFIES,
+    "record_accounts": _VERIFIES,
     "record_batches": _unit("raw_batches", "holes"),
     "stop_rule": _unit("stop_rule", "record_runs"),
-    "position": _POSITIONS,
-    "next_head": _POSITIONS + _EXAMPLES,
-    "protocol": (*_POSITIONS, *_domain("protocol_model", "partial_positions", "lost_catalog")),
-    "start_index": _unit("start_index"),
     "start_blocks": _unit("start_index"),
     "start_times": (*_unit("start_index", "chunk_header"), *_EXAMPLES),
-    "chunk_header": _unit("chunk_header", "chunk_header_metadata", "chunk_proof", "chunking", "raw_headers"),
     "chunk_proof": _unit("chunk_proof", "chunk_header"),
     "completeness": (*_unit("completeness"), *_DECIDES),
     "copies": _DECIDES,
     "disagreement": _DECIDES,
-    "assembly": _DECIDES,
-    "pending_decision": _DECIDES,
-    "decided": _DECIDES,
     "decision": _DECIDES,
-    "plain_waveforms": _DECIDES,
     "whole_waveforms": _DECIDES,
     "seams": _unit("seams"),
     "row_check": _unit("row_check", "row_proof"),
     "row_proof": _unit("row_proof", "row_check"),
-    "verification": _VERIFIES,
-    "record_accounts": _VERIFIES,
-    "promotion": _domain("promote"),
     "held": _domain("held_decisions", "held_bounds", "clock_was_ahead"),
     "receipt": _unit("plan_and_receipt", "landing"),
 }
 
-TARGETS: dict[str, tuple[str, ...]] = {f"wavestitch/contracts/{name}.py": tests for name, tests in _CONTRACTS.items()}
-"""By the module's file."""
+_BATCH: dict[str, tuple[str, ...]] = {
+    "reconciled_head": _BATCHES + _HEADS,
+    "rewind": _REWINDS + _HEADS,
+    "rewind_target": _REWINDS + _HEADS,
+    "cut_log": _domain("cut_log"),
+    "publish": (*_BATCHES, *_HEADS, *_domain("held_bounds", "held_decisions", "promote")),
+    "commit_offsets": (*_HEADS, *_BATCHES, *_domain("group_is_written_last")),
+    "plan": _BATCHES + _HEADS,
+    "survey": _BATCHES + _HEADS,
+}
+
+_CONSUMERS: dict[str, tuple[str, ...]] = {
+    "range_scan": _unit("record_runs", "complaints", "careful_scan"),
+    "record_sink": _unit("record_runs", "careful_scan", "landing"),
+    "careful_scan": _unit("careful_scan", "raw_batches", "record_runs"),
+    "byte_budget": _unit("record_runs", "careful_scan"),
+    "group_state": _unit("group_state"),
+}
+
+TARGETS: dict[str, tuple[str, ...]] = {
+    **{f"wavestitch/contracts/{name}.py": tests for name, tests in _CONTRACTS.items()},
+    **{f"wavestitch/batch/{name}.py": tests for name, tests in _BATCH.items()},
+    **{f"consumers/{name}.py": tests for name, tests in _CONSUMERS.items()},
+}
+"""By the module's file, in the order in which they are tried."""

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.mutants.account import Tried, add_to_account, read_account
 from tests.mutants.mutant import Mutant, mutants_of
 from tests.mutants.operators import OURS
-from tests.mutants.planting import planted_in_functions
+from tests.mutants.planting import loaded_functions, planted_in_functions
 from tests.mutants.targets import TARGETS
 from tests.mutants.trial import Trial
 
@@ -84,8 +84,12 @@ def test_a_function_is_exchanged_for_whoever_has_it_and_a_constant_is_not(tmp_pa
     path.write_text(_PRODUCT)
     mine = loaded(path).Counter()
     made = {m.name: m.source for m in mutants_of(_PRODUCT)}
-    assert planted_in_functions(_PRODUCT, made["module: `MOST: int = 7` → `MOST: int = 8`"], str(path)) is None
-    plant = planted_in_functions(_PRODUCT, made["Counter.add: `return True` → `return False`"], str(path))
+    constant, function = (
+        made["module: `MOST: int = 7` → `MOST: int = 8`"],
+        made["Counter.add: `return True` → `return False`"],
+    )
+    assert planted_in_functions(_PRODUCT, constant, str(path), loaded_functions(str(path))) is None
+    plant = planted_in_functions(_PRODUCT, function, str(path), loaded_functions(str(path)))
     assert plant is not None
     assert mine.add(1)
     plant()

@@ -6,6 +6,7 @@ one fails, and those that failed before go first. A mutant of what a module does
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import select
@@ -19,14 +20,20 @@ from pathlib import Path
 
 import pytest
 from _pytest.main import pytest_runtestloop
+from hypothesis import Phase, settings
 
 from tests.mutants.mutant import Mutant
-from tests.mutants.planting import plant_before_import, planted_in_functions
+from tests.mutants.planting import loaded_functions, plant_before_import, planted_in_functions
 
 _SECONDS = 30.0
 """Beside ten times what the tests take: a mutant that ends later than that is found out by whoever waits."""
 _MOST_BYTES = 6 << 30
-_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:faulthandler", "-W", "ignore")
+_OPTIONS = (
+    *("-x", "-q", "--tb=no", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:xdist"),
+    # Its watchdog does not outlive a fork, and whoever ends it in the child would wait for ever; its settings are
+    # unknown then, which `--strict-config` refuses.
+    *("-p", "no:faulthandler", "-o", "addopts=--import-mode=importlib"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ class Trial:
     def _loaded(self, mutant: Mutant) -> Callable[[Callable[[str], None]], int]:
         def run(say: Callable[[str], None]) -> int:
             plant_before_import(self.module, str(self.path), mutant.source)
-            return int(pytest.main([*_OPTIONS, *self.tests]))
+            return int(pytest.main([*_OPTIONS, *self.tests], plugins=[_FirstFailure()]))
 
         return run
 
@@ -117,7 +124,16 @@ class _Child:
         return self._ended
 
 
-class _Session:
+class _FirstFailure:
+    """A plugin of pytest's: what fails is not made smaller, nobody reads it."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        settings.register_profile("mutants", settings(), phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutants")
+
+
+class _Session(_FirstFailure):
     """A plugin of pytest's that runs what was collected once for each mutant, and says what came of it."""
 
     def __init__(self, trial: Trial, mutants: Sequence[Mutant], say: Callable[[str], None]) -> None:
@@ -137,8 +153,10 @@ class _Session:
             return True
         seconds = time.monotonic() - began
         self._say(f"tests\t{seconds}")
+        loaded = loaded_functions(str(path))
+        gc.freeze()  # nobody looks through all of this again, in child after child
         for mutant in self._mutants:
-            plant = planted_in_functions(source, mutant.source, str(path))
+            plant = planted_in_functions(source, mutant.source, str(path), loaded)
             if plant is None:
                 self._say(f"load\t{mutant.name}")
                 continue
