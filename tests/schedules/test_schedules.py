@@ -15,7 +15,7 @@ from tests.histories.seeded_bugs.of_heads import (
 )
 from tests.schedules.explore import Bounds, explore
 from tests.schedules.odometer import Odometer
-from tests.schedules.played import already, play
+from tests.schedules.played import Played, already, play
 from tests.schedules.scenarios import SCENARIOS
 from tests.wrong_products import (
     a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after,
@@ -63,7 +63,8 @@ def test_no_schedule_in_which_a_request_takes_effect_late_breaks_a_guarantee() -
 
 
 def test_what_was_played_of_this_code_is_counted_and_not_played_again(tmp_path: Path) -> None:
-    state, told, alone = tmp_path / "schedules.jsonl", [], [Bounds(0, 0, 0)]
+    told: list[Played] = []
+    state, alone = tmp_path / "schedules.jsonl", [Bounds(0, 0, 0)]
     assert play(["two ingests"], alone, until=0.0, told=told.append, state=state) == [f"two ingests, {alone[0]}"]
     assert play(["two ingests"], alone, until=float("inf"), told=told.append, state=state) == []
     state.write_text(state.read_text() + '{"pair": "of other code", "code": ""}\n{"pair": "half a l')
