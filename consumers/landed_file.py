@@ -13,7 +13,7 @@ import pyarrow as pa
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.receipt import LandedSlice
-from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, LANDING_FORMAT, meta_numbers
+from wavestitch.contracts.rows import INDEX_COLUMNS, LANDING, LANDING_FORMATS, meta_numbers
 from wavestitch.mapped_file import map_sparsely
 from wavestitch.plain_files import open_plain
 
@@ -114,9 +114,9 @@ def _damaged(path: Path, error: Exception) -> Altered:
 
 def _check_schema(path: Path, schema: pa.Schema) -> None:
     found = (schema.metadata or {}).get(_FORMAT_KEY)
-    if found != LANDING_FORMAT:
+    if found not in LANDING_FORMATS:
         raise Altered(
-            f"{path} has landing format {ascii(found)[:80]}; this version reads {LANDING_FORMAT!r}: run the batch's "
+            f"{path} has landing format {ascii(found)[:80]}; this version reads {LANDING_FORMATS!r}: run the batch's "
             "read step again with one version of wavestitch",
             file=str(path),
         )

@@ -14,9 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import pyarrow as pa
-
 from consumers.landed_file import besides_payload
+from consumers.landed_rows import LandedRows, landed_rows
 from consumers.pending_rows import PendingRows, RawHeaders, RowRun
 from wavestitch.contracts.chunk_columns import ChunkColumns
 from wavestitch.contracts.chunk_header import Chunk, Rejection
@@ -25,7 +24,7 @@ from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import EpochMs, Offset
 from wavestitch.contracts.receipt import LandedSlice
-from wavestitch.contracts.rows import LANDING
+from wavestitch.payload_store import BatchPayload
 from wavestitch.write_once import DigestingFile
 
 _DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
@@ -35,10 +34,13 @@ _WRONG_FOLDER = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENO
 class LandingWriter:
     """The file of one slice. Use as a context manager: without `finish`, everything it wrote is removed.
 
-    `expected_bytes`: what the whole slice will need, for the message when the disk is full.
+    `expected_bytes`: what the whole slice will need, for the message when the disk is full. `payload`: where the
+    payload goes, if not into the file.
     """
 
-    def __init__(self, folder: Path, slice_: OffsetRange, *, expected_bytes: int = 0) -> None:
+    def __init__(
+        self, folder: Path, slice_: OffsetRange, *, expected_bytes: int = 0, payload: BatchPayload | None = None
+    ) -> None:
         self._folder = folder
         self._slice = slice_
         self._name = f"slice-p{slice_.partition}-{slice_.start}-{slice_.end}"
@@ -49,7 +51,8 @@ class LandingWriter:
         self._seen_ms: EpochMs | None = None
         self._index = hashlib.sha256()
         self._file: DigestingFile | None = None
-        self._ipc: Any = None
+        self._payload = payload
+        self._rows: LandedRows | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -116,24 +119,24 @@ class LandingWriter:
         if self._pending.is_full:
             self._flush()
 
-    def _flush(self) -> DigestingFile:
+    def _flush(self) -> tuple[DigestingFile, LandedRows]:
         try:
-            if self._file is None:
+            if self._file is None or self._rows is None:
                 self._file = DigestingFile(self._folder, large=True)
-                self._ipc = pa.ipc.new_file(self._file, LANDING)
+                self._rows = landed_rows(self._file, self._payload)
             if len(self._pending):
                 batch = self._pending.to_batch()
                 self._index.update(besides_payload(batch))
-                self._ipc.write_batch(batch)
+                self._rows.write(batch)
         except OSError as error:
             raise self._explain(error) from error
         self._pending.clear()
-        return self._file
+        return self._file, self._rows
 
     def _publish(self) -> tuple[str, int, str]:
-        file = self._flush()
+        file, rows = self._flush()
         try:
-            self._ipc.close()
+            rows.finish()
             name = f"{self._name}-{file.hexdigest()}.arrow"
             file.keep_as(name)
         except OSError as error:
@@ -142,7 +145,9 @@ class LandingWriter:
         return name, file.size, file.hexdigest()
 
     def _discard(self) -> None:
-        self._ipc = None
+        if self._rows is not None:
+            self._rows.close()
+            self._rows = None
         if self._file is not None:
             self._file.discard()
             self._file = None

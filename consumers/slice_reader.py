@@ -25,6 +25,7 @@ from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.stop_rule import Why
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.payload_store import BatchPayload
 
 
 def read_slice(
@@ -34,6 +35,7 @@ def read_slice(
     source: Source,
     log: Log,
     folder: Path,
+    payload: BatchPayload | None = None,
     expected_bytes: int = 0,
     start_epoch: LeaderEpoch | None = None,
     newest_epoch: LeaderEpoch | None = None,
@@ -48,6 +50,7 @@ def read_slice(
 ) -> LandedSlice:
     """Read and land one slice.
 
+    `payload`: where its payload goes, if not into the landing file.
     `start_epoch`: leader epoch before its start, as it was when that was read; a log that was cut off there and written
     anew is found out by it. `newest_epoch`: the same when the end was planned; a record of a later one was written in
     place of what was planned. `proof`: what every chunk must carry. `ids`: where it may come from. `careful`: from raw
@@ -58,7 +61,7 @@ def read_slice(
     Raises `DataLost`, `Refused`, `Transient` or `Terminal`, and `NeedsCare` where it has to be read carefully; then
     nothing is kept.
     """
-    with LandingWriter(folder, slice_, expected_bytes=expected_bytes) as writer:
+    with LandingWriter(folder, slice_, expected_bytes=expected_bytes, payload=payload) as writer:
         sink = RecordSink(
             writer, proof, on_stored, careful=careful, ids=ids, partition=slice_.partition, on_stored_run=on_stored_run
         )

@@ -21,6 +21,7 @@ from consumers.byte_budget import ByteBudget
 from consumers.unit_reader import read_unit
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import plan_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
 
@@ -58,6 +59,7 @@ def main() -> int:
                 kafka=KafkaSettings(bootstrap=job["bootstrap"], options=job["options"]),
                 folder=Path(job["folder"]),
                 proof=ChunkProof(plan.stream.proof, bytes.fromhex(job["proof_key"]), plan.stream.topic),
+                payload=None if job["payload"] is None else PayloadPlace(**job["payload"]),
                 progress=lambda records, size: say(progress=[records, size], counts=budget.counts),  # noqa: B023
                 budget=budget,
                 careful=job["careful"],

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
@@ -26,6 +26,7 @@ from consumers.byte_budget import budget_of
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import Terminal, Transient, error_from_json
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.contracts.way_past import past_unknown_place
@@ -101,6 +102,7 @@ class UnitProcesses:
         kafka: KafkaSettings,
         folder: Path,
         proof: ChunkProof,
+        payload: PayloadPlace | None,
         at_once: int,
         on_progress: Callable[[int, int, int], None],
     ) -> dict[int, Receipt]:
@@ -112,6 +114,7 @@ class UnitProcesses:
             "folder": str(folder.absolute()),
             # Looked up already: a child has neither our environment nor, perhaps, the right to the file.
             "proof_key": proof.key.hex(),
+            "payload": None if payload is None else asdict(payload),
         }
         budget = budget_of(plan, units, folder)
         counts: dict[int, Sequence[int]] = {}

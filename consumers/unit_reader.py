@@ -24,11 +24,13 @@ from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.id_partitions import IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.modes import make_folder
+from wavestitch.payload_store import PayloadStore
 from wavestitch.secret_reference import proof_of
 from wavestitch.write_once import disk_errors, write_digested
 
@@ -71,6 +73,7 @@ def read_unit(
     folder: Path,
     progress: Progress | None = None,
     proof: ChunkProof | None = None,
+    payload: PayloadPlace | None = None,
     clock: Callable[[], float] = time.monotonic,
     careful: bool = False,
     budget: ByteBudget | None = None,
@@ -78,6 +81,7 @@ def read_unit(
     """Read and land the slices of one unit into `folder` (made where missing). The receipt is not written.
 
     `proof`: what chunks must carry, where the key is looked up already; else it is looked up here, in no file.
+    `payload`: where payload goes, if not into the landing files; with the login itself.
     `careful`: all from raw batches, after an attempt that ended for want of memory. `budget`: else the unit's share.
     """
     if not 0 <= unit < len(plan.units):
@@ -108,6 +112,7 @@ def read_unit(
             source=source,
             log=log,
             folder=folder,
+            payload=None if payload is None else PayloadStore(payload).of(folder),
             expected_bytes=round(slice_.size * plan.mean_record_bytes),
             start_epoch=_start_epoch(plan, slice_),
             newest_epoch=_newest_epoch(plan, slice_),
@@ -146,10 +151,12 @@ def read_here(
     units: Sequence[int],
     progress: Progress | None = None,
     proof: ChunkProof | None = None,
+    payload: PayloadPlace | None = None,
 ) -> list[Receipt]:
     """Read several units in this process, one after another. Receipts in their order, not written."""
     return [
-        read_unit(plan=plan, unit=unit, kafka=kafka, folder=folder, progress=progress, proof=proof) for unit in units
+        read_unit(plan=plan, unit=unit, kafka=kafka, folder=folder, progress=progress, proof=proof, payload=payload)
+        for unit in units
     ]
 
 
@@ -162,6 +169,7 @@ def read_units(
     processes: int | None = None,
     progress: Progress | None = None,
     proof: ChunkProof | None = None,
+    payload: PayloadPlace | None = None,
     children: UnitProcesses | None = None,
 ) -> list[Receipt]:
     """Read several units (all of the plan unless given), at most `processes` at once (else the stream's workers).
@@ -185,6 +193,7 @@ def read_units(
             kafka=kafka,
             folder=folder,
             proof=proof_of(plan.stream) if proof is None else proof,
+            payload=payload,
             at_once=processes or plan.stream.reading.workers,
             on_progress=add_up,
         )

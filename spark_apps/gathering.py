@@ -25,6 +25,7 @@ from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.contracts.sample_types import misfit
+from wavestitch.payload_store import PayloadStore
 
 Bytes = npt.NDArray[np.uint8]
 _NUMBERS = ("length", "crc", "count")
@@ -61,12 +62,15 @@ class Gatherer:
         *,
         samples: SampleType,
         group_bytes: int,
+        payload: PayloadStore | None = None,
     ) -> None:
-        """`formats`: of each waveform's samples; `samples`: the type that they must fit."""
+        """`formats`: of each waveform's samples; `samples`: the type that they must fit. `payload`: has what is not in
+        the files."""
         self._assignment = assignment
         self._formats = formats
         self._type = samples
         self._files = files
+        self._payload = payload
         self._groups = _pack(assignment.sizes.tolist(), group_bytes)
         self._sizes = [int(assignment.sizes[lo:hi].sum()) for lo, hi in self._groups]
         room = max((s for s in self._sizes if s <= group_bytes), default=0)
@@ -74,7 +78,7 @@ class Gatherer:
 
     def groups(self) -> Iterator[Group]:
         """Raises `Altered` at the first piece whose bytes are not those that were landed."""
-        with locate_pieces(self._assignment, self._files) as payload, ThreadPoolExecutor(1) as ahead:
+        with locate_pieces(self._assignment, self._files, self._payload) as payload, ThreadPoolExecutor(1) as ahead:
             coming: Future[Bytes] | None = None
             for n, (lo, hi) in enumerate(self._groups):
                 memory = self._read(payload, n) if coming is None else coming.result()

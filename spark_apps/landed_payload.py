@@ -17,9 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_apps.assignment import Assignment, Ints
+from spark_apps.payload_spool import Apart, PayloadSpool
 from wavestitch.contracts.errors import Altered, BadInput
-from wavestitch.contracts.rows import LANDING, LANDING_FORMAT
+from wavestitch.contracts.payload_apart import read_apart
+from wavestitch.contracts.rows import LANDING, LANDING_FORMATS
 from wavestitch.mapped_file import map_sparsely
+from wavestitch.payload_store import PayloadStore, not_named
 from wavestitch.plain_files import open_plain
 
 _MOST_PARTS = 1024
@@ -42,12 +45,13 @@ class _Run:
 @dataclass(frozen=True)
 class LandedPayload:
     """The payload of an assignment's pieces: piece i is `length[i]` bytes from `begin[i]` on of file `file[i]`. Use as
-    a context manager."""
+    a context manager. `spools`: of the files whose payload is apart."""
 
     files: Sequence[Path]
     file: Ints
     begin: Ints
     length: Ints
+    spools: dict[int, PayloadSpool] = field(default_factory=dict)
     _open: dict[int, int] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
@@ -56,9 +60,15 @@ class LandedPayload:
     def __exit__(self, *_: object) -> None:
         while self._open:
             os.close(self._open.popitem()[1])
+        for spool in self.spools.values():
+            spool.close()
 
     def read(self, pieces: slice, into: memoryview) -> None:
         """Fill `into` with these pieces, one behind the other. Raises `Altered` where a file ends before."""
+        for number, spool in self.spools.items():
+            mine = self.file[pieces] == number
+            begin = self.begin[pieces][mine]
+            spool.need(zip(begin.tolist(), (begin + self.length[pieces][mine]).tolist(), strict=True))
         for run in self._runs(pieces):
             file, at = self._descriptor(run.file), run.begin
             waiting = [into[a:b] for a, b in run.parts]
@@ -98,6 +108,8 @@ class LandedPayload:
             yield _Run(f, b, e, parts[lo:hi])
 
     def _descriptor(self, file: int) -> int:
+        if file in self.spools:
+            return self.spools[file].fileno()
         if file not in self._open:
             try:
                 with open_plain(self.files[file], step="the batch's read step") as opened:
@@ -107,16 +119,18 @@ class LandedPayload:
         return self._open[file]
 
 
-def locate_pieces(assignment: Assignment, files: Sequence[Path]) -> LandedPayload:
-    """Look up the pieces of an assignment. Raises `Altered` by file and row, `BadInput` by format."""
+def locate_pieces(assignment: Assignment, files: Sequence[Path], payload: PayloadStore | None = None) -> LandedPayload:
+    """Look up the pieces of an assignment. `payload`: has what is not in the files. Raises `Altered` by file and row,
+    `BadInput` by format, and where there is no such store."""
     number, row, length = (assignment.pieces[n] for n in ("file", "row", "length"))
     begin, end = np.zeros(len(row), np.int64), np.zeros(len(row), np.int64)
+    apart: dict[int, list[Apart]] = {}
     for n in np.unique(number).tolist():
         if not 0 <= n < len(files):
             raise BadInput(f"an assignment names landing file number {n}; the job has {len(files)}")
         mine = np.flatnonzero(number == n)
         rows = row[mine]
-        batches = _payload_places(files[n])
+        batches, apart[n] = _payload_places(files[n])
         ends = np.cumsum([len(b) - 1 for b in batches])
         beyond = np.flatnonzero((rows < 0) | (rows >= (ends[-1] if len(ends) else 0)))
         if len(beyond):
@@ -132,7 +146,14 @@ def locate_pieces(assignment: Assignment, files: Sequence[Path]) -> LandedPayloa
         raise altered(
             files[int(number[i])], int(row[i]), f"its payload has {end[i] - begin[i]} bytes, the index says {length[i]}"
         )
-    return LandedPayload(files, number.astype(np.int64), begin, length.astype(np.int64))
+    spools = {n: _spool(files[n], parts, payload) for n, parts in apart.items() if parts}
+    return LandedPayload(files, number.astype(np.int64), begin, length.astype(np.int64), spools)
+
+
+def _spool(file: Path, parts: Sequence[Apart], payload: PayloadStore | None) -> PayloadSpool:
+    if payload is None:
+        raise not_named(file)
+    return PayloadSpool(payload.of(file.parent), parts)
 
 
 def altered(file: Path, row: int, what: str) -> Altered:
@@ -154,25 +175,41 @@ def _behind(parts: list[memoryview], seen: int) -> list[memoryview]:
     return []
 
 
-def _payload_places(path: Path) -> list[npt.NDArray[np.int64]]:
-    """For every record batch, where in the file its payloads begin, and last where the last one ends."""
+def _payload_places(path: Path) -> tuple[list[npt.NDArray[np.int64]], list[Apart]]:
+    """For every record batch, where in the file its payloads begin, and last where the last one ends; and the objects
+    that have them instead of the file."""
     try:
         mapped = map_sparsely(path)
         # All columns: reading a selection of them would copy the payload out of the mapping.
         reader = pa.ipc.open_file(mapped)
         seen = (reader.schema.metadata or {}).get(b"wavestitch.landing-format")
-        if seen != LANDING_FORMAT:
-            raise BadInput(f"landing file {path} has format {seen!r}; this version reads {LANDING_FORMAT!r}")
+        if seen not in LANDING_FORMATS:
+            raise BadInput(f"landing file {path} has format {seen!r}; this version reads {LANDING_FORMATS!r}")
         if not reader.schema.equals(LANDING):
             raise _altered_file(path, "it has columns that a landing file does not have")
-        batches = [reader.get_batch(i).column("payload") for i in range(reader.num_record_batches)]
+        batches = [reader.get_batch_with_custom_metadata(i) for i in range(reader.num_record_batches)]
     except FileNotFoundError as error:
         raise _gone(path) from error
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise _altered_file(path, f"it is damaged ({error})") from error
-    return [_places(path, payload, mapped.address) for payload in batches]
+    places = [_places(path, batch.column("payload"), mapped.address) for batch, _ in batches]
+    parts: list[Apart] = []
+    for at, (_, said) in zip(places, batches, strict=True):
+        parts += _apart(path, said, int(at[0]), int(at[-1]))
+    return places, parts
+
+
+def _apart(path: Path, said: Any, begin: int, end: int) -> list[Apart]:
+    parts: list[Apart] = []
+    try:
+        for name, size in read_apart(said, end - begin):
+            parts.append(Apart(begin, name, size))
+            begin += size
+    except ValueError as error:
+        raise _altered_file(path, f"it is damaged ({error})") from None
+    return parts
 
 
 def _places(path: Path, payload: Any, origin: int) -> npt.NDArray[np.int64]:

@@ -20,6 +20,7 @@ from wavestitch.contracts.stitch_job import StitchJob, StitchResult
 from wavestitch.modes import make_folder
 from wavestitch.parquet.published_file import PublishedFile
 from wavestitch.parquet.sample_pages import SamplePages, SentSamples
+from wavestitch.payload_store import open_payload_store
 from wavestitch.write_once import DigestingFile, write_digested
 
 GROUP_BYTES = 32 << 20
@@ -63,7 +64,10 @@ class _Task:
         """Name, bytes and digest of the Parquet file; no name where no waveform was to be written."""
         files = [Path(self.job.folder) / f for f in self.job.files]
         formats = [m.sample_format for m in self.waves.metadata]
-        gatherer = Gatherer(self.assignment, files, formats, samples=self.job.samples, group_bytes=GROUP_BYTES)
+        store = None if self.job.payload is None else open_payload_store(self.job.payload)
+        gatherer = Gatherer(
+            self.assignment, files, formats, samples=self.job.samples, group_bytes=GROUP_BYTES, payload=store
+        )
         output = Path(self.job.output_folder)
         make_folder(output)
         stem = f"{self.job.plan_id[:16]}-{_short(assignment)}"

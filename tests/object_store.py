@@ -23,6 +23,8 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from pyarrow.fs import FileSelector, FileType, S3FileSystem
 from werkzeug.serving import make_server
 
+from wavestitch.contracts.payload_apart import PayloadPlace
+
 REGION = "us-east-1"
 
 
@@ -43,6 +45,8 @@ class ObjectStore:
     bucket: str
     asked: list[tuple[str, str]] = field(default_factory=list)
     fault: Callable[[str, str], Fault | None] = lambda _method, _path: None
+    in_parts: list[str] = field(default_factory=list)
+    """Requests of uploads that are put together of parts."""
     unlisted: str = ""
     """Part of the names of objects that no listing shows yet."""
 
@@ -55,6 +59,13 @@ class ObjectStore:
     def warehouse(self) -> str:
         return f"s3://{self.bucket}/warehouse"
 
+    @property
+    def payload_place(self) -> PayloadPlace:
+        """For landed payload, with a login itself."""
+        login = {"s3.access-key-id": "k", "s3.secret-access-key": "s"}
+        said = {"s3.endpoint": self.endpoint, "s3.region": REGION, **login}
+        return PayloadPlace(f"s3://{self.bucket}/payload", said, 5.0, 5.0, 2)
+
     def names(self, folder: str = "warehouse") -> set[str]:
         """Of all objects below, without the bucket."""
         found = self.files.get_file_info(FileSelector(f"{self.bucket}/{folder}", recursive=True, allow_not_found=True))
@@ -62,6 +73,14 @@ class ObjectStore:
 
     def settings(self, folder: Path) -> str:
         """For the section [tables] of a settings file, with the login in files below `folder`."""
+        return f'warehouse = "{self.warehouse}"\n[tables.properties]\n{self._properties(folder)}'
+
+    def payload_settings(self, folder: Path, *, attempts: int = 3) -> str:
+        """The same, for landed payload: a section of its own."""
+        place = f'[payload]\nplace = "s3://{self.bucket}/payload"\nattempts = {attempts}\n'
+        return f"{place}[payload.properties]\n{self._properties(folder)}"
+
+    def _properties(self, folder: Path) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("access", "secret"):
             (folder / f"store-{name}").write_text(f"hunter-{name}-key\n")
@@ -71,12 +90,13 @@ class ObjectStore:
             "s3.access-key-id": f"file:{folder}/store-access",
             "s3.secret-access-key": f"file:{folder}/store-secret",
         }
-        lines = "".join(f'"{key}" = {json.dumps(value)}\n' for key, value in said.items())
-        return f'warehouse = "{self.warehouse}"\n[tables.properties]\n{lines}'
+        return "".join(f'"{key}" = {json.dumps(value)}\n' for key, value in said.items())
 
     def answer(self, app: Any, environ: dict[str, Any], start: Any) -> Iterable[bytes]:
         asked = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         self.asked.append(asked)
+        if "upload" in environ["QUERY_STRING"]:
+            self.in_parts.append(f"{asked[0]} {asked[1]}?{environ['QUERY_STRING']}")
         fault = self.fault(*asked)
         if fault in (Fault.BUSY, Fault.DENIED):
             start("503 Slow Down" if fault is Fault.BUSY else "403 Forbidden", [("Content-Type", "application/xml")])

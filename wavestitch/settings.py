@@ -22,7 +22,7 @@ from wavestitch.contracts.redaction import MASK, secret_inside, shown_address, s
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.web_address import shown_webhook
 from wavestitch.secret_reference import is_reference
-from wavestitch.settings_sections import ANY_POOL, Kafka, Maintain, Metrics, Notify, Section, Spark, Tables
+from wavestitch.settings_sections import ANY_POOL, Kafka, Maintain, Metrics, Notify, Payload, Section, Spark, Tables
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
 _PREFIX = "WAVESTITCH_"
@@ -30,13 +30,21 @@ PROOF_PREFIX = "WAVESTITCH_PROOF_"
 """What streams' `proof_key: env:NAME` begin with: secrets, and no settings."""
 _PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
 _NO_FILE = "no wavestitch.toml found; `wavestitch init` writes one, `wavestitch up` makes one of its own"
-_FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("spark", "conf"))
-_TABLES = ("kafka", "tables", "spark", "maintain", "notify", "metrics")
-_ADDRESSES = (("kafka", "bootstrap"), ("tables", "uri"), ("tables", "warehouse"), ("spark", "master"))
+_FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("payload", "properties"), ("spark", "conf"))
+_TABLES = ("kafka", "tables", "payload", "spark", "maintain", "notify", "metrics")
+_ADDRESSES = (
+    ("kafka", "bootstrap"),
+    ("tables", "uri"),
+    ("tables", "warehouse"),
+    ("payload", "place"),
+    ("spark", "master"),
+)
 _WHOLE = "write the whole as env:NAME or file:PATH instead"
 _WAYS_OUT = {  # a reference is resolved for what connects, and a warehouse is a place: its login is the store's
     "warehouse": 'leave it out, and name it by reference in [tables.properties] ("s3.access-key-id", '
-    '"s3.secret-access-key")'
+    '"s3.secret-access-key")',
+    "place": 'leave it out, and name it by reference in [payload.properties] ("s3.access-key-id", '
+    '"s3.secret-access-key")',
 }
 _CALLED = (("notify", "webhook"), ("metrics", "otlp"))
 
@@ -48,6 +56,7 @@ class Settings(Section):
 
     kafka: Kafka
     tables: Tables
+    payload: Payload = Payload()
     spark: Spark = Spark()
     maintain: Maintain = Maintain()
     notify: Notify = Notify()
@@ -65,7 +74,8 @@ class Settings(Section):
         for section, key in _FREE_SECTIONS:
             found[section][key] = shown_section(found[section][key])
         for section, key in _ADDRESSES:
-            found[section][key] = shown_address(found[section][key])
+            if (address := found[section][key]) is not None:
+                found[section][key] = shown_address(address)
         if found["spark"]["token"] is not None:
             found["spark"]["token"] = MASK
         for section, key in _CALLED:
@@ -108,7 +118,8 @@ class Settings(Section):
                 if inside := secret_inside(key, value):
                     raise ValueError(f"{section}.{free} {key!r} holds {inside}; write env:NAME or file:PATH instead")
         for section, key in _ADDRESSES:
-            if inside := secret_inside(key, getattr(getattr(self, section), key)):
+            address = getattr(getattr(self, section), key)
+            if address is not None and (inside := secret_inside(key, address)):
                 raise ValueError(f"{section}.{key} holds {inside}; {_WAYS_OUT.get(key, _WHOLE)}")
         return self
 

@@ -10,16 +10,23 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from wavestitch.contracts.headroom import Thresholds
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.redaction import secret_inside
 from wavestitch.contracts.spark_address import read_spark_address
 from wavestitch.contracts.stream import MIB, ByteSize, Span
-from wavestitch.contracts.warehouse import plain_warehouse
+from wavestitch.contracts.warehouse import plain_store, plain_warehouse
 from wavestitch.contracts.web_address import webhook_problem
 from wavestitch.secret_reference import is_reference
 
 ANY_POOL = "default_pool"
 """The pool that every Airflow has."""
+
+
+_STORE_KEYS = {
+    *("s3.endpoint", "s3.region", "s3.force-virtual-addressing"),
+    *("s3.access-key-id", "s3.secret-access-key", "s3.session-token"),
+}
 
 
 class Section(BaseModel):
@@ -54,6 +61,53 @@ class Tables(Section):
         if secret_inside("warehouse", warehouse):
             return warehouse  # refused where all secrets are looked for, and with what to do
         return plain_warehouse(warehouse)
+
+
+class Payload(Section):
+    """Where the payload of what batches read lies, if not in the landing: a place in an object store, with a login of
+    its own. `properties`: of the store, in pyiceberg's words."""
+
+    place: str | None = None
+    connect_timeout: Span = Seconds(10)
+    answer_timeout: Span = Seconds(60)
+    """For each wait on a connection that stands."""
+    attempts: int = Field(default=5, ge=1, le=20)
+    """At each request that the store refuses for now, or does not answer."""
+    properties: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def at(self) -> PayloadPlace | None:
+        """With the login as it is written: by reference."""
+        if self.place is None:
+            return None
+        return PayloadPlace(
+            self.place, dict(self.properties), float(self.connect_timeout), float(self.answer_timeout), self.attempts
+        )
+
+    @field_validator("place")
+    @classmethod
+    def _in_a_store(cls, place: str | None) -> str | None:
+        if place is None or secret_inside("place", place):
+            return place  # refused where all secrets are looked for, and with what to do
+        return plain_store(place, "payload")
+
+    @model_validator(mode="after")
+    def _properties_are_the_place_s(self) -> Payload:
+        if self.place is None and self.properties:
+            raise ValueError(
+                "properties are those of a place, and none is named; name it, as in s3://waveforms/payload"
+            )
+        unknown = sorted(self.properties.keys() - _STORE_KEYS)
+        if unknown:
+            raise ValueError(f"properties has {unknown[0]!r}; there are {', '.join(sorted(_STORE_KEYS))}")
+        if self.place is not None and not self.properties.get("s3.region"):
+            raise ValueError(
+                f'place {self.place} is in an object store, and properties does not say its "s3.region"; write it, '
+                'e.g. "us-east-1" where the store has none'
+            )
+        if ("s3.access-key-id" in self.properties) != ("s3.secret-access-key" in self.properties):
+            raise ValueError('properties has one of "s3.access-key-id" and "s3.secret-access-key"; they go together')
+        return self
 
 
 class Spark(Section):

@@ -28,6 +28,7 @@ from wavestitch.plain_files import open_plain
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _BLOCK = 1 << 20
+_ZEROS = memoryview(bytes(_BLOCK))
 _DIGITS = 32
 """Of a digest, in hexadecimal: all of XXH3-128, half of SHA-256."""
 _BEHIND_BYTES = 8 << 20
@@ -64,6 +65,17 @@ class DigestingFile:
             view = view[written:]
         self._leave_behind()
         return whole
+
+    def skip(self, count: int) -> None:
+        """Leave so many bytes out: they are zeros, and take no room where the file system knows holes."""
+        done = 0
+        while done < count:
+            zeros = _ZEROS[: count - done]
+            self._hash.update(zeros)
+            done += len(zeros)
+        self.size += count
+        os.ftruncate(self._fd, self.size)
+        os.lseek(self._fd, self.size, os.SEEK_SET)
 
     def follow(self) -> None:
         """Take in what was appended to `path`."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from consumers.landed_file import read_index
 from consumers.unit_processes import UnitProcesses
 from consumers.unit_reader import read_units
 from tests.broker.reading_rig import (
@@ -23,9 +24,11 @@ from tests.broker.reading_rig import (
     reread,
     wait_for,
 )
+from tests.object_store import object_store
 from wavestitch.contracts.errors import BadInput, DataLost, Transient, WavestitchError
 from wavestitch.contracts.plan import Plan
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.payload_store import PayloadStore
 
 
 def test_units_are_read_side_by_side_and_progress_is_summed_up(rig: Rig, topic_factory: Any) -> None:
@@ -41,6 +44,20 @@ def test_units_are_read_side_by_side_and_progress_is_summed_up(rig: Rig, topic_f
     assert payloads(landed_rows(rig.folder, plan, receipts)) == sent
     assert told[-1] == (1500, 1_500_000)
     assert told == sorted(told)
+
+
+def test_children_put_payload_into_a_store_and_the_rest_into_the_folder(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    sent = rig.sender(topic, value_bytes=1000).send(100)
+    plan = rig.plan(topic, [[(0, 0, 100)]])
+    with object_store() as store:
+        (receipt,) = read_units(plan=plan, kafka=rig.kafka, folder=rig.folder, payload=store.payload_place)
+        (name,) = (name.rpartition("/")[2] for name in store.names("payload"))
+        payload = PayloadStore(store.payload_place).of(rig.folder)
+        assert payload.fetch(name, 100_000) == b"".join(sent)
+    (landed,) = receipt.slices
+    assert read_index(rig.folder, landed).num_rows == 100
+    assert sent[0] not in (rig.folder / str(landed.file)).read_bytes()
 
 
 def test_a_childs_error_is_raised_here_with_its_facts(rig: Rig, topic_factory: Any) -> None:

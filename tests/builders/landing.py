@@ -12,6 +12,7 @@ from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.receipt import LandedSlice
+from wavestitch.payload_store import BatchPayload
 
 
 class AnyRecord(Protocol):
@@ -26,10 +27,15 @@ class AnyRecord(Protocol):
 
 
 def land_records(
-    folder: Path, slice_: OffsetRange, records: Iterable[tuple[int, int, AnyRecord]], *, holes: Sequence[Hole] = ()
+    folder: Path,
+    slice_: OffsetRange,
+    records: Iterable[tuple[int, int, AnyRecord]],
+    *,
+    holes: Sequence[Hole] = (),
+    payload: BatchPayload | None = None,
 ) -> LandedSlice:
     """`records`: each with its offset and record time (ms)."""
-    with LandingWriter(folder, slice_) as writer:
+    with LandingWriter(folder, slice_, payload=payload) as writer:
         for offset, time_ms, r in records:
             found = parse_chunk(r.key, r.headers, r.value)
             if isinstance(found, Chunk):

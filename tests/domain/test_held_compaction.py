@@ -26,6 +26,7 @@ from wavestitch.maintain.run import maintain_stream
 from wavestitch.tables.held.held_rows import held_groups
 from wavestitch.tables.held.held_staging import stage_rows
 from wavestitch.tables.lookup import file_scans
+from wavestitch.tables.stream_tables import _nowhere
 
 pytestmark = pytest.mark.filterwarnings("error")
 CHUNKS, JUNK, A_FILE = 1_000, 9_000, 100
@@ -53,7 +54,7 @@ def hold_many(rig: Rig, rows: Sequence[HeldRow], *, decision: str, held: EpochMs
 
     def encode() -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
         for start in range(0, len(rows), A_FILE):
-            yield from held_groups(rows[start : start + A_FILE], staging=staging)
+            yield from held_groups(rows[start : start + A_FILE], staging=staging, apart=_nowhere)
 
     mark = stage_rows(rig.tables.stored()[1], base.held, encode, staging)
     rig.record(rig.tables.commit(base, base.next(decision=decision, held=mark), []))

@@ -17,6 +17,7 @@ from consumers import unit_process, unit_processes
 from consumers.unit_reader import read_units
 from tests.faults.narrow_fetches import narrow_fetches
 from wavestitch.contracts.chunk_proof import ChunkProof
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -30,13 +31,16 @@ def read_in_children(
     units: Sequence[int],
     progress: Callable[[int, int], None],
     proof: ChunkProof,
+    payload: PayloadPlace | None,
     kill_at: int,
 ) -> list[Receipt]:
     """As the product reads, in child processes; each kills itself when it has read `kill_at` records of its unit."""
     before = unit_processes._ARGV
     unit_processes._ARGV = (sys.executable, "-m", __name__, str(kill_at))  # type: ignore[assignment]
     try:
-        return read_units(plan=plan, kafka=kafka, folder=folder, units=units, progress=progress, proof=proof)
+        return read_units(
+            plan=plan, kafka=kafka, folder=folder, units=units, progress=progress, proof=proof, payload=payload
+        )
     finally:
         unit_processes._ARGV = before
 

@@ -18,6 +18,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.contracts.chunk_proof import ChunkProof
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
@@ -52,6 +53,7 @@ def read_here(
     units: Sequence[int],
     progress: Callable[[int, int], None],
     proof: ChunkProof,
+    payload: PayloadPlace | None = None,
     at_record: AtRecord = lambda _: None,
 ) -> list[Receipt]:
     """These units, one after another, in this process."""
@@ -73,6 +75,7 @@ def read_here(
                 folder=folder,
                 progress=tell,
                 proof=proof,
+                payload=payload,
                 clock=lambda t=ticks: float(next(t)),  # type: ignore[misc]
             )
         )

@@ -22,10 +22,12 @@ from wavestitch.batch.edges import Progress
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.payload_store import BatchPayload, PayloadStore
 from wavestitch.settings import load_settings
 from wavestitch.write_once import write_first
 
@@ -41,9 +43,11 @@ class FakeDeployment(Deployment):
         return self.memory
 
 
-def make_landed_deployment(folder: Path, *, stream_yaml: str, partitions: int, warehouse: str = "") -> DeploymentRig:
+def make_landed_deployment(
+    folder: Path, *, stream_yaml: str, partitions: int, warehouse: str = "", payload: str = ""
+) -> DeploymentRig:
     """`stream_yaml`: the stream's definition but for topic and group. `warehouse`: what the settings say of it, a
-    folder here unless given."""
+    folder here unless given. `payload`: its section, if any."""
     log = FakeLog(partitions=partitions)
     (folder / "streams").mkdir(parents=True)
     # Neither a broker nor Spark is named: nothing here may ask for one.
@@ -53,6 +57,7 @@ def make_landed_deployment(folder: Path, *, stream_yaml: str, partitions: int, w
         '[kafka]\nbootstrap = "127.0.0.1:1"\n'
         f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\n'
         + (warehouse or f'warehouse = "file://{folder}/warehouse"\n')
+        + payload
     )
     settings = load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")})
     whole = DeploymentRig(FakeDeployment(settings, log), log.name, f"{log.name}-batches", folder)
@@ -88,21 +93,25 @@ def reader_of(deployment: FakeDeployment) -> ReadUnits:
         units: Sequence[int],
         progress: Progress,
         proof: ChunkProof,
+        payload: PayloadPlace | None = None,
     ) -> list[Receipt]:
-        return [_land_unit(deployment.memory, plan, n, folder) for n in units]
+        apart = None if payload is None else PayloadStore(payload).of(folder)
+        return [_land_unit(deployment.memory, plan, n, folder, apart) for n in units]
 
     return read
 
 
-def _land_unit(log: FakeLog, plan: Plan, unit: int, folder: Path) -> Receipt:
+def _land_unit(log: FakeLog, plan: Plan, unit: int, folder: Path, payload: BatchPayload | None) -> Receipt:
     records = [r for r in log.committed() if r.topic_id == plan.topic_id]
-    slices = [_land_slice(records, wanted, folder) for wanted in plan.units[unit]]
+    slices = [_land_slice(records, wanted, folder, payload) for wanted in plan.units[unit]]
     return Receipt(plan.plan_id, unit, slices, 0.0)
 
 
-def _land_slice(records: Sequence[Record], wanted: OffsetRange, folder: Path) -> LandedSlice:
+def _land_slice(
+    records: Sequence[Record], wanted: OffsetRange, folder: Path, payload: BatchPayload | None
+) -> LandedSlice:
     mine = (r for r in records if r.partition == wanted.partition and wanted.start <= r.offset < wanted.end)
-    return land_records(folder, wanted, ((r.offset, r.timestamp_ms, r) for r in mine))
+    return land_records(folder, wanted, ((r.offset, r.timestamp_ms, r) for r in mine), payload=payload)
 
 
 def stitch_here(job_path: Path, result_path: Path) -> None:

@@ -144,6 +144,12 @@ def test_job_and_report_come_back_from_json_as_they_were() -> None:
     assert stitch_report_from_json(report.to_json()) == report
 
 
+def test_a_job_from_before_payload_could_lie_apart_has_it_in_its_files() -> None:
+    before = json.loads(JOB.to_json())
+    del before["payload"]
+    assert stitch_job_from_json(json.dumps({**before, "format": 3})) == JOB
+
+
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", json.dumps({**json.loads(JOB.to_json()), "format": 1})])
 def test_an_unknown_format_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="run the batch's reassemble step again"):

@@ -19,6 +19,7 @@ from tests.unit.test_position import HEAD
 from wavestitch.batch.results import Finished, Published, Read, Reassembled, result_from_json, result_to_json
 from wavestitch.contracts.batch_row import BATCH_ROWS
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import PLANS
 from wavestitch.contracts.position import HEADS
 from wavestitch.contracts.receipt import RECEIPTS
@@ -35,6 +36,12 @@ KINDS: dict[str, tuple[Versioned[Any], Any]] = {
     "head": (HEADS, HEAD),
     "ports": (PORTS, BrokerPorts(9092, 9093)),
     "stitch job": (STITCH_JOBS, StitchJob("p", "t", "/l", "/o", "int", "fast", ("a",), ("b",))),
+    "stitch job, payload apart": (
+        STITCH_JOBS,
+        StitchJob(
+            "p", "t", "/l", "/o", "int", "fast", (), (), PayloadPlace("s3://b/p", {"s3.region": "r"}, 1.0, 2.0, 3)
+        ),
+    ),
     "stitch report": (STITCH_REPORTS, StitchReport("p", ())),
     "row of the history": (
         BATCH_ROWS,

@@ -33,6 +33,7 @@ from wavestitch.contracts.stitch_job import stitch_report_from_json
 from wavestitch.contracts.stream import Stream
 from wavestitch.modes import make_folder, opener
 from wavestitch.plain_files import below
+from wavestitch.settings_sections import Payload
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.lookup.row_faces import staged_faces
 from wavestitch.tables.stream_tables import StreamTables
@@ -99,8 +100,11 @@ class VerifyingEdges(PublishesNothing, DeploymentEdges):
         self._definition = definition
         self._landing = deployment.settings.landing
         self._place = below(self._landing, plain_name(stream)) / f"{VERIFYING}{secrets.token_hex(8)}"
-        # `docs` below it, too: what the gate has to show of these batches goes with them.
-        own = deployment.settings.model_copy(update={"landing": self._place, "docs": self._place / "docs"})
+        # `docs` below it, too: what the gate has to show of these batches goes with them. And the payload of what is
+        # read, which goes to no store: all of it goes with the folder.
+        own = deployment.settings.model_copy(
+            update={"landing": self._place, "docs": self._place / "docs", "payload": Payload()}
+        )
         super().__init__(replace(deployment, settings=own), stream, read=read, submit=submit, gate_ahead=True)
 
     @cached_property

@@ -23,6 +23,7 @@ from wavestitch.contracts.redaction import is_reference, spark_redaction
 from wavestitch.contracts.spark_address import RemoteSpark, read_spark_address
 from wavestitch.contracts.stream import Stream
 from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.payload_store import BatchPayload, PayloadStore, not_named, open_payload_store
 from wavestitch.plain_files import below
 from wavestitch.secret_reference import proof_of, resolve_secret, resolve_secrets
 from wavestitch.settings import Settings, declared, load_settings, load_stream, stream_names
@@ -97,6 +98,18 @@ class Deployment:
         referred = {v for k, v in properties.items() if v != found.properties[k]} | ({uri} - {found.uri})
         return CatalogSettings(found.catalog, uri, found.warehouse, properties, time_outs, frozenset(referred))
 
+    @cached_property
+    def payload_store(self) -> PayloadStore | None:
+        """What has the payload of batches, where that is not in their folders."""
+        place = self.settings.payload.at
+        return None if place is None else open_payload_store(place)
+
+    def payload_apart(self, landing: str) -> BatchPayload:
+        """The same, of a landing file that has its payload apart."""
+        if self.payload_store is None:
+            raise not_named(landing)
+        return self.payload_store.of(Path(landing).parent)
+
     def proof(self, stream: Stream) -> ChunkProof:
         """What its chunks must carry, with the key."""
         return proof_of(stream, keys=self.settings.key_folder)
@@ -110,6 +123,7 @@ class Deployment:
             samples=lambda: self.stream(name).samples,
             encoding=lambda: self.stream(name).encoding,
             id_index=index,
+            apart=self.payload_apart,
         )
 
     def history(self, stream: str) -> History:
@@ -136,7 +150,7 @@ class Deployment:
         return [stream for stream in found if stream.group == group]
 
     def folder(self, stream: str, plan_id: str) -> WorkFolder:
-        return WorkFolder(self.settings.landing, plain_name(stream), plan_id)
+        return WorkFolder(self.settings.landing, plain_name(stream), plan_id, payload=self.payload_store)
 
     def docs_folder(self, stream: str, plan_id: str) -> Path:
         if plan_id and not is_plan_id(plan_id):  # none: a rewind has no plan

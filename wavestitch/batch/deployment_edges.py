@@ -44,6 +44,7 @@ from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.errors import Altered, BadInput, NewerFormat, Refused, Transient
 from wavestitch.contracts.parts_index import PARTS_INDEX, PartsIndex, merged
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plain_text import harmless
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Log
@@ -72,7 +73,8 @@ _DISK_FACTOR = 2.5  # landing, staged files, and room for what the estimate miss
 
 
 class ReadUnits(Protocol):
-    """Reads units of a plan into `folder`; receipts in their order, not written. `proof`: what chunks must carry."""
+    """Reads units of a plan into `folder`; receipts in their order, not written. `proof`: what chunks must carry.
+    `payload`: where their payload goes, if not there; with the login itself."""
 
     def __call__(
         self,
@@ -83,6 +85,7 @@ class ReadUnits(Protocol):
         units: Sequence[int],
         progress: Progress,
         proof: ChunkProof,
+        payload: PayloadPlace | None,
     ) -> list[Receipt]: ...
 
 
@@ -166,7 +169,7 @@ class DeploymentEdges:
         return kept_row(self.deployment.settings.landing, self.name, decision)
 
     def begin(self, plan: Plan) -> None:
-        check_disk(self.deployment.settings.landing, plan)
+        check_disk(self.deployment.settings.landing, plan, apart=self.deployment.settings.payload.at is not None)
         check_samples(plan.stream, self.tables.sample_type())
         self._folder(plan.plan_id).create(plan)
 
@@ -249,7 +252,7 @@ class DeploymentEdges:
         return [folder.read_digested(name, kind=stem) for name in names]
 
     def free(self, plan_id: str) -> int:
-        return self._folder(plan_id).drop_payload()
+        return self._folder(plan_id).free_payload()
 
     def tell_metrics(self) -> None:
         tell_metrics(self.deployment, self.name)
@@ -280,11 +283,16 @@ class DeploymentEdges:
         self._load_gate(plan)
         folder = self._folder(plan.plan_id).path
         kafka, proof = self.deployment.kafka, self.deployment.proof(plan.stream)
-        return self._read(plan=plan, kafka=kafka, folder=folder, units=units, progress=progress, proof=proof)
+        store = self.deployment.payload_store
+        payload = None if store is None else store.place
+        return self._read(
+            plan=plan, kafka=kafka, folder=folder, units=units, progress=progress, proof=proof, payload=payload
+        )
 
     def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
         folder = self._folder(plan.plan_id)
-        job_path = prepare_reassembly(plan, landed, whole, tables=self.tables, folder=folder)
+        payload = self.deployment.settings.payload.at
+        job_path = prepare_reassembly(plan, landed, whole, tables=self.tables, folder=folder, payload=payload)
         job = stitch_job_from_json(plain_text(job_path))
         say(f"{len(job.assignments)} stitching tasks")
         self._load_gate(plan)
@@ -325,11 +333,11 @@ class DeploymentEdges:
             self._loading.start()
 
 
-def check_disk(landing: Path, plan: Plan) -> None:
-    """Refuse to begin what the disk has no room for."""
+def check_disk(landing: Path, plan: Plan, *, apart: bool = False) -> None:
+    """Refuse to begin what the disk has no room for. `apart`: what is read lies elsewhere."""
     make_folder(landing)
     free = shutil.disk_usage(landing).free
-    need = round(plan.estimated_bytes * _DISK_FACTOR)
+    need = round(plan.estimated_bytes * (_DISK_FACTOR - apart))
     if need > free:
         raise Transient(
             f"the batch needs about {-(-need >> 20)} MiB in {landing}, which has {free >> 20} MiB free; free some, or "

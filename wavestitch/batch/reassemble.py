@@ -27,6 +27,7 @@ from wavestitch.contracts.copies import Copy
 from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.fates import AllStitched
 from wavestitch.contracts.held import HeldKey, bare_keys
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
 from wavestitch.contracts.protocol import check_fence
@@ -113,8 +114,10 @@ def prepare_reassembly(
     *,
     tables: StreamTables,
     folder: WorkFolder,
+    payload: PayloadPlace | None = None,
 ) -> Path:
-    """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments."""
+    """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments. `payload`:
+    where that of landing files is that have it apart."""
     others = whole.others if isinstance(whole, WholeWaveforms) else whole
     carried = [c.in_topic(plan.topic_id).key for a in others for c in a.pieces if c.carried]
     files, placed = list(landed.files), whole
@@ -137,6 +140,7 @@ def prepare_reassembly(
         encoding=plan.stream.encoding,
         files=tuple(files),
         assignments=tuple(write_assignment(folder.path, waves.chosen(task)) for task in tasks),
+        payload=payload,
     )
     return folder.write_digested("job", job.to_json())
 

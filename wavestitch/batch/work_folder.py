@@ -20,6 +20,7 @@ from wavestitch.contracts.plan_id import is_plan_id
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.versioned import Versioned
 from wavestitch.modes import make_folder
+from wavestitch.payload_store import PayloadStore
 from wavestitch.plain_files import below, plain_text
 from wavestitch.write_once import digest_bytes, digest_file, write_first
 
@@ -34,12 +35,13 @@ LOCK = ".lock"
 
 
 class WorkFolder:
-    """One plan's folder under the landing."""
+    """One plan's folder under the landing. `payload`: has what its landing files do not have."""
 
-    def __init__(self, landing: Path, stream: str, plan_id: str) -> None:
+    def __init__(self, landing: Path, stream: str, plan_id: str, *, payload: PayloadStore | None = None) -> None:
         if not is_plan_id(plan_id):
             raise BadInput(f"{plan_id!r} is not a plan id (32 hex digits); `wavestitch batches {stream}` lists them")
         self.path = below(landing, stream, plan_id)
+        self._payload = payload
 
     def create(self, plan: Plan) -> None:
         """Make the folder and write the plan."""
@@ -124,7 +126,25 @@ class WorkFolder:
         self.write_digested(f"decision-{row.decision}", row.to_json())
 
     def drop_payload(self) -> int:
-        """Remove the landed payload of a committed batch; returns bytes freed. Plan, receipts and results stay."""
+        """Remove the landed payload of a committed batch; returns bytes freed. Plan, receipts and results stay. What is
+        in a store goes first: as long as the files are there that name it, it is known."""
+        self._drop_apart()
+        return self._drop_files()
+
+    def free_payload(self) -> int:
+        """The same, where nobody may wait for it: nothing goes where a store does not let go of its part. Maintenance
+        tries again, and says why not."""
+        try:
+            self._drop_apart()
+        except (BadInput, Transient):
+            return 0
+        return self._drop_files()
+
+    def _drop_apart(self) -> None:
+        if self._payload is not None:
+            self._payload.of(self.path).remove()
+
+    def _drop_files(self) -> int:
         freed = 0
         for pattern in PAYLOAD:
             folder, _, names = pattern.rpartition("/")

@@ -32,7 +32,8 @@ class ClearLeftovers(Stage):
     name = "leftovers"
     does = (
         "lets hidden files of killed readers and steps go, that nobody holds and nothing has changed for `orphan_age`, "
-        "and previews older than `previews`, which nobody may do any more"
+        "payload in a store, as old, of batches without a folder, and previews older than `previews`, which nobody may "
+        "do any more"
     )
     effects = frozenset({Effect.LEFTOVERS_GONE})
     undo = _never("nothing that was finished is among it")

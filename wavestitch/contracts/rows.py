@@ -17,6 +17,7 @@ from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.contracts.sample_types import samples_list
 
 LANDING_FORMAT = b"2"
+_FORMAT_KEY = b"wavestitch.landing-format"
 LANDING = pa.schema(
     [
         ("partition", pa.int32()),
@@ -37,8 +38,12 @@ LANDING = pa.schema(
         ("raw_headers", pa.binary()),  # see `raw_headers`; kept only where `reason` is set
         ("payload", pa.binary()),
     ],
-    metadata={b"wavestitch.landing-format": LANDING_FORMAT},
+    metadata={_FORMAT_KEY: LANDING_FORMAT},
 )
+LANDING_APART_FORMAT = b"3"
+LANDING_APART = LANDING.with_metadata({_FORMAT_KEY: LANDING_APART_FORMAT})
+"""The same where the payload is in an object store (`payload_apart`)."""
+LANDING_FORMATS = (LANDING_FORMAT, LANDING_APART_FORMAT)
 INDEX_COLUMNS = tuple(n for n in LANDING.names if n not in ("payload", "raw_key", "raw_headers"))
 
 

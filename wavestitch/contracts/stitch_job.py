@@ -10,10 +10,12 @@ import json
 import re
 from dataclasses import asdict, dataclass
 
+from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
 from wavestitch.contracts.versioned import Versioned
 
-STITCH_JOB_FORMAT = 3
+STITCH_JOB_FORMAT = 4
+_REPORT_FORMAT = 3
 _STITCHED = re.compile(r"stitched-[0-9A-Za-z]{1,8}-([0-9a-f]{32}|[0-9a-f]{64})\.arrow")
 _STAGED = re.compile(r"[0-9a-z]{1,16}-[0-9A-Za-z]{1,8}-([0-9a-f]{32}|[0-9a-f]{64})\.parquet")
 _SHOWN = 120
@@ -22,7 +24,8 @@ _SHOWN = 120
 @dataclass(frozen=True, slots=True)
 class StitchJob:
     """`folder`: the plan's landing folder, where assignments are and results go. `files`: landing files by number (the
-    file of held chunks included), `assignments`: assignment files; both relative to `folder`, or absolute."""
+    file of held chunks included), `assignments`: assignment files; both relative to `folder`, or absolute.
+    `payload`: where the payload of files is that have it apart; the login by reference."""
 
     plan_id: str
     topic_id: str
@@ -32,6 +35,7 @@ class StitchJob:
     encoding: Encoding
     files: tuple[str, ...]
     assignments: tuple[str, ...]
+    payload: PayloadPlace | None = None
 
     def to_json(self) -> str:
         return STITCH_JOBS.text(self)
@@ -94,5 +98,11 @@ def _impossible(report: StitchReport) -> str | None:
 
 
 _AGAIN = "run the batch's reassemble step again"
-STITCH_JOBS = Versioned(StitchJob, "the stitch job", _AGAIN, format=STITCH_JOB_FORMAT)
-STITCH_REPORTS = Versioned(StitchReport, "the stitch report", _AGAIN, format=STITCH_JOB_FORMAT, wrong=_impossible)
+STITCH_JOBS = Versioned(
+    StitchJob,
+    "the stitch job",
+    _AGAIN,
+    format=STITCH_JOB_FORMAT,
+    upgrades={3: lambda fields: {**fields, "payload": None}},
+)
+STITCH_REPORTS = Versioned(StitchReport, "the stitch report", _AGAIN, format=_REPORT_FORMAT, wrong=_impossible)

@@ -1,4 +1,5 @@
-"""How the warehouse may be spelled: a folder, or a place in an object store. Pure: looks at no disk and no store.
+"""How the warehouse may be spelled: a folder, or a place in an object store; and a place for landed payload. Pure:
+looks at no disk and no store.
 
 Tables keep the names of their files as text. A spelling that two programs read differently (a host, a character that
 ends a path in an address) would put files where nobody looks for them; one that only says the same at greater length
@@ -21,7 +22,7 @@ def plain_warehouse(text: str) -> str:
     """
     kind = text.lower().partition(":")[0]
     if kind in ("s3", "s3a", "s3n"):
-        return _plain_store(text)
+        return plain_store(text, "warehouse")
     if kind != "file":
         return text
     found = _LOCAL.fullmatch(text)
@@ -45,18 +46,20 @@ def is_stored(location: str) -> bool:
     return location.startswith("s3://")
 
 
-def _plain_store(text: str) -> str:
+def plain_store(text: str, what: str) -> str:
+    """A place in an object store, of what is to lie there, as `s3://BUCKET/PREFIX`. Raises `ValueError` as above, and
+    for whatever else is none."""
     found = _STORED.fullmatch(text)
     if found is None:
         raise ValueError(
-            f"warehouse {_shown(text)} is no place in an object store: after s3:// comes the name of a bucket "
-            "(3 to 63 of a-z, 0-9, . and -), as in s3://waveforms/warehouse"
+            f"{what} {_shown(text)} is no place in an object store: after s3:// comes the name of a bucket "
+            f"(3 to 63 of a-z, 0-9, . and -), as in s3://waveforms/{what}"
         )
     parts, odd = _parts(found["path"])
     if odd:
         raise ValueError(
-            f"warehouse {_shown(text)} has {', '.join(map(ascii, odd))}, which not all who read its files take "
-            "for the same place; name one without, as in s3://waveforms/warehouse"
+            f"{what} {_shown(text)} has {', '.join(map(ascii, odd))}, which not all who read its files take "
+            f"for the same place; name one without, as in s3://waveforms/{what}"
         )
     return "/".join(["s3:/", found["bucket"], *parts])
 

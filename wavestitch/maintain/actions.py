@@ -74,6 +74,7 @@ def clear_landing(run: MaintenanceRun) -> ActionReport:
         for folder in payload:
             run.deployment.folder(run.stream, folder.plan_id).drop_payload()
         for folder in whole:
+            run.deployment.folder(run.stream, folder.plan_id).drop_payload()
             remove_folder(run.landing, run.stream, folder.plan_id)
     waiting = batches.in_state(BatchState.UNDER_WAY)
     kept += [f"batch {f.plan_id} is under way ({f.payload_bytes} bytes landed)" for f in waiting[:_SHOWN]]

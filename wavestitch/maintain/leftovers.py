@@ -1,5 +1,5 @@
-"""What processes that were killed left in the making: hidden files of batches, and what verifications stand on; and
-previews that are too old to be done.
+"""What processes that were killed left in the making: hidden files of batches, and what verifications stand on; payload
+in a store whose batch is gone; and previews that are too old to be done.
 
 A file that somebody is still writing is locked by that process (`write_once`); it is old only when it was not changed
 for the whole age. What has another kind of name is not ours.
@@ -22,6 +22,7 @@ from wavestitch.contracts.maintenance import ActionReport, StoredFile
 from wavestitch.contracts.quantities import EpochMs, before, epoch_ms, milliseconds
 from wavestitch.maintain.landing_folders import tree_size
 from wavestitch.maintain.maintenance_run import MaintenanceRun
+from wavestitch.payload_store import StoredBatch
 from wavestitch.plain_files import below
 
 _SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp")
@@ -46,11 +47,30 @@ def clear_leftovers(run: MaintenanceRun) -> ActionReport:
         names, size = [*names, *[folder.name] * files], size + more
         if run.apply:
             shutil.rmtree(folder, ignore_errors=True)
+    for batch in _ownerless(run, root, limit):
+        names, size = [*names, *[f"payload of {batch.plan_id}"] * batch.objects], size + batch.bytes
+        if run.apply and run.deployment.payload_store is not None:
+            run.deployment.payload_store.of(root / batch.plan_id).remove()
     for file in _old_previews(run):
         names, size = [*names, Path(file.path).name], size + file.bytes
         if run.apply:
             Path(file.path).unlink(missing_ok=True)
     return ActionReport("leftovers", "files", len(names), size, tuple(dict.fromkeys(names))[:_SHOWN], tuple(kept))
+
+
+def _ownerless(run: MaintenanceRun, root: Path, limit: EpochMs) -> list[StoredBatch]:
+    """Payload in a store of batches that have no folder (any more), where nothing was written since. The store is asked
+    first: whoever plans makes the folder, and reads after that. A stream that has no folder at all may be one whose
+    landing is not there, and nothing of it goes; nor of a batch that the head names at its gate."""
+    store = run.deployment.payload_store
+    listed = [] if store is None else store.batches(run.stream)
+    if not listed or not root.is_dir():
+        return []
+    head = run.tables.head()
+    waiting = set() if head is None else {batch.plan_id for batch in head.at_gate}
+    return [
+        b for b in listed if b.newest_ms < limit and b.plan_id not in waiting and not os.path.lexists(root / b.plan_id)
+    ]
 
 
 def _old_previews(run: MaintenanceRun) -> list[StoredFile]:

@@ -26,6 +26,7 @@ from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, Rem
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
 from wavestitch.modes import make_folder
+from wavestitch.payload_store import BatchPayload, not_named
 from wavestitch.tables.access.own_code import said_by_server
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
@@ -36,7 +37,7 @@ from wavestitch.tables.held.held_left import left_snapshots, mark_as_it_is
 from wavestitch.tables.held.held_look import ids_held, live_files, look_at_held
 from wavestitch.tables.held.held_payloads import write_payloads
 from wavestitch.tables.held.held_removal import rows_that_stay
-from wavestitch.tables.held.held_rows import held_groups
+from wavestitch.tables.held.held_rows import Apart, held_groups
 from wavestitch.tables.held.held_staging import settle, stage_rows
 from wavestitch.tables.held.held_values import stored_payloads
 from wavestitch.tables.history.batch_history import absent_history, history_batches, read_history, read_recorded
@@ -64,12 +65,15 @@ class StreamTables:
         samples: Callable[[], SampleType] = lambda: "int",
         encoding: Callable[[], Encoding] = lambda: "fast",
         id_index: IdIndex | None = None,
+        apart: Apart | None = None,
     ) -> None:
         """`samples`: what the stream declares, asked where the table is made; `encoding`: where rows are written again.
         `id_index`: says which files have which
-        ids; without it, each lookup reads the id column of every file that can have them."""
+        ids; without it, each lookup reads the id column of every file that can have them. `apart`: has the payload of
+        landing files that do not have it."""
         self._catalog = open_catalog(settings)
         self._id_index = id_index
+        self._apart = apart or _nowhere
         self._encoding = encoding
         stored = partial(StoredTable, self._catalog, stream, warehouse=settings.warehouse)
         self._waveforms = stored(waveforms_layout("int"), made=lambda: waveforms_layout(samples()))
@@ -263,7 +267,7 @@ class StreamTables:
     def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
         if not rows:
             return staging.on(base)
-        return stage_rows(self._held, base, lambda: held_groups(rows, staging=staging), staging)
+        return stage_rows(self._held, base, lambda: held_groups(rows, staging=staging, apart=self._apart), staging)
 
     def rewrite_held(
         self, base: Head, rows: Mapping[str, Collection[int]], *, counts: Mapping[str, int], note: str
@@ -349,3 +353,7 @@ def _describe(head: Head | None) -> str:
 def _location(path: str) -> str:
     """The path as Iceberg names it. Not percent-encoded: readers take what follows the scheme literally."""
     return path if "://" in path else f"file://{Path(path).absolute()}"
+
+
+def _nowhere(landing: str) -> BatchPayload:
+    raise not_named(landing)

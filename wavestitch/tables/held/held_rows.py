@@ -6,7 +6,7 @@ Never decides which rows count: that is `effective_held`. Keeps I1: what is held
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import Any
 
@@ -15,19 +15,25 @@ import pyarrow as pa
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.held import HeldChunk
-from wavestitch.contracts.landed_payload import take_proven
+from wavestitch.contracts.landed_payload import put_together, take_proven
+from wavestitch.contracts.payload_apart import read_apart
 from wavestitch.contracts.ports import HeldRow, HeldStaging
 from wavestitch.contracts.reasons import Reason
+from wavestitch.payload_store import BatchPayload
 from wavestitch.tables.commit.table_layout import HELD, RAW_COLUMNS
 
 FACTS = tuple(n for n in HELD.names if n not in (*RAW_COLUMNS, "plan_id", "held_ms"))
 _ROWS_A_BATCH = 8192
+Apart = Callable[[str], BatchPayload]
+"""What has the payload of a landing file (full path) that has it apart. Raises `BadInput` where none is named."""
 _CLAIMED: dict[str, Any] = {"waveform_id": None, "seq": None, "evidence": "", "evidence_of_record": None}
 """What a record says of itself is not kept of one that is held without its bytes: whoever sends it chooses how long
 that is. Place, length, digest and reason tell it from every other."""
 
 
-def held_groups(rows: Iterable[HeldRow], *, staging: HeldStaging) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
+def held_groups(
+    rows: Iterable[HeldRow], *, staging: HeldStaging, apart: Apart
+) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
     """For each reason, which is the table's partition, record batches in the table's columns.
 
     Each batch is of one Kafka partition, so that row groups have narrow bounds. Rows with bytes come file by file, in
@@ -38,10 +44,10 @@ def held_groups(rows: Iterable[HeldRow], *, staging: HeldStaging) -> Iterator[tu
     for r in {(r.held.key, r.held.decision): r for r in rows}.values():
         by_reason[r.held.reason.value].append(r)
     for reason in sorted(by_reason):
-        yield reason, _batches(by_reason[reason], staging)
+        yield reason, _batches(by_reason[reason], staging, apart)
 
 
-def _batches(rows: Iterable[HeldRow], staging: HeldStaging) -> Iterator[pa.RecordBatch]:
+def _batches(rows: Iterable[HeldRow], staging: HeldStaging, apart: Apart) -> Iterator[pa.RecordBatch]:
     bare: list[HeldRow] = []
     by_file: dict[str, list[HeldRow]] = defaultdict(list)
     for r in rows:
@@ -51,28 +57,40 @@ def _batches(rows: Iterable[HeldRow], staging: HeldStaging) -> Iterator[pa.Recor
         while some := list(islice(of_partition, _ROWS_A_BATCH)):
             yield _batch(some, None, staging)
     for landing in sorted(by_file):
-        yield from _with_bytes(landing, by_file[landing], staging)
+        yield from _with_bytes(landing, by_file[landing], staging, apart)
 
 
-def _with_bytes(landing: str, rows: list[HeldRow], staging: HeldStaging) -> Iterator[pa.RecordBatch]:
+def _with_bytes(landing: str, rows: list[HeldRow], staging: HeldStaging, apart: Apart) -> Iterator[pa.RecordBatch]:
     waiting = sorted(rows, key=lambda r: r.row, reverse=True)
     with pa.memory_map(landing) as source, pa.ipc.open_file(source) as reader:
         start = 0
         for n in range(reader.num_record_batches):
             if not waiting:
                 return
-            landed = reader.get_batch(n)
+            landed, said = reader.get_batch_with_custom_metadata(n)
             end = start + landed.num_rows
             here: list[HeldRow] = []
             while waiting and waiting[-1].row < end:
                 here.append(waiting.pop())
             if here:
+                if said:
+                    landed = _fetched(landing, landed, said, apart)
                 taken = take_proven(landing, landed, [r.row - start for r in here])
                 _check_places(landing, taken, here)
                 yield _batch(here, taken, staging)
             start = end
     if waiting:
         raise Altered(f"{landing} has {start} rows, row {waiting[-1].row} is to be held; run the batch again")
+
+
+def _fetched(landing: str, batch: pa.RecordBatch, said: Mapping[bytes, bytes], apart: Apart) -> pa.RecordBatch:
+    """The record batch with its payload, which is apart."""
+    _, _, hole = batch.column("payload").buffers()
+    try:
+        wanted = read_apart(said, hole.size if hole is not None else 0)
+    except ValueError as error:
+        raise Altered(f"{landing} is damaged ({error}); run the batch's read step again", file=landing) from None
+    return put_together(batch, list(apart(landing).fetch_all(wanted))) if wanted else batch
 
 
 def _check_places(landing: str, taken: pa.RecordBatch, rows: list[HeldRow]) -> None:
