@@ -31,7 +31,7 @@ def main() -> int:
             tempfile.TemporaryDirectory(prefix="wavestitch-bench-") as folder,
             open_test_bed(Path(folder), say) as bed,
         ):
-            found = contest.measure(bed, _OPTIONS, say, only=_CONTENDERS)
+            *_, found = contest.measure(bed, _OPTIONS, say, only=_CONTENDERS)
     except Exception as error:  # told, and no more: see above
         print(f"nothing was measured: {type(error).__name__}: {error}")
         return 0

@@ -116,19 +116,25 @@ def _parts(asked: str) -> list[str]:
 
 
 def _measure(name: str, bed: TestBed, options: Options, target: Path) -> bool:
-    """Measure one part and write it down; whether it was measured."""
+    """Measure one part and write it down, a long one whenever it has something; whether it was measured."""
     say(f"== {name}")
     began = time.monotonic()
     try:
-        part: dict[str, Any] = importlib.import_module(PARTS[name]).measure(bed, options, say)
+        told = importlib.import_module(PARTS[name]).measure(bed, options, say)
+        for part in [told] if isinstance(told, dict) else told:
+            _write(target, name, _stamped(part, began), options)
     except Exception as error:  # of one part: the others go on
         traceback.print_exc()
-        part = {"failed": f"{type(error).__name__}: {error}"[:800]}
-    part["took_s"] = round(time.monotonic() - began, 1)
-    part["when"] = datetime.now(UTC).isoformat(timespec="seconds")
-    say(f"{name}: {'failed' if 'failed' in part else 'measured'} in {part['took_s']:.0f} s")
-    _write(target, name, part, options)
-    return "failed" not in part
+        _write(target, name, _stamped({"failed": f"{type(error).__name__}: {error}"[:800]}, began), options)
+        say(f"{name}: failed after {time.monotonic() - began:.0f} s")
+        return False
+    say(f"{name}: measured in {time.monotonic() - began:.0f} s")
+    return True
+
+
+def _stamped(part: Mapping[str, Any], began: float) -> dict[str, Any]:
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    return {**part, "took_s": round(time.monotonic() - began, 1), "when": when}
 
 
 def _write(target: Path, name: str, part: Mapping[str, Any], options: Options) -> None:

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 import uuid
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +28,7 @@ _COMMIT_MS = 1000
 _READY_S = 120.0
 _DONE_S = 120.0
 _LOOK_S = 0.05
+_STATUS_S = 2.0
 _LOGGING = """\
 rootLogger.level = WARN
 rootLogger.appenderRef.out.ref = out
@@ -56,12 +58,10 @@ class Worker:
         admin.create_topics([NewTopic(control, 1, 1)], operation_timeout=30)[control].result(30)
         self._ask("PUT", f"/connectors/{name}/config", _connector(job, control=control))
         try:
-            seconds = self._stored(name, folder / "bench" / "chunks", job["records"])
+            return self._stored(name, folder / "bench" / "chunks", job["records"])
         finally:
             self._ask("DELETE", f"/connectors/{name}")
             admin.delete_topics([control], operation_timeout=30)[control].result(30)
-        files = [str(f) for f in sorted((folder / "bench" / "chunks" / "data").rglob("*.parquet"))]
-        return {"seconds": seconds, "files": files}
 
     def _start(self, bootstrap: str, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -108,30 +108,42 @@ class Worker:
         except httpx.TransportError:
             return False
 
-    def _stored(self, name: str, table: Path, records: int) -> float:
-        """Seconds from its first file to the commit of its last row."""
-        self._until(lambda: self._begun(name, table / "data"), _DONE_S, "write a first file")
-        began = time.monotonic()
-        self._until(lambda: _newest(table / "metadata") >= records, _DONE_S, f"commit {records} rows")
-        seconds = time.monotonic() - began
+    def _stored(self, name: str, table: Path, records: int) -> dict[str, Any]:
+        """Seconds from the first file that was committed to the commit of the last row. Before it lie files of a task
+        that read everything until the other one had joined: they are of no snapshot, and are given to it."""
+        begun: dict[str, float] = {}
+
+        def complete() -> bool:
+            for file in (table / "data").rglob("*.parquet"):
+                begun.setdefault(str(file), time.monotonic())
+            return _newest(table / "metadata") >= records
+
+        self._until(complete, _DONE_S, f"commit {records} rows", lambda: self._refuse_failed(name))
+        ended = time.monotonic()
         found = _newest(table / "metadata")
         if found != records:
             raise RuntimeError(f"{found} rows were stored, {records} records are there")
-        return seconds
+        scan = StaticTable.from_metadata(str(_version(table / "metadata"))).scan()
+        files = [each.file.file_path.removeprefix("file:").replace("//", "/") for each in scan.plan_files()]
+        return {"seconds": ended - min(begun[file] for file in files), "files": files}
 
-    def _begun(self, name: str, data: Path) -> bool:
+    def _refuse_failed(self, name: str) -> None:
         for task in self._ask("GET", f"/connectors/{name}/status")["tasks"]:
             if task["state"] == "FAILED":
                 raise RuntimeError(task["trace"][:1500])
-        return any(data.rglob("*.parquet"))
 
-    def _until(self, there: Any, seconds: float, what: str) -> None:
-        end = time.monotonic() + seconds
+    def _until(
+        self, there: Callable[[], bool], seconds: float, what: str, look: Callable[[], None] = lambda: None
+    ) -> None:
+        end, looked = time.monotonic() + seconds, time.monotonic()
         while not there():
             if self._process is None or self._process.poll() is not None:
                 raise RuntimeError("the worker of Kafka Connect has ended; its log says why")
             if time.monotonic() > end:
                 raise RuntimeError(f"Kafka Connect did not {what} in {seconds:g} s")
+            if time.monotonic() > looked + _STATUS_S:
+                look()
+                looked = time.monotonic()
             time.sleep(_LOOK_S)
 
     def _ask(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:
@@ -149,10 +161,15 @@ class Worker:
                 self._process.kill()
 
 
+def _version(metadata: Path) -> Path | None:
+    hint = metadata / "version-hint.text"
+    return metadata / f"v{hint.read_text().strip()}.metadata.json" if hint.exists() else None
+
+
 def _newest(metadata: Path) -> int:
     """How many rows whoever queries the table finds now."""
-    hint = metadata / "version-hint.text"
-    return _rows(metadata / f"v{hint.read_text().strip()}.metadata.json") if hint.exists() else 0
+    version = _version(metadata)
+    return 0 if version is None else _rows(version)
 
 
 @lru_cache

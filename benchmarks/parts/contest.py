@@ -10,7 +10,7 @@ import os
 import shutil
 import traceback
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,8 +53,8 @@ _ROUNDS_OF_OTHERS = 2
 """Of topics but the first: a contender is warm by then, and there are many."""
 
 
-def measure(bed: TestBed, options: Options, say: Say, *, only: Collection[str] = ()) -> Json:
-    """`only`: names of contenders; none: all."""
+def measure(bed: TestBed, options: Options, say: Say, *, only: Collection[str] = ()) -> Iterator[Json]:
+    """What there is so far, after each topic. `only`: names of contenders; none: all."""
     with ExitStack() as stack:
         contest = _Contest(bed, options, say, stack, frozenset(only))
         found: Json = {"codec": "zstd-1", "chunk_kib": 64, "waveform_kib": 1024, "partitions": 4}
@@ -64,7 +64,7 @@ def measure(bed: TestBed, options: Options, say: Say, *, only: Collection[str] =
             except Exception as error:  # of one topic: the others go on
                 traceback.print_exc()
                 found[layout] = {"failed": {"the topic": f"{type(error).__name__}: {error}"[:800]}}
-        return found
+            yield dict(found)
 
 
 @dataclass
@@ -219,7 +219,7 @@ class _Contest:
         try:
             run = race([self._child("connect_sink")], [job], size=topic.bytes)
             _check_chunks(run.facts["files"], topic)
-            # From its first file on: until then its tasks join a group, and what commits begins to listen.
+            # From its first file on that counts: until then its tasks join a group, and what commits begins to listen.
             return replace(run, cost=Cost(run.facts["seconds"], run.cost.cpu))
         finally:
             shutil.rmtree(output, ignore_errors=True)
