@@ -28,6 +28,7 @@ from spark_apps.server import ConnectServer
 from spark_apps.start_archive import archived_start
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.stream import backfill_dag_id, ingest_dag_id
+from wavestitch.local.airflow_settings import RUNS_LOOKED_AT
 from wavestitch.local.airflow_stack import Airflow, start_airflow, stop_airflow
 from wavestitch.local.process import wait_until
 from wavestitch.local.spark_server import start_spark_server, stop_spark_server
@@ -60,24 +61,35 @@ def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__)
     ask.add_argument("--streams", type=int, default=25)
     ask.add_argument("--parallelism", type=int, default=8, help="tasks side by side, as in the composition")
+    ask.add_argument(
+        "--looked-at", type=int, default=RUNS_LOOKED_AT, help="[scheduler] max_dagruns_per_loop_to_schedule"
+    )
     ask.add_argument("--minutes", type=float, default=20, help="the longest that the backfill is waited for")
     ask.add_argument("--into", type=Path)
+    ask.add_argument("--name", default="as it is", help="of this measurement, among those that FILE has")
     given = ask.parse_args()
     with tempfile.TemporaryDirectory(prefix="wavestitch-runs-") as folder:
-        found = measured(Path(folder), given.streams, parallelism=given.parallelism, minutes=given.minutes)
+        told = {
+            "AIRFLOW__CORE__PARALLELISM": str(given.parallelism),
+            "AIRFLOW__SCHEDULER__MAX_DAGRUNS_PER_LOOP_TO_SCHEDULE": str(given.looked_at),
+        }
+        found = {"streams": given.streams, "parallelism": given.parallelism, "looked_at": given.looked_at}
+        found |= measured(Path(folder), given.streams, told, minutes=given.minutes)
     found |= {"when": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine()}
     print(json.dumps(found, indent=1))
     if given.into:
-        write_figures(given.into, found)
+        kept = json.loads(given.into.read_text()) if given.into.exists() else {}
+        write_figures(given.into, {**kept, given.name: found})
 
 
-def measured(folder: Path, streams: int, *, parallelism: int, minutes: float) -> dict[str, Any]:
+def measured(folder: Path, streams: int, told: Mapping[str, str], *, minutes: float) -> dict[str, Any]:
+    """`told`: of Airflow's settings, over those of the local stack."""
     names = [f"s{n:03d}" for n in range(streams)]
-    with opened(folder, names, parallelism=parallelism) as site:
+    with opened(folder, names, told) as site:
         start_ingests(site, names)
         began, busy = time.time(), Busy(site.roots)
         in_time = backfill(site, seconds=minutes * 60)
-        figures = {"streams": streams, "parallelism": parallelism, "backfill_in_time": in_time, **busy.since()}
+        figures = {"backfill_in_time": in_time, **busy.since()}
         records = read_records(site.database)
         figures |= summary(records, since=began, until=time.time(), backfilled=backfill_dag_id(PAST))
         check(site, names, records)
@@ -127,7 +139,7 @@ def check(site: Site, names: list[str], records: Records) -> None:
 
 
 @contextmanager
-def opened(folder: Path, names: list[str], *, parallelism: int) -> Iterator[Site]:
+def opened(folder: Path, names: list[str], told: Mapping[str, str]) -> Iterator[Site]:
     from tests.postgresql import running_postgresql  # noqa: PLC0415 - of `make dev`
 
     with open_test_bed(folder, print) as bed, running_postgresql() as postgresql:
@@ -148,9 +160,9 @@ def opened(folder: Path, names: list[str], *, parallelism: int) -> Iterator[Site
                 **environment,
                 "JAVA_HOME": str(bed.java_home),
                 "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": postgresql.address(metadata),
-                "AIRFLOW__CORE__PARALLELISM": str(parallelism),
                 # What parsing takes is measured by `benchmarks.many_streams`.
                 "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+                **told,
             }
             airflow = airflow_of(folder, more, names)
             assert postgresql.process is not None

@@ -39,6 +39,7 @@ from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
 from wavestitch.flows.pools import ANY_POOLS, Pools
+from wavestitch.flows.priorities import BY_HEADROOM
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, declared, load_settings
 from wavestitch.stream_files import read_streams
@@ -143,7 +144,7 @@ def make_ingest_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, poo
         deadline=late_after(timedelta(seconds=stream.late_after)),
         tags=[OWNER, "ingest"],
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
-        default_args=of_a_batch(retry_delay),
+        default_args={**of_a_batch(retry_delay), "weight_rule": BY_HEADROOM},
     ) as dag:
         planned = plan(stream.name)
         plan_id = planned["plan_id"]

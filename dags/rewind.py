@@ -23,6 +23,7 @@ from wavestitch.flows.batch_tasks import OWNER, edges_of, log_line, log_lines
 from wavestitch.flows.each_stream import dags_of_streams
 from wavestitch.flows.form_fields import needed_text, text_or_nothing
 from wavestitch.flows.pending import TellPending
+from wavestitch.flows.priorities import ASKED_FOR
 from wavestitch.settings import load_settings
 
 WAITS = timedelta(days=1)
@@ -122,7 +123,12 @@ def make_rewind_dag(stream: Stream) -> DAG:
         on_failure_callback=tell_timed_out,
         tags=[OWNER, "rewind"],
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
-        default_args={"owner": OWNER, "retries": 0, "on_failure_callback": tell_failure},
+        default_args={
+            "owner": OWNER,
+            "retries": 0,
+            "on_failure_callback": tell_failure,
+            "priority_weight": ASKED_FOR,
+        },
     ) as dag:
         previewed = preview(stream.name)
         approve = Approval(

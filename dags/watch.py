@@ -15,6 +15,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, get_current_context, task
 from wavestitch.contracts.stream import ingest_dag_id
 from wavestitch.flows.alarms import late_after, tell_failure, tell_timed_out
 from wavestitch.flows.batch_tasks import log_line, log_remark
+from wavestitch.flows.priorities import WATCH
 from wavestitch.flows.start_ingest import StartIngest
 
 DOC = """# Watch
@@ -84,7 +85,12 @@ with DAG(
     on_failure_callback=tell_timed_out,
     tags=["wavestitch", "watch"],
     deadline=late_after(timedelta(minutes=15)),
-    default_args={"owner": "wavestitch", "retries": 0, "on_failure_callback": tell_failure},
+    default_args={
+        "owner": "wavestitch",
+        "retries": 0,
+        "on_failure_callback": tell_failure,
+        "priority_weight": WATCH,
+    },
 ) as dag:
     found = behind()
     look() >> found

@@ -111,7 +111,8 @@ class Payload(Section):
 
 
 class Spark(Section):
-    """Where Spark runs and how; `conf` is handed to spark-submit. `connection`: Airflow's, where Airflow submits.
+    """Where Spark runs and how; `conf` is handed to spark-submit. `connection`: Airflow's, where it submits; empty:
+    none, `master` is meant there, too.
 
     `remote`: a Spark that is there already, which then does all stitching; none of the others is for it, but `pool`.
     """

@@ -78,10 +78,11 @@ class Measured:
     snapshots: int
     smaller: float
     parsing: Json
+    runs: Mapping[str, Json]
     when: Mapping[str, str]
 
 
-def read_constants(latest: Json, small_records: Json, many_streams: Json) -> Measured:
+def read_constants(latest: Json, small_records: Json, many_streams: Json, many_runs: Mapping[str, Json]) -> Measured:
     """Raises `ValueError` where figures that belong together contradict each other: somebody has changed them."""
     parts = latest["parts"]
     warm = parts["side-by-side"]["sticky"]["ours: end to end, warm"]
@@ -110,6 +111,7 @@ def read_constants(latest: Json, small_records: Json, many_streams: Json) -> Mea
         snapshots=kept,
         smaller=min(found["fast"]["ratio"] for found in parts["table-size"].values() if "fast" in _keys(found)),
         parsing=many_streams,
+        runs=many_runs,
         when={
             **{
                 name: parts[name]["when"]
@@ -117,6 +119,7 @@ def read_constants(latest: Json, small_records: Json, many_streams: Json) -> Mea
             },
             "small records": small_records["when"],
             "many streams": many_streams["when"],
+            "many runs": max(found["when"] for found in many_runs.values()),
         },
     )
 

@@ -9,6 +9,7 @@ from benchmarks.figures import GIB, MIB
 from benchmarks.scale.capacity import BOUGHT, BUSY, DUE_S, TARGET_FILE, Slots, Taken, rounds_of_airflow, takes
 from benchmarks.scale.chains import TOLERANCE, Compared, Form, batch_seconds, chain_rate, most_bytes, reproduced
 from benchmarks.scale.constants import STEPS, Measured, Step
+from benchmarks.scale.runs import RUNS, rows_of_runs
 from wavestitch.contracts.stream import Limits, Reading
 
 BEGIN = "<!-- what it takes: written by `make scale`, do not edit -->"
@@ -88,6 +89,7 @@ def render(all_: Findings) -> str:
         ("One stream", _one_stream(all_.chains)),
         ("1 GB/s and 10 GB/s", _rates(all_.taken)),
         (f"{all_.found.parsing['streams']} streams on one Airflow", _airflow(all_)),
+        ("25 streams and a backfill in one real Airflow", f"{RUNS}\n\n{_table(*rows_of_runs(all_.found.runs))}"),
     ]
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts)
 

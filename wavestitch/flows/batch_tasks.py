@@ -21,6 +21,7 @@ from wavestitch.contracts.errors import StateUnknown, Terminal, Transient
 from wavestitch.contracts.harmless import harmless
 from wavestitch.flows.alarms import tell_failure
 from wavestitch.flows.assets import asset_outlet, update_asset
+from wavestitch.flows.priorities import ASKED_FOR
 
 if TYPE_CHECKING:
     from wavestitch.batch.comparing_edges import VerifyingEdges
@@ -58,6 +59,7 @@ def of_a_batch(retry_delay: timedelta) -> dict[str, Any]:
         "max_retry_delay": timedelta(minutes=15),
         "retry_policy": ON_ERROR,
         "on_failure_callback": tell_failure,
+        "priority_weight": ASKED_FOR,
     }
 
 
@@ -129,8 +131,9 @@ def comparing_edges_of(stream: str, definition: Stream | None = None) -> Verifyi
 
 
 def _submits(deployment: Deployment) -> Callable[[Path, Path], None]:
-    """On the Spark that is there, where the settings name one; where Airflow's connection says, otherwise."""
-    if deployment.settings.spark.remote is not None:
+    """As the settings say, of a Spark that is there or where they name no connection; else where Airflow's says."""
+    spark = deployment.settings.spark
+    if spark.remote is not None or not spark.connection:
         from wavestitch.batch.deployment_edges import submit_by_settings  # noqa: PLC0415
 
         return submit_by_settings(deployment, log_line, on_start=_hear_of_the_end)

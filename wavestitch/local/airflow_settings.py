@@ -14,6 +14,8 @@ from wavestitch.local.loopback_port import LOOPBACK
 # One user for each role, named after it.
 USERS = ("admin", "op", "user", "viewer")
 
+RUNS_LOOKED_AT = 500
+"""More than are under way at once: of each stream an ingest, and what was asked for."""
 _LOCK_SECONDS = 120
 # Ours, or nobody's: what a person's shell says about another Airflow must not reach this one.
 _FOREIGN_PREFIX = "AIRFLOW_"
@@ -66,6 +68,9 @@ def airflow_environment(
         # By default 32 idle workers are forked, and a step waits a second for the one before it to be noticed.
         "AIRFLOW__CORE__PARALLELISM": "8",
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.1",
+        # By default 20 runs are looked at in a turn, backfills behind all others: while so many ingests are under way,
+        # no task of a backfill ever begins.
+        "AIRFLOW__SCHEDULER__MAX_DAGRUNS_PER_LOOP_TO_SCHEDULE": str(RUNS_LOOKED_AT),
         # By default a changed DAG file is seen after minutes.
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",

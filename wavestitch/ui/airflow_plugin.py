@@ -14,6 +14,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from wavestitch.flows import pools
 from wavestitch.flows.backfill_intervals import BackfillIntervals
+from wavestitch.flows.priorities import ByHeadroom
 from wavestitch.ui.lazy_app import LazyApp, make_pages
 
 # Airflow's page takes an address as it is, from the root of the server; what lies before Airflow there is `base_url`'s.
@@ -24,6 +25,7 @@ class WavestitchPlugin(AirflowPlugin):
     name = "wavestitch"
     timetables = [BackfillIntervals]  # noqa: RUF012
     listeners = [pools]  # noqa: RUF012
+    priority_weight_strategies = [ByHeadroom]  # noqa: RUF012
     fastapi_apps = [{"app": LazyApp(make_pages), "url_prefix": "/wavestitch", "name": "wavestitch"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
         {
