@@ -8,8 +8,13 @@ UV := scripts/uv.sh
 COMPILE := pip compile --override requirements/overrides.txt --universal --python-version 3.11 --generate-hashes \
            --no-emit-index-url --no-header --no-annotate --quiet
 
+# What asks a broker whoever it is. The others of tests/broker start one of their own, or speak to one of three alone.
+CLUSTERED := $(addprefix tests/broker/, test_whole_batch.py test_refusals.py test_junk_flood.py test_lost_while_reading.py \
+             test_log_view.py test_quota.py test_slice_reader.py test_unit_reader.py test_headroom.py test_promote.py \
+             test_verify_range.py test_maintain.py test_metrics.py reading_from_a_rack.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check test-docker test-airflow faults schedules mutants soak hostile fuzz bench bench-quick scale lock release audit sbom lock-jars clean export runtime dev
+.PHONY: help demo up down test check test-docker test-cluster test-airflow faults schedules mutants soak hostile fuzz bench bench-quick scale lock release audit sbom lock-jars clean export runtime dev
 
 help: ## Show what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +44,9 @@ check: dev ## Lint, formatting, types, the direction of imports, scripts, and wh
 
 test-docker: dev ## Build the image, run every service of docker/compose.yaml in it and the demo on them; as root, needs buildah
 	$(PYTHON) -m tests.docker
+
+test-cluster: dev ## The same promises on three brokers, by a login that may do no more than it needs, reading from a rack
+	$(PYTHON) -m pytest --cluster $(CLUSTERED) tests/faults/test_cluster_faults.py
 
 test-airflow: dev ## Do in a real browser what an operator does in Airflow; needs Chromium (Debian: chromium)
 	$(PYTHON) -m pytest tests/stack/pages_in_a_browser.py tests/stack/waveforms_in_a_browser.py tests/stack/airflow_in_a_browser.py tests/stack/airflow_started_again.py tests/stack/backfills_in_airflow.py

@@ -81,6 +81,17 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
         )
     if failed.why is Why.LOG_ERROR and failed.error is not None:
         return translate(failed.error, f"{where} at offset {failed.position}")
+    if failed.throttled:
+        return Transient(
+            f"{where}: nothing came for {source.idle_seconds:.0f} s at offset {failed.position}, and the brokers said "
+            f"that they keep an answer back for up to {failed.throttled:.1f} s: this client is above its quota "
+            "(consumer_byte_rate or request_percentage). Raise the quota, read with fewer workers (reading.workers), "
+            "give reading.idle_deadline more, or try again",
+            topic=source.topic,
+            partition=slice_.partition,
+            position=failed.position,
+            throttled_seconds=failed.throttled,
+        )
     heard = f"; the client last said: {failed.error.str()}" if failed.error is not None else ""
     return Transient(
         f"{where}: nothing came for {source.idle_seconds:.0f} s at offset {failed.position} (stable end "

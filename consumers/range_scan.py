@@ -57,13 +57,15 @@ class Source:
 
 
 class ScanFailed(Exception):
-    """A range was not delivered to its end. `position`: the first offset that did not come."""
+    """A range was not delivered to its end. `position`: the first offset that did not come. `throttled`: the longest
+    that a broker said it would keep back its next answer, for a quota, in seconds."""
 
-    def __init__(self, why: Why, position: int, error: KafkaError | None) -> None:
+    def __init__(self, why: Why, position: int, error: KafkaError | None, *, throttled: float = 0.0) -> None:
         super().__init__(f"{why.value} at {position}: {error}")
         self.why = why
         self.position = position
         self.error = error
+        self.throttled = throttled
 
 
 def scan_range(
@@ -91,7 +93,9 @@ def scan_range(
     at = [TopicPartition(source.topic, slice_.partition, slice_.start)]
     if start_epoch is not None:
         at = [TopicPartition(source.topic, slice_.partition, slice_.start, leader_epoch=start_epoch)]
-    more = {} if on_fetched is None else {"statistics.interval.ms": _STATISTICS_MS, "stats_cb": events.measure}
+    more: dict[str, Any] = {"throttle_cb": events.throttle}
+    if on_fetched is not None:
+        more |= {"statistics.interval.ms": _STATISTICS_MS, "stats_cb": events.measure}
     consumer = open_consumer(settings, group=source.group, isolation=isolation, on_error=events.remember, more=more)
     ruling = rule.judge(position=None, now=clock())
     records = size = 0
@@ -118,7 +122,7 @@ def scan_range(
     finally:
         consumer.close()
     if ruling.state is State.FAILED:
-        raise ScanFailed(ruling.why or Why.LOG_ERROR, rule.reached, events.complaint)
+        raise ScanFailed(ruling.why or Why.LOG_ERROR, rule.reached, events.complaint, throttled=events.throttled)
     return holes.close(slice_.end)
 
 
@@ -162,12 +166,13 @@ def _start_of_run(messages: list[Any]) -> Offset | None:
 
 class _ClientEvents:
     """What the client says beside records. `end_seen`: the offset up to which it has handed out everything, or -1.
-    `fetched`: bytes that came from the brokers, as it said last."""
+    `fetched`: bytes that came from the brokers, as it said last. `throttled`: as of `ScanFailed`."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.end_seen = -1
         self.fetched = 0
+        self.throttled = 0.0
         self.complaint: KafkaError | None = None
 
     def hear(self, error: KafkaError, message: Any, rule: StopRule) -> None:
@@ -186,6 +191,9 @@ class _ClientEvents:
 
     def measure(self, statistics: str) -> None:
         self.fetched = json.loads(statistics)["rx_bytes"]
+
+    def throttle(self, said: Any) -> None:
+        self.throttled = max(self.throttled, said.throttle_time)
 
     def remember(self, error: KafkaError) -> None:
         self.complaint = weightier(self.complaint, error)

@@ -20,6 +20,7 @@ from spark_apps.start_archive import archived_start
 from tests import both_ways
 from tests.deployment_rig import eventually
 from tests.domain.effort import quick_is_the_same_each_time
+from tests.login_cluster import login_cluster
 from tests.postgresql import Postgresql, running_postgresql
 from tests.two_processors import BothProcessors, end_in_order, end_workers, long_first
 from wavestitch.local.broker import Broker, start_broker, stop_broker
@@ -43,6 +44,10 @@ class TopicFactory(Protocol):
 def _decided_both_ways() -> Iterator[None]:
     with both_ways.compared():
         yield
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cluster", action="store_true", help="the session's broker is three, on which we may do little")
 
 
 def pytest_configure() -> None:
@@ -103,9 +108,15 @@ def spark_server(java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="session")
-def broker(java_home: Path, kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(
+    request: pytest.FixtureRequest, java_home: Path, kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
     """One real broker for the session; tests keep apart by topics and groups of their own."""
     folder = tmp_path_factory.mktemp("kafka")
+    if request.config.getoption("--cluster"):
+        with login_cluster(folder, java_home=java_home, jars=kafka_jars, more=_PROMPT_RETENTION) as cluster:
+            yield cluster
+        return
     try:
         yield start_broker(folder=folder, java_home=java_home, jars=kafka_jars, say=_say, overrides=_PROMPT_RETENTION)
     finally:
@@ -139,11 +150,11 @@ def topic_factory(broker: Broker) -> TopicFactory:
 
 
 def _create_topic(bootstrap: str, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(configs))
-    admin.create_topics([topic], operation_timeout=30)[name].result(timeout=30)
+    admins = [AdminClient({"bootstrap.servers": one}) for one in bootstrap.split(",")]
+    topic = NewTopic(name, num_partitions=partitions, config=dict(configs))  # as many copies as its broker makes
+    admins[0].create_topics([topic], operation_timeout=30)[name].result(timeout=30)
     # The controller has it now; the broker that answers the test may hear of it a moment later.
-    eventually(lambda: _led_partitions(admin, name) == partitions)
+    eventually(lambda: all(_led_partitions(admin, name) == partitions for admin in admins))
 
 
 def _led_partitions(admin: AdminClient, name: str) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from spark_apps.start_archive import archived_start
 from tests.builders.published_bytes import published_bytes
 from tests.faults.in_process import stitch_here
+from tests.product_logins import as_producer, as_product
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.edges import Edges
@@ -40,7 +41,7 @@ class DeploymentRig:
     folder: Path
 
     def send(self, chunks: Sequence[ChunkRecord], strategy: Strategy = Strategy.WAVEFORM_STICKY) -> None:
-        send_chunks(chunks, topic=self.topic, settings=self.deployment.kafka, strategy=strategy)
+        send_chunks(chunks, topic=self.topic, settings=as_producer(self.deployment.kafka), strategy=strategy)
 
     def run(self, **options: Any) -> dict[str, Any]:
         return done_to_json(run_batch(self.edges(), RunOptions(**options), watcher=Silent()))
@@ -91,12 +92,19 @@ def make_deployment_rig(
         f"topic: {topic}\ngroup: {group}\nreading: {{min_slice: 4}}\n"
         f"limits: {{max_clock_skew: 36500 d, max_waveform_bytes: {max_waveform_bytes}}}\n{stream}"
     )
+    kafka = as_product(bootstrap)
+    options = dict(kafka.options)
+    if "sasl.password" in options:
+        (folder / "password").touch(mode=0o600)
+        (folder / "password").write_text(options["sasl.password"])
+        options["sasl.password"] = f"file:{folder}/password"
     (folder / "catalog-address").touch(mode=0o600)
     (folder / "catalog-address").write_text(catalog or f"sqlite:///{folder}/catalog.db")
     (folder / "wavestitch.toml").write_text(
         f'landing = "{folder}/landing"\ncache = "{folder}/cache"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
-        f'[kafka]\nbootstrap = "{bootstrap}"\n'
-        f'[tables]\nuri = "file:{folder}/catalog-address"\nwarehouse = "file://{folder}/warehouse"\n'
+        f'[kafka]\nbootstrap = "{kafka.bootstrap}"\n[kafka.options]\n'
+        + "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in options.items())
+        + f'[tables]\nuri = "file:{folder}/catalog-address"\nwarehouse = "file://{folder}/warehouse"\n'
         f'[spark]\nmaster = "local[2]"\njava_home = "{java_home}"\n'
         + (f'remote = "{spark.remote}"\ntoken = "{spark.token}"\n' if spark is not None else "")
         + "[spark.conf]\n"

@@ -21,6 +21,7 @@ from consumers.unit_reader import read_unit
 from tests.builders.plans import make_plan
 from tests.builders.ranges import span
 from tests.builders.streams import make_stream
+from tests.product_logins import as_product
 from wavestitch.contracts.chunk_header import encode_headers
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.landed_payload import take_proven
@@ -28,7 +29,6 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.receipt import Receipt, check_coverage
-from wavestitch.kafka.client_settings import KafkaSettings
 
 META = (
     '{"source":"s","channel":"c","start_time_ns":0,"sampling_rate_hz":1.0,"sample_format":"i16le","units":"mV",'
@@ -187,7 +187,7 @@ class Rig:
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self.bootstrap = bootstrap
         self.folder = folder
-        self.kafka = KafkaSettings(bootstrap)
+        self.kafka = as_product(bootstrap)
         self.log = KafkaLog(self.kafka)
 
     def sender(self, topic: str, **options: Any) -> Sender:
@@ -221,6 +221,12 @@ class Rig:
         resource = ConfigResource(kind, name, incremental_configs=asked)
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def nodes(self) -> list[str]:
+        """Each broker's id, as `configure` takes it."""
+        return [
+            str(node) for node in AdminClient({"bootstrap.servers": self.bootstrap}).list_topics(timeout=10).brokers
+        ]
 
     def first_delivered(self, topic: str) -> int | None:
         """The offset of the first record that a reader of partition 0 gets."""

@@ -16,6 +16,7 @@ from tests.builders.recordings import cut, recordings
 from tests.builders.webhook import Webhook, listening_webhook
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, eventually, make_deployment_rig
+from tests.product_logins import address_for_tests
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.record_ages import ages_of
@@ -66,7 +67,7 @@ def look(rig: DeploymentRig, minutes: int) -> Watched:
 def keep_for(rig: DeploymentRig, ms: int) -> None:
     entry = ConfigEntry("retention.ms", str(ms), incremental_operation=AlterConfigOpType.SET)
     topic = ConfigResource(ConfigResource.Type.TOPIC, rig.topic, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": rig.deployment.settings.kafka.bootstrap})
+    admin = AdminClient({"bootstrap.servers": address_for_tests(rig.deployment.kafka)})
     admin.incremental_alter_configs([topic])[topic].result(30)
 
 
@@ -117,7 +118,7 @@ def test_the_alarm_comes_before_retention_takes_what_waits_behind_an_open_transa
 ) -> None:
     assert isinstance(step_plan(told.edges(), PlanRequest()), NothingToDo), "the stream has begun"
     patient = {"transactional.id": f"hangs-{told.topic}", "transaction.timeout.ms": 900_000}
-    hangs = Producer({"bootstrap.servers": told.deployment.settings.kafka.bootstrap, **patient})
+    hangs = Producer({"bootstrap.servers": address_for_tests(told.deployment.kafka), **patient})
     hangs.init_transactions(30)
     hangs.begin_transaction()
     for p in (0, 1):

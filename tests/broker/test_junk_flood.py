@@ -45,8 +45,8 @@ def whole(
     )
 
 
-def misdirect(whole: DeploymentRig, count: int) -> None:
-    producer = Producer({"bootstrap.servers": whole.deployment.settings.kafka.bootstrap})
+def misdirect(broker: Broker, whole: DeploymentRig, count: int) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
     for _ in range(count):
         producer.produce(whole.topic, value=LINE, partition=1)
     assert producer.flush(30) == 0
@@ -77,11 +77,11 @@ def expire(whole: DeploymentRig, *, apply: bool, after_days: int) -> int:
     return went(report, "junk")
 
 
-def test_a_flood_stops_nothing_is_seen_and_expires(whole: DeploymentRig, tmp_path: Path) -> None:
+def test_a_flood_stops_nothing_is_seen_and_expires(whole: DeploymentRig, broker: Broker, tmp_path: Path) -> None:
     first, second, third = (recordings(2, prefix=name, seed=n) for n, name in enumerate("abc"))
     waits = cut(recordings(1, prefix="open"))[:1]
     whole.send([*cut(first), *waits])
-    misdirect(whole, 300)
+    misdirect(broker, whole, 300)
     published = whole.run_without_spark()["published"]
     assert published["identity_balances"]
     assert published["counts"]["quarantined"] == 300
@@ -90,7 +90,7 @@ def test_a_flood_stops_nothing_is_seen_and_expires(whole: DeploymentRig, tmp_pat
     assert [offset for offset, stored in junk(whole) if stored] == offsets[:KEPT]
 
     # There is no room any more, and more junk than max_held_rows allows rows: neither is the waveforms' business.
-    misdirect(whole, 300)
+    misdirect(broker, whole, 300)
     whole.send(cut(second))
     assert whole.run_without_spark()["published"]["identity_balances"]
     assert whole.published().keys() == {r.waveform_id for r in first + second}

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from consumers.log_view import KafkaLog
 from tests.broker.reading_rig import Sender, delete_before
+from tests.product_logins import as_product
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import Log, PartitionEnds, Probe
 from wavestitch.contracts.position import Position, Tag, parse_tag
@@ -28,7 +29,7 @@ TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", Generation(3), 14).encode()
 
 @pytest.fixture(scope="module")
 def log(broker: Broker) -> Log:
-    return KafkaLog(KafkaSettings(broker.bootstrap))
+    return KafkaLog(as_product(broker.bootstrap))
 
 
 @pytest.fixture
@@ -244,7 +245,7 @@ def test_a_probe_tells_what_a_few_records_of_each_partition_take(broker: Broker,
         sender.record(bytes(1000 + n), key=b"key", headers=[("ws-id", b"w"), ("ws-seq", b"0")], partition=1)
     sender.record(bytes(50), key=None, headers=[], partition=2)
     sender.flush()
-    log = KafkaLog(KafkaSettings(broker.bootstrap))
+    log = KafkaLog(as_product(broker.bootstrap))
     one = len(b"key") + header_bytes([("ws-id", b"w"), ("ws-seq", b"0")])
     before = epoch_ms(time.time_ns())
     found = log.probe(topic, {Partition(0): Offset(0), Partition(1): Offset(2), Partition(2): Offset(0)})
@@ -263,7 +264,7 @@ def test_the_record_batch_that_holds_an_offset_is_known_again_by_its_bytes(broke
     for p in (1, 2):
         Sender(broker.bootstrap, topic, value_bytes=700_000).send(2, partition=p)
     Sender(broker.bootstrap, topic, transactional=True).commit(1, partition=3)
-    log = KafkaLog(KafkaSettings(broker.bootstrap))
+    log = KafkaLog(as_product(broker.bootstrap))
     wanted = {Partition(p): Offset(at) for p, at in ((0, 3), (1, 1), (2, 0), (3, 1))}
     found = log.batches_at(topic, wanted)
     assert found.keys() == wanted.keys()
@@ -276,7 +277,7 @@ def test_the_record_batch_that_holds_an_offset_is_known_again_by_its_bytes(broke
     assert not set(again.values()) & set(found.values())
     assert log.batches_at(topic, {Partition(0): Offset(2)}) == {0: None}
     with pytest.raises(Transient):
-        KafkaLog(KafkaSettings(broker.bootstrap), deadline=0.7).batches_at(topic, {Partition(4): Offset(0)})
+        KafkaLog(as_product(broker.bootstrap), deadline=0.7).batches_at(topic, {Partition(4): Offset(0)})
 
 
 def test_batches_in_front_of_many_positions_cost_little_more_than_they_have(broker: Broker, topic_factory: Any) -> None:
@@ -295,7 +296,7 @@ def test_batches_in_front_of_many_positions_cost_little_more_than_they_have(brok
         sender = Sender(broker.bootstrap, topic, value_bytes=140_000)
         for _ in range(8):
             sender.send(1, partition=p)
-    with Counting(KafkaSettings(broker.bootstrap), topic) as log:
+    with Counting(as_product(broker.bootstrap), topic) as log:
         found = log.batches_at({Partition(p): Offset(0) for p in range(6)})
     assert all(batch is not None for batch in found.values())
     assert log.sent <= 6 * 2 * 141_000

@@ -124,7 +124,8 @@ def test_a_log_that_was_compacted_in_the_past_names_the_offsets_that_are_gone(ri
     eager = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0.01", "min.compaction.lag.ms": "0"}
     topic = topic_factory(configs={"cleanup.policy": "compact", **eager})
     # A broker looks for logs to clean four times a minute, unless it is told otherwise.
-    rig.configure(ResourceType.BROKER, "1", {"log.cleaner.backoff.ms": "100"})
+    for node in rig.nodes():
+        rig.configure(ResourceType.BROKER, node, {"log.cleaner.backoff.ms": "100"})
     sender = rig.sender(topic)
     sender.send(50)
     time.sleep(0.2)  # longer than segment.ms: the next record begins a new segment, and the old one may be cleaned

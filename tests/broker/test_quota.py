@@ -14,6 +14,7 @@ from consumers.unit_reader import read_unit
 from tests.broker.reading_rig import Rig, landed_rows
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.connection import Connection
 from wavestitch.kafka.raw_log import RawLog, Throttled
 
@@ -33,8 +34,9 @@ def _alter(rig: Rig, rate: int | None) -> None:
     entry = request.EntryData
     anybody = entry.EntityData(entity_type="client-id", entity_name=None)
     op = entry.OpData(key="consumer_byte_rate", value=float(rate or 0), remove=rate is None)
-    host, _, port = rig.bootstrap.rpartition(":")
-    with Connection(rig.kafka, host, int(port), deadline=time.monotonic() + 20) as connection:
+    anyone = rig.bootstrap.split(",")[0]
+    host, _, port = anyone.rpartition(":")
+    with Connection(KafkaSettings(anyone), host, int(port), deadline=time.monotonic() + 20) as connection:
         asked = request[1](entries=[entry(entity=[anybody], ops=[op])], validate_only=False)
         assert connection.ask(asked).entries[0].error_code == 0
 
@@ -73,6 +75,24 @@ def test_a_quota_that_outlasts_the_deadline_is_named(rig: Rig, topic_factory: An
         throttled(rig, topic)
         with RawLog(rig.kafka, topic, deadline=1.0) as raw, pytest.raises(Transient, match="quota"):
             _fetch_often(raw)
+
+
+def test_a_throttled_reader_ends_by_its_deadline_and_names_the_quota(rig: Rig, topic_factory: Any) -> None:
+    """Its client hears of the quota and waits; the reader ends after the longest silence that it may hear."""
+    topic = topic_factory()
+    rig.sender(topic, value_bytes=50_000).send(20)
+    plan = rig.plan(topic, [[(0, 0, 20)]], idle_deadline=1)
+    with quota(rig, 20_000):
+        throttled(rig, topic)
+        began = time.monotonic()
+        with pytest.raises(
+            Transient, match=r"nothing came for 1 s .*above its quota .*reading\.idle_deadline"
+        ) as found:
+            rig.read(plan)
+        took = time.monotonic() - began
+    assert 1 < found.value.facts["throttled_seconds"] < 60
+    assert took < 15, "the deadline, and what is asked about the topic before and after it"
+    assert rig.files() == []
 
 
 def _fetch_often(raw: RawLog) -> None:

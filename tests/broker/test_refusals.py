@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +77,15 @@ def test_live_members_of_the_group_are_named(whole: DeploymentRig, broker: Broke
         member.close()
 
 
-def test_a_recreated_topic_is_refused_until_somebody_begins_anew_on_it(whole: DeploymentRig, broker: Broker) -> None:
+def test_a_recreated_topic_is_refused_until_somebody_begins_anew_on_it(
+    whole: DeploymentRig, broker: Broker, make_topic: Callable[..., None]
+) -> None:
     whole.send(cut(recordings(1)))
     plan(whole)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.delete_topics([whole.topic])[whole.topic].result(30)
     eventually(lambda: whole.topic not in admin.list_topics(timeout=10).topics)
-    from wavestitch.local.stack import make_topic  # noqa: PLC0415
-
-    eventually(lambda: make_topic(whole.deployment.kafka, whole.topic, partitions=1))
+    make_topic(broker.bootstrap, whole.topic, 1, {})
     with pytest.raises(Refused, match=r"was recreated.*--to new-topic"):
         plan(whole)
     rewound(whole, Target(word="new-topic"))

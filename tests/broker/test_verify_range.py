@@ -18,6 +18,7 @@ from tests.builders.recordings import START_NS, cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, make_deployment_rig
 from tests.faults.in_process import read_here, stitch_here
+from tests.product_logins import address_for_tests
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.comparing_edges import VerifyingEdges
 from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
@@ -100,7 +101,8 @@ def test_an_altered_row_differs_a_deleted_one_is_missing_and_what_kafka_deleted_
     found = {i: one.found for i, one in unlike(verify(whole)).items()}
     assert found == {"w-0001": Agreement.DIFFERS, "w-0002": Agreement.MISSING_IN_TABLE}
 
-    end, admin = TopicPartition(whole.topic, 0, 1), AdminClient({"bootstrap.servers": whole.deployment.kafka.bootstrap})
+    end = TopicPartition(whole.topic, 0, 1)
+    admin = AdminClient({"bootstrap.servers": address_for_tests(whole.deployment.kafka)})
     admin.delete_records([end])[end].result(30)
     done = verify(whole, span(0, 0, 1000))
     lost = unlike(done)["w-0000"]

@@ -109,16 +109,21 @@ class Cluster:
             java_home=self.java_home,
             jars=self.jars,
             port=at.clients,  # those that look for it know no other one
-            overrides={
-                **_COMMON,
-                "node.id": str(node),
-                "controller.quorum.voters": ",".join(f"{n}@{LOOPBACK}:{p.controller}" for n, p in self.ports.items()),
-                "listeners": f"PLAINTEXT://{LOOPBACK}:{at.clients},PROXIED://{LOOPBACK}:{at.behind},"
-                f"CONTROLLER://{LOOPBACK}:{at.controller}",
-                "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{at.clients},PROXIED://{LOOPBACK}:{at.proxy}",
-            },
+            overrides=self.settings(node),
             cluster_id=(self.folder / "cluster.id").read_text(),
         )
+
+    def settings(self, node: int) -> dict[str, str]:
+        """Of this node, beside those that every broker of ours has."""
+        at = self.ports[node]
+        return {
+            **_COMMON,
+            "node.id": str(node),
+            "controller.quorum.voters": ",".join(f"{n}@{LOOPBACK}:{p.controller}" for n, p in self.ports.items()),
+            "listeners": f"PLAINTEXT://{LOOPBACK}:{at.clients},PROXIED://{LOOPBACK}:{at.behind},"
+            f"CONTROLLER://{LOOPBACK}:{at.controller}",
+            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{at.clients},PROXIED://{LOOPBACK}:{at.proxy}",
+        }
 
     def _pid(self, node: int) -> int:
         found = running_broker(self.node_folder(node))
