@@ -38,11 +38,13 @@ def postgresql_programs() -> Path:
 
 @dataclass
 class Postgresql:
-    """A server that runs. `stop` ends it as a crash does, `start` lets it recover; its port stays."""
+    """A server that runs. `stop` ends it as a crash does, `start` lets it recover; its port stays. `data`: the name of
+    its folder in `folder`."""
 
     folder: Path
     port: int
     process: subprocess.Popen[bytes] | None = None
+    data: str = "data"
 
     def address(self, database: str, *, driver: str = "psycopg") -> str:
         """For SQLAlchemy."""
@@ -64,11 +66,37 @@ class Postgresql:
         """Until it takes a login."""
         log = (self.folder / "log").open("ab")
         options = {"listen_addresses": LOOPBACK, "port": str(self.port), "unix_socket_directories": ""}
-        argv = [str(postgresql_programs() / "postgres"), "-D", str(self.folder / "data")]
+        argv = [str(postgresql_programs() / "postgres"), "-D", str(self.folder / self.data)]
         argv += [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         with log:
             self.process = subprocess.Popen(argv, stdout=log, stderr=log, **_as_somebody())
         eventually(self._answers, seconds=60)
+
+    @contextmanager
+    def stand_by(self) -> Iterator[Postgresql]:
+        """Another server that has all that this one has committed, from now on until the block ends; read only until it
+        is promoted."""
+        other = Postgresql(self.folder, free_ports(1)[0], data="stand-by")
+        copy = [str(postgresql_programs() / "pg_basebackup"), "-D", str(self.folder / other.data), "--no-sync"]
+        copy += ["--write-recovery-conf", "--checkpoint=fast", "--username=postgres", f"--host={LOOPBACK}"]
+        somebody = _as_somebody()
+        somebody = {**somebody, "env": {**somebody["env"], "PGPASSWORD": _PASSWORD}}
+        subprocess.run([*copy, f"--port={self.port}"], check=True, capture_output=True, **somebody)
+        try:
+            other.start()
+            with self.connection("postgres") as asked:
+                asked.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+                asked.execute("SELECT pg_reload_conf()")
+                follows = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+                eventually(lambda: asked.execute(follows).fetchone() == (1,))
+            yield other
+        finally:
+            other.stop(kill=True)
+
+    def promote(self) -> None:
+        """A stand-by becomes the server."""
+        with self.connection("postgres") as asked:
+            assert asked.execute("SELECT pg_promote()").fetchone() == (True,)
 
     def stop(self, *, kill: bool = False) -> None:
         """`kill`: without a word to anybody, as when the machine goes."""

@@ -15,6 +15,7 @@ from tests.builders.table_rows import first_head, published_row, stage
 from tests.deployment_rig import eventually
 from tests.postgresql import Postgresql, running_postgresql
 from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.local.loopback_port import LOOPBACK
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -81,3 +82,24 @@ def test_a_commit_whose_server_is_killed_has_an_unknown_outcome_and_a_look_after
         asked.execute("DROP TRIGGER wait ON iceberg_tables")
     assert tables.commit(head, head.next(), files).sequence == head.sequence + 1
     assert set(tables.published(["a"])) == {"a"}
+
+
+def test_a_catalog_that_fails_over_is_gone_on_with_at_its_stand_by_which_has_every_head(
+    server: Postgresql, tmp_path: Path
+) -> None:
+    """The address names both, and asks for the one that takes writes."""
+    name = server.new_database()
+    with server.stand_by() as other:
+        login, _, database = server.address(name).rpartition("@")
+        hosts = f"host={LOOPBACK}:{server.port}&host={LOOPBACK}:{other.port}"
+        address = f"{login}@/{database.rpartition('/')[2]}?{hosts}&target_session_attrs=read-write"
+        tables = StreamTables(CatalogSettings("local", address, f"file://{tmp_path}/warehouse"), "ecg")
+        head = tables.commit(None, first_head(), [])
+        files = [stage(tables.data_folder(), "a", [published_row("a")])]
+        server.stop(kill=True)
+        with pytest.raises(Transient, match="did not answer"):
+            tables.commit(head, head.next(), files)
+        other.promote()
+        assert tables.head() == head
+        assert tables.commit(head, head.next(), files).sequence == head.sequence + 1
+        assert set(tables.published(["a"])) == {"a"}
