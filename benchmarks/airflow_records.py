@@ -61,10 +61,10 @@ def read_records(database: str) -> Records:
     began = "scheduled_dttm IS NOT NULL AND queued_dttm IS NOT NULL AND start_date >= queued_dttm"
     with psycopg.connect(database) as asked:
         return Records(
-            [Run(*row) for row in asked.execute(f"SELECT dag_id, run_id, state, {runs} FROM dag_run")],  # type: ignore[arg-type] # noqa: S608
+            [Run(*row) for row in asked.execute(f"SELECT dag_id, run_id, state, {runs} FROM dag_run")],  # noqa: S608
             [
                 Task(*row)
-                for row in asked.execute(f"SELECT dag_id, run_id, pool, {tasks} FROM task_instance WHERE {began}")  # type: ignore[arg-type] # noqa: S608
+                for row in asked.execute(f"SELECT dag_id, run_id, pool, {tasks} FROM task_instance WHERE {began}")  # noqa: S608
             ],
         )
 

@@ -22,7 +22,7 @@ from wavestitch.local.broker import Broker, running_broker
 from wavestitch.local.loopback_port import LOOPBACK
 
 RACK = "rack-2"
-MAY = {
+MAY: dict[str, dict[ResourceType, tuple[str, ...]]] = {
     PRODUCT: {ResourceType.TOPIC: ("READ", "DESCRIBE_CONFIGS"), ResourceType.GROUP: ("READ",)},
     PRODUCER: {ResourceType.TOPIC: ("WRITE", "DESCRIBE_CONFIGS")},
 }
