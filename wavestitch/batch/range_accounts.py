@@ -4,7 +4,7 @@ has something else, or nothing any more. Keeps them batch by batch; decides noth
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -53,12 +53,14 @@ class Accounted:
 
 @dataclass(slots=True)
 class RangeAccounts:
-    """`holes`: offsets that were proven to hold no record."""
+    """`holes`: offsets that were proven to hold no record. `counted`: chunks that are held of the waveforms that
+    `held_of` was asked for, as a head counts them."""
 
     edges: ComparingEdges
     topic_id: str
     accounts: Accounts = field(default_factory=Accounts)
     holes: int = 0
+    counted: Counter[str] = field(default_factory=Counter)
 
     def note(self, chunks: ChunkTable, read: Sequence[OffsetRange], *, holes: int) -> None:
         """A batch that has read these ranges, all of them for the first time."""
@@ -100,11 +102,25 @@ class RangeAccounts:
         found: dict[str, list[HeldChunk]] = defaultdict(list)
         for h in held_now(self.edges, HeldLook(ids=frozenset(ids))):
             found[h.chunk.waveform_id or ""].append(h)
+            self.counted[Reason.OPEN if h.reason is Reason.INCOMPLETE else h.counted_as] += 1
         for i in ids:
             if (more := accounted.as_records.get(i)) is not None:
                 found[i] += more
         gone, wrong = {h.key for h in accounted.gone}, {m.held.key: m for m in accounted.misplaced}
         return {i: _held_now(some, gone, wrong) for i, some in found.items()}
+
+    def beyond_the_head(self) -> list[str]:
+        """Where more is held than the head counts in all: what a published row had released is held again since that
+        row is gone."""
+        mark = self.edges.snapshot.head.held
+        counts = {} if mark is None else mark.counts
+        more = [(reason, n, counts.get(reason, 0)) for reason, n in sorted(self.counted.items())]
+        return [
+            f"{n} chunks of its waveforms are held as {reason}, and the head counts {most} in all: others of them were "
+            "published, and that row is gone from the table"
+            for reason, n, most in more
+            if n > most
+        ]
 
     def _table(self, ids: Collection[str], ranges: Sequence[OffsetRange]) -> TableHas:
         edges, head = self.edges, self.edges.snapshot.head

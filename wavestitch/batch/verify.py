@@ -55,7 +55,7 @@ class Verified:
     `counts`: waveforms by what they were found to be; `waveforms`: each of them. `offsets`: those that were asked for,
     by what is there; `records`: those that were read, by what the table has of them, and `held` of these by reason:
     each is in one class, and they add up. `misplaced`: what is held of no waveform from places where something else
-    lies. `remarks`: sentences that change nothing about it."""
+    lies, or more than the head counts. `remarks`: sentences that change nothing about it."""
 
     stream: str
     snapshot_id: int
@@ -129,7 +129,10 @@ def _verify(edges: ComparingEdges, request: VerifyRequest, watcher: Watcher) -> 
         offsets=_offsets_by_what_is_there(meant, look, accounted),
         records=accounted.records,
         held=accounted.held,
-        misplaced=tuple(m.said for m in accounted.misplaced if m.held.chunk.reason is not None),
+        misplaced=(
+            *(m.said for m in accounted.misplaced if m.held.chunk.reason is not None),
+            *look.accounts.beyond_the_head(),
+        ),
     )
 
 
