@@ -90,7 +90,7 @@ def test_a_throttled_reader_ends_by_its_deadline_and_names_the_quota(rig: Rig, t
         ) as found:
             rig.read(plan)
         took = time.monotonic() - began
-    assert 1 < found.value.facts["throttled_seconds"] < 60
+    assert found.value.facts["throttled_seconds"] > 1
     assert took < 15, "the deadline, and what is asked about the topic before and after it"
     assert rig.files() == []
 
