@@ -75,7 +75,8 @@ def _contest(rows: Mapping[str, Any]) -> list[str]:
             f"| {name} | {row['mb_s']:.0f} | {row['wall_s']:.2f} | {row['cpu_s']:.2f} | {ratios[0]} | {ratios[1]} "
             f"| {peaks} |"
         )
-    lines += [f"| {name} | not measured: {_cell(why)} | | | | | |" for name, why in rows.get("failed", {}).items()]
+    for name, why in rows.get("failed", {}).items():
+        lines.append(f"| {name} | {'failed later' if name in rows else 'not measured'}: {_cell(why)} | | | | | |")
     return lines
 
 

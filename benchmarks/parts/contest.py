@@ -1,7 +1,7 @@
 """Side by side: everybody reads the same topic in turns, writes durably and is checked (zstd-1). Ours, what is written
 by hand, plain pyarrow, and Spark where it says so write typed samples, the others bytes.
 
-A contender that fails loses its row, and no other; so does a topic. The first run of each is not counted.
+A contender that fails runs no more and takes no other one away; so does a topic. The first run of each is not counted.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ PARTS: dict[str, Any] = {
             "ours: stitching": row(900.0, cpu_s=3.0),
             "pyarrow: stitching": row(900.0, cpu_s=2.0),
             "Kafka Connect's Iceberg sink": row(80.0),
-            "failed": {"Parallel Consumer": "RuntimeError: no compiler | here"},
+            "failed": {"Parallel Consumer": "RuntimeError: no compiler | here", "raw, 1 process": "RuntimeError: gone"},
         },
         "device": {"ours: read + land, 2 processes": {**row(40.0, cpu_s=4.0), "records": 524_288}},
     },
@@ -112,6 +112,8 @@ def test_the_tables_have_every_row_every_failure_and_the_goals() -> None:
     assert "CPU of the same | not measured" not in text
     assert "| ours: end to end, warm | 320 | 1.00 | 1.00 | 0.53 | 3.20 | main 10 |" in text
     assert "not measured: RuntimeError: no compiler \\| here" in text
+    assert "| raw, 1 process | 500 |" in text
+    assert "| raw, 1 process | failed later: RuntimeError: gone |" in text
     assert "### Reader memory\n\n| GiB | MiB |\n|---|---|\n| 1 | 120 |" in text
     assert "### Growth\n\nNot measured: RuntimeError: no room" in text
 
