@@ -98,9 +98,7 @@ class _Contest:
                 self.say(f"{layout:11} {'warm-up' if round_ == 0 else f'round {round_}'}  {name:42}{words}")
                 if round_ > 0:
                     runs[name].append(run)
-        rows: Json = {
-            name: {**_row(mine), "records": topic.records} for name, mine in runs.items() if mine and name not in failed
-        }
+        rows: Json = {name: {**_row(mine), "records": topic.records} for name, mine in runs.items() if mine}
         for name, mine in runs.items():
             if name == WHOLE and name in rows:
                 rows["ours: stitching"] = _stitching(mine)
