@@ -81,9 +81,10 @@ def make_deployment_rig(
     max_waveform_bytes: str = "256 MiB",
     catalog: str = "",
     spark: SparkServer | None = None,
+    payload: str = "",
 ) -> DeploymentRig:
     """`stream`: further lines of the stream's YAML. `catalog`: its address, a SQLite file here unless given. `spark`:
-    one that is there already, instead of spark-submit."""
+    one that is there already, instead of spark-submit. `payload`: its section, if any."""
     group = f"g-{uuid.uuid4().hex[:10]}"
     spark_conf = archived_start(cache=CACHE, java_home=java_home, say=print)
     streams = folder / "streams"
@@ -109,6 +110,7 @@ def make_deployment_rig(
         + (f'remote = "{spark.remote}"\ntoken = "{spark.token}"\n' if spark is not None else "")
         + "[spark.conf]\n"
         + "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in spark_conf.items())
+        + payload
     )
     deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")}))
     return DeploymentRig(deployment, topic, group, folder)

@@ -301,3 +301,13 @@ def test_a_large_object_goes_by_one_request(whole: Whole, monkeypatch: pytest.Mo
     assert [method for method, _ in whole.store.asked[asked:]] == ["PUT"]
     assert batch.fetch(name, len(content)) == content
     assert whole.store.in_parts == []
+
+
+def test_who_only_looks_at_a_batch_needs_no_login(whole: Whole) -> None:
+    whole.send(cut(recordings(1)))
+    plan_id = whole.plan()
+    (whole.folder / "keys" / "store-secret").unlink()
+    looking = FakeDeployment(whole.deployment.settings, whole.deployment.memory)
+    assert looking.folder(STREAM, plan_id).plan().plan_id == plan_id
+    with pytest.raises(BadInput, match=r"store-secret: No such file"):
+        looking.folder(STREAM, plan_id).drop_payload()

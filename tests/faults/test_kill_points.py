@@ -5,6 +5,7 @@ Names what it proves: I1, I2, I3, I4, I6.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, make_deployment_rig
 from tests.faults.killed_batch import POINTS, run_killed
+from tests.object_store import ObjectStore, object_store
 from tests.postgresql import Postgresql
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.position import parse_tag
@@ -26,6 +28,14 @@ _DEADLINE = 120
 ON_A_SPARK_OF_ITS_OWN_TOO = ("mid-write in Spark",)
 # At the other points a catalog has heard of the batch what one in SQLite has, or nothing yet.
 IN_POSTGRESQL_TOO = ("between commit and offsets",)
+# Where payload is on its way there, is fetched from there, and is to go.
+IN_A_STORE_TOO = ("mid-read", "mid-write in Spark", "between commit and offsets")
+
+
+@pytest.fixture
+def store() -> Iterator[ObjectStore]:
+    with object_store() as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -33,6 +43,7 @@ IN_POSTGRESQL_TOO = ("between commit and offsets",)
     [
         *((point, "") for point in POINTS),
         *((point, "postgresql") for point in IN_POSTGRESQL_TOO),
+        *((point, "payload in a store") for point in IN_A_STORE_TOO),
         *((point, "a Spark of its own") for point in ON_A_SPARK_OF_ITS_OWN_TOO),
     ],
 )
@@ -49,6 +60,7 @@ def test_a_batch_killed_there_is_carried_through_again(
     if with_ == "postgresql":
         server: Postgresql = request.getfixturevalue("postgresql")
         address = server.address(server.new_database())
+    store = request.getfixturevalue("store") if with_ == "payload in a store" else None
     whole = make_deployment_rig(
         tmp_path / "deployment",
         bootstrap=broker.bootstrap,
@@ -56,6 +68,7 @@ def test_a_batch_killed_there_is_carried_through_again(
         java_home=java_home,
         catalog=address,
         spark=None if with_ == "a Spark of its own" else request.getfixturevalue("spark_server"),
+        payload="" if store is None else store.payload_settings(tmp_path / "keys"),
     )
     sent = recordings(8, samples=60_000)
     chunks = cut(sent, 8192)
@@ -68,6 +81,10 @@ def test_a_batch_killed_there_is_carried_through_again(
     expected = {r.waveform_id: bytes(r.samples) for r in sent}
     late = chunks[20].waveform_id
     assert whole.published() == {i: b for i, b in expected.items() if i != late}
+
+    if store is not None:
+        assert any("/payload-" in path for method, path in store.asked if method == "PUT")
+        assert store.names("payload") == set()
 
     # Once more: a finished plan changes nothing (I6), and the next batch heals what was open.
     head = whole.deployment.tables(STREAM).head()

@@ -150,7 +150,7 @@ class Deployment:
         return [stream for stream in found if stream.group == group]
 
     def folder(self, stream: str, plan_id: str) -> WorkFolder:
-        return WorkFolder(self.settings.landing, plain_name(stream), plan_id, payload=self.payload_store)
+        return WorkFolder(self.settings.landing, plain_name(stream), plan_id, payload=lambda: self.payload_store)
 
     def docs_folder(self, stream: str, plan_id: str) -> Path:
         if plan_id and not is_plan_id(plan_id):  # none: a rewind has no plan

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +36,12 @@ LOCK = ".lock"
 
 
 class WorkFolder:
-    """One plan's folder under the landing. `payload`: has what its landing files do not have."""
+    """One plan's folder under the landing. `payload`: has what its landing files do not have; asked where that is to
+    go, since who only looks may have no login."""
 
-    def __init__(self, landing: Path, stream: str, plan_id: str, *, payload: PayloadStore | None = None) -> None:
+    def __init__(
+        self, landing: Path, stream: str, plan_id: str, *, payload: Callable[[], PayloadStore | None] = lambda: None
+    ) -> None:
         if not is_plan_id(plan_id):
             raise BadInput(f"{plan_id!r} is not a plan id (32 hex digits); `wavestitch batches {stream}` lists them")
         self.path = below(landing, stream, plan_id)
@@ -141,8 +145,9 @@ class WorkFolder:
         return self._drop_files()
 
     def _drop_apart(self) -> None:
-        if self._payload is not None:
-            self._payload.of(self.path).remove()
+        store = self._payload()
+        if store is not None:
+            store.of(self.path).remove()
 
     def _drop_files(self) -> int:
         freed = 0
