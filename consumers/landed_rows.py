@@ -56,19 +56,20 @@ class RowsApart:
         self._ipc = pa.ipc.new_file(_Sink(self), LANDING_APART)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        data = _payload_of(batch)
-        names = [self._sender.send(bytes(piece)) for piece in cut_payload(data)]
+        data = bytes(_payload_of(batch))
+        names = [self._sender.send(piece) for piece in cut_payload(memoryview(data))]
         self._batch = []
         self._ipc.write_batch(batch, custom_metadata=say_apart(names) if names else None)
-        whole, self._batch = memoryview(b"".join(self._batch)), None
-        # Payload is the last column, and its bytes the last of its parts.
-        end = len(whole) - -len(data) % _ALIGNED
-        begin = end - len(data)
-        if whole[begin:end] != data:
+        parts, self._batch = self._batch, None
+        # Payload is the last column, and its bytes the last of its parts, but for what fills it up.
+        filled = [parts.pop()] if len(data) % _ALIGNED else []
+        if data and parts.pop() != data:
             raise AssertionError("a record batch does not end with its payload")
-        self._file.write(whole[:begin])
+        for part in parts:
+            self._file.write(part)
         self._file.skip(len(data))
-        self._file.write(whole[end:])
+        for part in filled:
+            self._file.write(part)
 
     def finish(self) -> None:
         self._sender.finish()

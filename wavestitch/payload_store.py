@@ -130,7 +130,7 @@ class BatchPayload:
     store: PayloadStore
     path: str
 
-    def put(self, name: str, piece: bytes) -> None:
+    def put(self, name: str, piece: bytes | memoryview) -> None:
         """Write the object of this name (`name_payload`). One that is there already gets the same bytes once more."""
         with self.store.asking(self.path), self.store.files.open_output_stream(self._key(name)) as sink:
             sink.write(piece)
@@ -181,8 +181,8 @@ class PayloadSender:
         self._pool = ThreadPoolExecutor(_AT_ONCE)
         self._coming: deque[Future[None]] = deque()
 
-    def send(self, piece: bytes) -> str:
-        """Begin to send it; returns its name. Raises what became of an earlier one."""
+    def send(self, piece: memoryview) -> str:
+        """Begin to send what does not change any more; returns its name. Raises what became of an earlier one."""
         name = name_payload(piece)
         self._coming.append(self._pool.submit(self._payload.put, name, piece))
         if len(self._coming) > _WAITING:
