@@ -87,13 +87,24 @@ def test_a_copy_that_no_ingest_has_read_is_read_first_and_decided_about(how: Car
     published(world)
     alter(world, "w", samples=OTHER + OTHER)
     world.send("w", 1, OTHER)
-    with pytest.raises(Refused, match=r"or the range has a copy that contradicts them, which an ingest has to read"):
-        promote(world, preview(world, span(0, 0, 3), how=how), how)
+    with pytest.raises(Refused, match=r"nothing to promote; 'w': a copy in partition 0 offset 2 contradicts its row; "):
+        preview(world, span(0, 0, 3), how=how)
     world.ingest()
     world.decide(HeldAction.DISCARD, "w")
     promote(world, preview(world, span(0, 0, 3), how=how), how)
     assert world.published() == ({} if how is FAILING else {"w": ONE + TWO})
     assert world.held() == {"w": {"discarded", "failed_expectation"} if how is FAILING else {"discarded"}}
+
+
+def test_nor_is_a_row_taken_out_for_such_a_copy_that_nobody_was_to_read(world: World) -> None:
+    """It was skipped by name, so that it is not held and nobody decided about it."""
+    published(world)
+    world.send("w", 1, OTHER)
+    rewound(world, "latest")
+    shown = preview(world, span(0, 0, 3), how=FAILING)
+    with pytest.raises(Refused, match=r"or the range has a copy that contradicts them, which an ingest has to read"):
+        promote(world, shown, FAILING)
+    assert (world.published(), world.held()) == ({"w": ONE + TWO}, {})
 
 
 def test_undo_publishes_nothing_that_was_discarded_since(world: World) -> None:

@@ -165,6 +165,8 @@ def _why_not(one: Compared, held: Reason | None) -> str:
             "maintenance lets go and no decision publishes again. Have it sent again so that the definition takes it "
             "for one, or put a definition in force that does"
         )
+    if one.unread:
+        return f"a copy in {one.unread} contradicts its row; let an ingest read that, and decide about it first"
     return "" if held is None else f"chunks of it are held as {held.value}; decide about them first"
 
 

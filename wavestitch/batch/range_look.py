@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from wavestitch.batch.carry import NOTHING_READ, Carried, How, Watcher, carry_through
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.publishes_nothing import ComparingEdges
@@ -48,7 +50,8 @@ class Batches:
 class RangeLook:
     """`logs`: each waveform that was found; `chunks`: what lies where rows say that theirs lay; `closed`: expectations
     about the whole for which a batch's gate would close; `absent`: offsets that the log covers and does not deliver;
-    `gone`: those that retention took meanwhile; `accounts`: of the records that were read."""
+    `gone`: those that retention took meanwhile; `accounts`: of the records that were read; `unread`: by waveform, where
+    a copy lies that contradicts its row, and that no ingest has read yet."""
 
     def __init__(
         self, edges: ComparingEdges, of: Batches, claims: Mapping[str, Sequence[RowPiece]], watcher: Watcher
@@ -60,6 +63,7 @@ class RangeLook:
         self.closed: set[str] = set()
         self.absent: list[OffsetRange] = []
         self.gone: list[OffsetRange] = []
+        self.unread: dict[str, str] = {}
         self.log_start = {p: end.log_start for p, end in of.here.ends.items()}
         self._places = {(p.partition, p.offset) for pieces in claims.values() for p in pieces}
         self.accounts = RangeAccounts(edges, of.here.topic.topic_id)
@@ -158,6 +162,7 @@ class RangeLook:
         chunks = ChunkTable.of(edges.landed(plan, stitched.receipts).chunks)
         every = edges.every_record(plan, stitched.receipts)
         self._note_places(every.chunks)
+        self._note_unread(ChunkTable.of(every.chunks), chunks)
         if not only:
             self.accounts.note(every.chunks, plan.ranges, holes=sum(every.holes.values()))
         wanted = set(only)
@@ -191,6 +196,20 @@ class RangeLook:
             # What no definition makes a chunk is not what was published from there.
             rejected = fact.reason or "" if fact.reason in MAY_BE_CHUNKS else ""
             self.chunks[place] = LogChunk(fact.waveform_id, fact.seq, fact.piece, fact.timestamp_ms, rejected)
+
+    def _note_unread(self, every: ChunkTable, read: ChunkTable) -> None:
+        if len(every) == len(read):
+            return
+        positions = self._edges.snapshot.head.positions
+        passed = np.flatnonzero(~np.isin(_place_numbers(every), _place_numbers(read))).tolist()
+        for c in every.facts(passed):
+            at = positions.get(c.partition)
+            if c.waveform_id is not None and (at is None or c.offset >= at.next_offset):
+                self.unread[c.waveform_id] = f"partition {c.partition} offset {c.offset}"
+
+
+def _place_numbers(chunks: ChunkTable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return (chunks.partition.astype(np.int64) << 48) + chunks.offset
 
 
 def _logs(

@@ -218,6 +218,7 @@ def _compare(
         found += [
             compare(i, look.logs.get(i), rows.get(i, ()), held.get(i), extent, accounted.not_there(i)) for i in some
         ]
+    found = [replace(one, unread=look.unread.get(one.waveform_id, "")) for one in found] if look.unread else found
     return _with_decisions(edges, found)
 
 
