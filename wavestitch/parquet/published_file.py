@@ -115,8 +115,8 @@ class PublishedFile:
         """Where the first begins; bytes, bytes before compression, and values of all."""
         begin, size, whole, values = self._sink.tell(), 0, 0, 0
         for page in pages:
-            self._sink.write(page.content)
-            size, whole, values = size + len(page.content), whole + page.size, values + page.values
+            written = self._sink.write(page.header) + self._sink.write(page.body)
+            size, whole, values = size + written, whole + page.size, values + page.values
         return begin, size, whole, values
 
 

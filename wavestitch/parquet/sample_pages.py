@@ -98,9 +98,11 @@ class SentSamples:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A data page with its header, ready to be written. `size`: bytes before compression, the header included."""
+    """A data page, ready to be written: its header, then its body, which is valid until the next page is asked for.
+    `size`: bytes before compression, the header included."""
 
-    content: bytes
+    header: bytes
+    body: Any
     size: int
     values: int
 
@@ -117,6 +119,8 @@ class SamplePages:
         named: dict[int, Any] = {_UNCOMPRESSED: {}, _ZSTD: {"compression": "zstd", "compression_level": 1}}
         how = named.get(self.codec, {"compression": "lz4_raw"})
         self._codec: Any = pa.Codec(**how) if how else None
+        # Memory for a page, used again and again: what is asked for anew is cleared by the kernel each time.
+        self._room = np.empty(0, np.uint8)
 
     def pages(self, found: Samples) -> Iterator[Page]:
         """The pages of all these samples, in order. A page holds whole waveforms, or a part of one."""
@@ -138,10 +142,10 @@ class SamplePages:
     def _page(self, values: Values, repetition: bytes) -> Page:
         levels = b"".join(len(x).to_bytes(4, "little") + x for x in (repetition, _gone_on(len(values))))
         delta = self.encoding == _DELTA_BINARY_PACKED
-        body: Any = self._delta(levels, values) if delta else _split(levels, values, self._dtype.itemsize)
+        body: Any = self._delta(levels, values) if delta else self._split(levels, values)
         size = len(body)
         if self._codec is not None:
-            body = self._codec.compress(body, asbytes=True)
+            body = self._codec.compress(body)
         header = encode(
             {
                 1: (I32, 0),  # a data page of the first kind: of the second, each would have to begin with a waveform
@@ -150,7 +154,27 @@ class SamplePages:
                 5: (STRUCT, {1: (I32, len(values)), 2: (I32, self.encoding), 3: (I32, _RLE), 4: (I32, _RLE)}),
             }
         )
-        return Page(header + body, len(header) + size, len(values))
+        return Page(header, body, len(header) + size, len(values))
+
+    def _split(self, levels: bytes, values: Values) -> npt.NDArray[np.uint8]:
+        """BYTE_STREAM_SPLIT in the dtype of the type: the first bytes of all values, then the second ones, …"""
+        width, sent = self._dtype.itemsize, values.dtype.itemsize
+        size = len(levels) + len(values) * width
+        if len(self._room) < size + values.nbytes:
+            self._room = np.empty(size + values.nbytes, np.uint8)
+        shifted, body = self._room[: values.nbytes].view(values.dtype), self._room[values.nbytes :][:size]
+        body[: len(levels)] = np.frombuffer(levels, np.uint8)
+        planes = body[len(levels) :].reshape(width, -1)
+        if sent == width:
+            planes[:] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, width).T
+            return body
+        # Narrower whole numbers: their own bytes one by one, and then the sign. That is four times as fast as widening
+        # them and moving every byte.
+        np.copyto(planes[0], values, casting="unsafe")
+        for n in range(1, sent):
+            np.copyto(planes[n], np.right_shift(values, 8 * n, out=shifted), casting="unsafe")
+        np.copyto(planes[sent:], np.right_shift(values, 8 * sent - 1, out=shifted), casting="unsafe")
+        return body
 
     def _delta(self, levels: bytes, values: Values) -> bytes:
         """By pyarrow's encoder, from a file with one page of these values and no levels."""
@@ -168,23 +192,6 @@ class SamplePages:
             raise AssertionError(f"pyarrow made pages of {page[5][1][1][1]} of {len(values)} values")
         packed: bytes = written[reader.at : reader.at + page[2][1]]
         return levels + packed
-
-
-def _split(levels: bytes, values: Values, width: int) -> npt.NDArray[np.uint8]:
-    """BYTE_STREAM_SPLIT of values of `width` bytes: the first bytes of all of them, then the second ones, …"""
-    body = np.empty(len(levels) + len(values) * width, np.uint8)
-    body[: len(levels)] = np.frombuffer(levels, np.uint8)
-    planes = body[len(levels) :].reshape(width, -1)
-    sent = values.dtype.itemsize
-    if sent == width:
-        planes[:] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, width).T
-        return body
-    # Narrower whole numbers: their own bytes one by one, and then the sign. That is four times as fast as widening them
-    # and moving every byte.
-    for n in range(sent):
-        np.copyto(planes[n], values >> (8 * n), casting="unsafe")
-    np.copyto(planes[sent:], values >> (8 * sent - 1), casting="unsafe")
-    return body
 
 
 @lru_cache(maxsize=4096)
