@@ -37,6 +37,7 @@ from wavestitch.write_once import disk_errors, write_digested
 Progress = Callable[[int, int], None]
 """Called with the records and the payload bytes that were read so far."""
 _PROGRESS_SECONDS = 0.1
+_BYTES_A_START, _RECORDS_A_START = 32 << 20, 20_000
 _AHEAD_BYTES = 64 << 20
 """More than the client fetches of what it has still to hand out: its queue, and a fetch that is on its way."""
 
@@ -172,7 +173,8 @@ def read_units(
     payload: PayloadPlace | None = None,
     children: UnitProcesses | None = None,
 ) -> list[Receipt]:
-    """Read several units (all of the plan unless given), at most `processes` at once (else the stream's workers).
+    """Read several units (all of the plan unless given), at most `processes` at once (else as many of the stream's
+    workers as are worth their start).
 
     Receipts in the order of `units`, not written. The first error of a child is raised, and the others are ended; all
     end when this process does. `children`: those that read, and then wait for the next plan; else they end, too.
@@ -194,11 +196,17 @@ def read_units(
             folder=folder,
             proof=proof_of(plan.stream) if proof is None else proof,
             payload=payload,
-            at_once=processes or plan.stream.reading.workers,
+            at_once=processes or min(plan.stream.reading.workers, _worth_starting(plan, wanted)),
             on_progress=add_up,
         )
     meter.close()
     return [receipts[unit] for unit in wanted]
+
+
+def _worth_starting(plan: Plan, units: Sequence[int]) -> int:
+    """How many processes: starting one costs as much as reading some ten thousand records, or some ten MiB."""
+    records = sum(slice_.size for unit in units for slice_ in plan.units[unit])
+    return 1 + max(round(records * plan.mean_record_bytes) // _BYTES_A_START, records // _RECORDS_A_START)
 
 
 @disk_errors("writing a receipt")

@@ -60,6 +60,20 @@ def test_children_put_payload_into_a_store_and_the_rest_into_the_folder(rig: Rig
     assert sent[0] not in (rig.folder / str(landed.file)).read_bytes()
 
 
+def test_a_small_batch_is_read_by_one_process_and_a_large_one_by_several(
+    rig: Rig, topic_factory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_factory(partitions=2)
+    for p in range(2):
+        rig.sender(topic).send(10, partition=p)
+    plan = rig.plan(topic, [[(0, 0, 10)], [(1, 0, 10)]])
+    monkeypatch.chdir(tmp_path)
+    for size, readers in ((100.0, 1), (1e9, 2)):
+        with UnitProcesses() as children:
+            read_units(plan=reread(plan, mean_record_bytes=size), kafka=rig.kafka, folder=rig.folder, children=children)
+            assert len(readers_of(tmp_path)) == readers
+
+
 def test_a_childs_error_is_raised_here_with_its_facts(rig: Rig, topic_factory: Any) -> None:
     topic = topic_factory(partitions=2)
     rig.sender(topic).send(10)
@@ -106,7 +120,7 @@ def test_children_die_with_their_parent(rig: Rig, topic_factory: Any, tmp_path: 
         from consumers.unit_reader import read_units
         from wavestitch.contracts.plan import plan_from_json
         plan = plan_from_json(Path("plan.json").read_text())
-        read_units(plan=plan, kafka=KafkaSettings({rig.bootstrap!r}), folder=Path("landing"))
+        read_units(plan=plan, kafka=KafkaSettings({rig.bootstrap!r}), folder=Path("landing"), processes=2)
     """
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path) as parent:
         wait_for(lambda: len(readers_of(tmp_path)) == 2)
@@ -130,7 +144,7 @@ def test_a_child_that_is_killed_again_although_careful_is_a_transient_error_and_
     killer = threading.Thread(target=kill_one)
     killer.start()
     with pytest.raises(Transient, match="was ended by signal 9 although it read carefully"):
-        read_units(plan=plan, kafka=rig.kafka, folder=rig.folder)
+        read_units(plan=plan, kafka=rig.kafka, folder=rig.folder, processes=2)
     killer.join()
     assert readers_of(tmp_path) == []
 
@@ -184,7 +198,7 @@ def test_passwords_reach_a_child_neither_by_argument_nor_by_environment(
     looker = threading.Thread(target=look)
     looker.start()
     with pytest.raises(WavestitchError):  # this broker asks for no login, and knows none
-        read_units(plan=plan, kafka=kafka, folder=rig.folder)
+        read_units(plan=plan, kafka=kafka, folder=rig.folder, processes=2)
     looker.join()
     assert len(seen) == 2
     assert not any(b"hush-1" in text for text in seen)
