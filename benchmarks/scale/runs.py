@@ -14,6 +14,10 @@ RUNS = (
 )
 
 
+_MANY = 20
+"""Of fewer, 95 % is no figure."""
+
+
 def rows_of_runs(found: Mapping[str, Found]) -> tuple[list[str], list[list[str]]]:
     """`found`: each measurement by its name, as `benchmarks.many_runs` wrote it."""
     return ["", *found], [[name, *(cell(f) for f in found.values())] for name, cell in _ROWS]
@@ -22,7 +26,8 @@ def rows_of_runs(found: Mapping[str, Found]) -> tuple[list[str], list[list[str]]
 def _spread(said: Found) -> str:
     if said.get("tasks", 0) < 2:
         return "none began"
-    return f"{said['median']:.1f} / {said['p95']:.1f} / {said['most']:.1f}"
+    most_of_them = f"{said['p95']:.1f}" if said["tasks"] >= _MANY else "–"
+    return f"{said['median']:.1f} / {most_of_them} / {said['most']:.1f}"
 
 
 def _waited(kind: str, pool: str) -> Callable[[Found], str]:
