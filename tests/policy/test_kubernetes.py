@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import copy
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -240,10 +241,10 @@ def test_no_role_has_a_right_in_kubernetes() -> None:
     }
 
 
-def reached(direction: str) -> dict[tuple[str, str], set[Any]]:
+def reached(direction: str, docs: Sequence[Doc] = DOCS) -> dict[tuple[str, str], set[Any]]:
     """From whom to whom at which ports, as the policies of one direction (`ingress`, `egress`) say."""
     found: dict[tuple[str, str], set[Any]] = {}
-    for name, policy in of_kind(DOCS, "NetworkPolicy").items():
+    for name, policy in of_kind(docs, "NetworkPolicy").items():
         if name in ("nobody", "names") or policy["spec"]["policyTypes"] != [direction.capitalize()]:
             continue
         own = policy["spec"]["podSelector"]["matchLabels"]["wavestitch/role"]
