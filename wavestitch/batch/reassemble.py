@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -41,7 +40,6 @@ from wavestitch.mapped_file import map_sparsely
 from wavestitch.tables.stream_tables import StreamTables
 
 TASK_BYTES = 512 << 20
-_READ_AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +73,7 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
     check_coverage(plan, receipts)
     slices = sorted((s for r in receipts for s in r.slices), key=lambda s: (s.partition, s.start))
     landed = [s for s in slices if s.file is not None]
-    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:  # proving and numbering what is read needs no interpreter
-        chunks = list(pool.map(facts, landed, range(len(landed))))
+    chunks = [facts(s, number) for number, s in enumerate(landed)]
     seen: dict[Partition, EpochMs] = {}
     holes: dict[Partition, int] = defaultdict(int)
     reading: dict[int, tuple[int, float]] = {}
