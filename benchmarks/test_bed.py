@@ -6,6 +6,7 @@ A topic begins with one small waveform a partition, so that the batch that is me
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 import uuid
@@ -81,12 +82,16 @@ class TestBed:
 
     def declare(self, stream: str, topic: str, *, most: int = 100_000_000, limits: str = "", more: str = "") -> None:
         """Write `streams/STREAM.yaml`, over what was there: the next plan goes by it. `most`: offsets a batch."""
-        (self.folder / "streams" / f"{stream}.yaml").write_text(
+        path = self.folder / "streams" / f"{stream}.yaml"
+        path.write_text(
             f"topic: {topic}\ngroup: {stream}\n"
             f"limits: {{max_clock_skew: 36500 d, max_batch_bytes: 1024 TiB, max_batch_records: {most}{limits}}}\n"
             "expectations:\n  - type: expect_column_values_to_be_between\n"
             "    kwargs: {column: sampling_rate_hz, min_value: 1, max_value: 100000}\n" + more
         )
+        # One that was just written would be waited for, by nobody whose streams stand.
+        old = path.stat().st_mtime - 60
+        os.utime(path, (old, old))
 
     def topic(self, **wanted: Any) -> Topic:
         """A topic as `fill` makes it; made once and kept for the parts that follow."""
