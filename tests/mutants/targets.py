@@ -26,7 +26,7 @@ _CONTRACTS: dict[str, tuple[str, ...]] = {
     "offset_range": _unit("offset_range", "named_places", "start_index", "past_cost", "verification"),
     "holes": _unit("holes", "record_runs", "plan_and_receipt"),
     "position": _POSITIONS + _HEADS,
-    "protocol": _POSITIONS + _HEADS,
+    "protocol": _unit("protocol_examples") + _POSITIONS + _HEADS,
     "next_head": _POSITIONS + _EXAMPLES + _HEADS,
     "decided": _DECIDES,
     "assembly": _DECIDES,

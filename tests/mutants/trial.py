@@ -11,7 +11,6 @@ import os
 import resource
 import select
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -25,9 +24,10 @@ from hypothesis import Phase, settings
 from tests.mutants.mutant import Mutant
 from tests.mutants.planting import loaded_functions, plant_before_import, planted_in_functions
 
-_SECONDS = 30.0
-"""Beside ten times what the tests take: a mutant that ends later than that is found out by whoever waits."""
-_MOST_BYTES = 6 << 30
+_SECONDS = 10
+"""Of a processor, beside twice what the tests take; of the clock ten times that: a mutant that ends later than that is
+found out by whoever waits."""
+_MOST_BYTES = 4 << 30
 _OPTIONS = (
     *("-x", "-q", "--tb=no", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:xdist"),
     # Its watchdog does not outlive a fork, and whoever ends it in the child would wait for ever; its settings are
@@ -65,7 +65,8 @@ class Trial:
         if seconds is None:
             raise RuntimeError(f"the tests of {self.module} fail on the product as it is; {self.log} says how")
         for mutant in to_load:
-            yield mutant, _Child(self.log, self._loaded(mutant)).fails(seconds=seconds)
+            # Loading takes as long as the tests may, and longer.
+            yield mutant, _Child(self.log, self._loaded(mutant), tests=seconds + _SECONDS).fails()
 
     def _loaded(self, mutant: Mutant) -> Callable[[Callable[[str], None]], int]:
         def run(say: Callable[[str], None]) -> int:
@@ -78,9 +79,12 @@ class Trial:
 class _Child:
     """A process that begins as this one is, in a group of its own; what it says comes line by line."""
 
-    def __init__(self, log: Path, run: Callable[[Callable[[str], None]], int]) -> None:
+    def __init__(self, log: Path, run: Callable[[Callable[[str], None]], int], *, tests: float | None = None) -> None:
+        """`tests`: the seconds of a processor that they take of a product that is right; None where nobody knows."""
         heard, said = os.pipe()
         self._heard = heard
+        self._most = 3600 if tests is None else int(2 * tests) + _SECONDS
+        self.cpu_seconds = 0.0
         self._pid = os.fork()
         if self._pid:
             os.close(said)
@@ -93,6 +97,8 @@ class _Child:
             for number in (1, 2):
                 os.dup2(out, number)
             resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
+            if tests is not None:
+                resource.setrlimit(resource.RLIMIT_CPU, (self._most, self._most))
             os._exit(run(lambda line: void(os.write(said, f"{line}\n".encode()))))
         finally:
             os._exit(70)
@@ -102,11 +108,11 @@ class _Child:
             for line in heard:
                 yield line.rstrip("\n")
 
-    def fails(self, *, seconds: float) -> bool:
-        """Whether it ends otherwise than well, or not in time; `seconds`: what the tests took."""
+    def fails(self) -> bool:
+        """Whether it ends otherwise than well, or not in time."""
         watched = os.pidfd_open(self._pid)
         try:
-            in_time, _, _ = select.select([watched], [], [], 10 * seconds + _SECONDS)
+            in_time, _, _ = select.select([watched], [], [], 10 * self._most)
             return not in_time or self.end() != 0
         finally:
             os.close(watched)
@@ -115,10 +121,12 @@ class _Child:
     def end(self) -> int:
         """Kill what is left of it and all that it started."""
         if self._pid:
-            done, status = os.waitpid(self._pid, os.WNOHANG)
+            done, status, used = os.wait4(self._pid, os.WNOHANG)
             with suppress(ProcessLookupError):
                 os.killpg(self._pid, signal.SIGKILL)
-            self._ended = status if done else os.waitpid(self._pid, 0)[1]
+            if not done:
+                _, status, used = os.wait4(self._pid, 0)
+            self._ended, self.cpu_seconds = status, used.ru_utime + used.ru_stime
             self._pid = 0
             os.close(self._heard)
         return self._ended
@@ -148,10 +156,10 @@ class _Session(_FirstFailure):
         path = self._trial.path
         source = path.read_text(encoding="utf-8")
         failed: Counter[str] = Counter()
-        began = time.monotonic()
-        if self._child(session, lambda: None).fails(seconds=3600):
+        child = self._child(session, lambda: None, tests=None)
+        if child.fails():
             return True
-        seconds = time.monotonic() - began
+        seconds = child.cpu_seconds
         self._say(f"tests\t{seconds}")
         loaded = loaded_functions(str(path))
         gc.freeze()  # nobody looks through all of this again, in child after child
@@ -161,13 +169,12 @@ class _Session(_FirstFailure):
                 self._say(f"load\t{mutant.name}")
                 continue
             session.items.sort(key=lambda item: -failed[item.nodeid])
-            child = self._child(session, plant)
-            killed = child.fails(seconds=seconds)
+            killed = self._child(session, plant, tests=seconds).fails()
             failed.update(self._last_failed())
             self._say(f"{'killed' if killed else 'survived'}\t{mutant.name}")
         return True
 
-    def _child(self, session: pytest.Session, plant: Callable[[], None]) -> _Child:
+    def _child(self, session: pytest.Session, plant: Callable[[], None], *, tests: float | None) -> _Child:
         self._failures = self._trial.log.with_suffix(".failed")
         self._failures.unlink(missing_ok=True)
 
@@ -177,7 +184,7 @@ class _Session(_FirstFailure):
                 pytest_runtestloop(session)
             return min(session.testsfailed, 1)
 
-        return _Child(self._trial.log, run)
+        return _Child(self._trial.log, run, tests=tests)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

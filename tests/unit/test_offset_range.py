@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,3 +106,83 @@ def test_what_belongs_together_is_in_one_part_whole(groups: list[list[OffsetRang
         assert not each_of(group) or any(each_of(group) <= each_of(part) for part in parts)
     largest = max([most, *(len(each_of(g)) for g in groups)])
     assert all(sum(r.size for r in part) <= largest for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("some", "gap", "joined_up"),
+    [
+        ([span(0, 5, 9), span(0, 0, 5)], 0, [span(0, 0, 9)]),
+        ([span(0, 0, 5), span(0, 6, 9)], 0, [span(0, 0, 5), span(0, 6, 9)]),
+        ([span(0, 0, 5), span(0, 7, 9)], 2, [span(0, 0, 9)]),
+        ([span(0, 0, 5), span(0, 7, 9)], 1, [span(0, 0, 5), span(0, 7, 9)]),
+        ([span(0, 0, 5), span(1, 5, 9)], 3, [span(0, 0, 5), span(1, 5, 9)]),
+        ([span(0, 0, 9), span(0, 2, 4)], 0, [span(0, 0, 9)]),
+        ([span(0, 0, 0), span(0, 4, 5)], 9, [span(0, 4, 5)]),
+    ],
+)
+def test_near_ranges_are_one(some: list[OffsetRange], gap: int, joined_up: list[OffsetRange]) -> None:
+    assert joined(some, gap=gap) == joined_up
+
+
+@pytest.mark.parametrize(
+    ("some", "within", "left"),
+    [
+        (span(0, 2, 8), span(0, 4, 6), span(0, 4, 6)),
+        (span(0, 2, 8), span(0, 0, 5), span(0, 2, 5)),
+        (span(0, 2, 8), span(0, 5, 9), span(0, 5, 8)),
+        (span(0, 2, 8), span(0, 8, 9), span(0, 8, 8)),
+        (span(0, 2, 8), span(0, 0, 2), span(0, 2, 2)),
+        (span(0, 2, 8), span(0, 0, 1), span(0, 1, 1)),
+    ],
+)
+def test_a_range_is_cut_to_another(some: OffsetRange, within: OffsetRange, left: OffsetRange) -> None:
+    assert some.cut(within) == left
+
+
+@pytest.mark.parametrize(
+    ("groups", "most", "parts"),
+    [
+        ([[span(0, 0, 3)], [span(0, 3, 5)]], 5, [[span(0, 0, 5)]]),
+        ([[span(0, 0, 3)], [span(0, 3, 5)]], 4, [[span(0, 0, 3)], [span(0, 3, 5)]]),
+        ([[span(0, 3, 5)], [span(0, 0, 3)]], 4, [[span(0, 0, 3)], [span(0, 3, 5)]]),
+        ([[span(0, 0, 3)], [span(0, 2, 5)]], 5, [[span(0, 0, 5)]]),
+        ([[span(0, 0, 9)], [span(0, 9, 10)]], 2, [[span(0, 0, 9)], [span(0, 9, 10)]]),
+        ([[], [span(1, 0, 2)], []], 2, [[span(1, 0, 2)]]),
+    ],
+)
+def test_as_many_groups_are_packed_together_as_may_be(
+    groups: list[list[OffsetRange]], most: int, parts: list[list[OffsetRange]]
+) -> None:
+    assert pack_groups(groups, most=most) == parts
+
+
+def test_each_link_takes_the_same_share_of_every_partition() -> None:
+    links = cut_links([span(0, 0, 10), span(1, 5, 35)], most=8)
+    assert links[:2] == [[span(0, 0, 2), span(1, 5, 11)], [span(0, 2, 4), span(1, 11, 17)]]
+    assert cut_links([span(0, 0, 3), span(1, 0, 3)], most=1)[:2] == [[span(0, 0, 1)], [span(1, 0, 1)]]
+
+
+def test_what_is_left_over_goes_to_the_larger_backlogs() -> None:
+    backlog = [span(2, 0, 100), span(0, 0, 3), span(1, 0, 100)]
+    assert bound_ranges(backlog, max_records=12) == [span(0, 0, 3), span(1, 0, 4), span(2, 0, 5)]
+    assert bound_ranges(backlog, max_records=2) == [span(1, 0, 1), span(2, 0, 1)]
+
+
+def test_a_slice_is_as_large_as_it_has_to_be_and_of_the_same_size_as_the_others() -> None:
+    assert cut_slices([span(0, 10, 22)], workers=4, min_slice=3) == [span(0, 10 + 3 * i, 13 + 3 * i) for i in range(4)]
+    assert cut_slices([span(0, 10, 22)], workers=4, min_slice=4) == [span(0, 10 + 4 * i, 14 + 4 * i) for i in range(3)]
+    assert cut_slices([span(0, 0, 2)], workers=3, min_slice=4) == [span(0, 0, 2)]
+    assert cut_slices([span(0, 0, 30), span(1, 0, 10)], workers=4, min_slice=0) == [
+        *(span(0, 0, 10), span(0, 10, 20), span(0, 20, 30), span(1, 0, 10))
+    ]
+
+
+def test_units_are_of_about_the_same_weight() -> None:
+    slices = [span(0, 0, 10), span(1, 0, 10), span(2, 0, 10)]
+    assert sorted(pack_units(slices, workers=2, weight={0: 2.0})) == [
+        (span(0, 0, 10),),
+        (span(1, 0, 10), span(2, 0, 10)),
+    ]
+    assert len(pack_units(slices, workers=9, weight={})) == 3
+    assert pack_units([], workers=3, weight={}) == []
+    assert pack_units(slices[::-1], workers=0, weight={}) == [tuple(slices)]
