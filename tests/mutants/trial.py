@@ -1,12 +1,14 @@
 """Tests run on one mutant after another, each in a child of its own that ends with the first failure.
 
 The tests are collected once, and each child begins with what was collected: a mutant costs what its tests take until
-one fails, and those that failed before go first. A mutant of what a module does as it is loaded is loaded anew.
+one fails, and those that failed before go first, then the short ones. A mutant of what a module does as it is loaded
+is loaded anew.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import os
 import resource
 import select
@@ -24,9 +26,10 @@ from hypothesis import Phase, settings
 from tests.mutants.mutant import Mutant
 from tests.mutants.planting import loaded_functions, plant_before_import, planted_in_functions
 
-_SECONDS = 10
+_SECONDS = 4
 """Of a processor, beside twice what the tests take; of the clock ten times that: a mutant that ends later than that is
 found out by whoever waits."""
+_LOADING = 20.0
 _MOST_BYTES = 4 << 30
 _OPTIONS = (
     *("-x", "-q", "--tb=no", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:xdist"),
@@ -66,7 +69,7 @@ class Trial:
             raise RuntimeError(f"the tests of {self.module} fail on the product as it is; {self.log} says how")
         for mutant in to_load:
             # Loading takes as long as the tests may, and longer.
-            yield mutant, _Child(self.log, self._loaded(mutant), tests=seconds + _SECONDS).fails()
+            yield mutant, _Child(self.log, self._loaded(mutant), tests=seconds + _LOADING).fails()
 
     def _loaded(self, mutant: Mutant) -> Callable[[Callable[[str], None]], int]:
         def run(say: Callable[[str], None]) -> int:
@@ -146,7 +149,6 @@ class _Session(_FirstFailure):
 
     def __init__(self, trial: Trial, mutants: Sequence[Mutant], say: Callable[[str], None]) -> None:
         self._trial, self._mutants, self._say = trial, mutants, say
-        self._say_failed: Callable[[str], None] = lambda name: None
 
     def run(self) -> int:
         return int(pytest.main([*_OPTIONS, *self._trial.tests], plugins=[self]))
@@ -160,6 +162,7 @@ class _Session(_FirstFailure):
         if child.fails():
             return True
         seconds = child.cpu_seconds
+        took = {name: duration for name, duration, _ in self._reported()}
         self._say(f"tests\t{seconds}")
         loaded = loaded_functions(str(path))
         gc.freeze()  # nobody looks through all of this again, in child after child
@@ -168,15 +171,15 @@ class _Session(_FirstFailure):
             if plant is None:
                 self._say(f"load\t{mutant.name}")
                 continue
-            session.items.sort(key=lambda item: -failed[item.nodeid])
+            session.items.sort(key=lambda item: (-failed[item.nodeid], took.get(item.nodeid, 0.0)))
             killed = self._child(session, plant, tests=seconds).fails()
-            failed.update(self._last_failed())
+            failed.update(name for name, _, is_good in self._reported() if not is_good)
             self._say(f"{'killed' if killed else 'survived'}\t{mutant.name}")
         return True
 
     def _child(self, session: pytest.Session, plant: Callable[[], None], *, tests: float | None) -> _Child:
-        self._failures = self._trial.log.with_suffix(".failed")
-        self._failures.unlink(missing_ok=True)
+        self._reports = self._trial.log.with_suffix(".reports")
+        self._reports.unlink(missing_ok=True)
 
         def run(say: Callable[[str], None]) -> int:
             plant()
@@ -187,11 +190,14 @@ class _Session(_FirstFailure):
         return _Child(self._trial.log, run, tests=tests)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self._failures.write_text(report.nodeid)
+        if report.when == "call" or report.failed:
+            with self._reports.open("a") as file:
+                file.write(json.dumps([report.nodeid, report.duration, not report.failed]) + "\n")
 
-    def _last_failed(self) -> list[str]:
-        return [self._failures.read_text()] if self._failures.exists() else []
+    def _reported(self) -> list[tuple[str, float, bool]]:
+        """Of the last child: the tests that it ran, the seconds of each, and whether it passed."""
+        lines = self._reports.read_text().splitlines() if self._reports.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("]")]
 
 
 def void(_: object) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.builders.ranges import span
 from wavestitch.contracts.errors import DataLost, Transient
-from wavestitch.contracts.holes import Hole, HoleFinder, Proof, lost_to_retention, prove_holes
+from wavestitch.contracts.holes import Hole, HoleFinder, Proof, lost_to_retention, prove_holes, show_intervals
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import AbortedTransaction, Control, RawFetch, RecordBatch
@@ -49,7 +49,8 @@ class Log:
         self.batches: list[RecordBatch] = []
         self.aborted: list[tuple[AbortedTransaction, int]] = []
         self.kinds = ""
-        self.fetches = 0
+        self.asked: list[int] = []
+        """The bytes of each fetch."""
         for number, (kind, count) in enumerate(pieces):
             start, end = len(self.kinds), len(self.kinds) + count
             self.kinds += kind * count
@@ -71,7 +72,7 @@ class Log:
                 ]
 
     def __call__(self, offset: int, most_bytes: int, /) -> RawFetch:
-        self.fetches += 1
+        self.asked.append(most_bytes)
         found = [b for b in self.batches if b.end > offset][: self.most]
         end = found[-1].end if found else offset
         return RawFetch(found, [t for t, last in self.aborted if last >= offset and t.first_offset < end])
@@ -136,7 +137,7 @@ def test_what_is_gone_is_lost_by_name_and_nothing_else_is(
 def test_no_number_of_markers_side_by_side_is_too_many(kind: str, count: int) -> None:
     log = Log([Piece("R", 100), Piece(kind, count), Piece("R", 1)], most=800)
     assert prove([(100, 100 + count)], log) == [Hole(Offset(100), Offset(100 + count), PROOFS[kind])]
-    assert log.fetches <= 1 + count // 800
+    assert len(log.asked) <= 1 + count // 800
 
 
 def test_a_single_lost_record_between_two_delivered_ones_is_not_taken_for_a_marker() -> None:
@@ -152,23 +153,58 @@ def test_records_that_are_there_and_were_not_delivered_make_the_reading_fail_for
 
 
 def test_a_hole_behind_everything_that_the_log_holds_is_lost() -> None:
+    log = Log([Piece("C", 6)], most=10)
     with pytest.raises(DataLost) as lost:
-        prove([(5, 7), (8, 10)], Log([Piece("C", 6)], most=10))
-    assert lost.value.facts["offsets"] == [[6, 7], [8, 10]]
+        prove([(5, 7), (8, 10)], log)
+    assert lost.value.facts == {"topic": "waves", "partition": 3, "offsets": [[6, 7], [8, 10]]}
+    assert len(log.asked) == 2, "where the log ends, all that wait are gone"
     assert "the others follow in the same way" in lost.value.message
+
+
+def test_an_error_carries_a_hundred_intervals_and_counts_the_others() -> None:
+    with pytest.raises(DataLost, match=r"\[8, 9\) and 97 more hold no record") as lost:
+        prove([(2 * n, 2 * n + 1) for n in range(102)], Log([], most=1))
+    assert lost.value.facts["offsets"] == [[2 * n, 2 * n + 1] for n in range(100)]
 
 
 def test_no_hole_asks_nobody() -> None:
     log = Log([], most=1)
     assert prove([], log) == []
-    assert log.fetches == 0
+    assert log.asked == []
+
+
+KIB = 1024
+
+
+@pytest.mark.parametrize(
+    ("made", "holes", "asked"),
+    [
+        # One that goes on is asked for more and more at a time, whatever waits behind it.
+        ([Piece("C", 5), Piece("R", 75), Piece("C", 1)], [(0, 5), (80, 81)], [64, 128, 256, 512, 1024, 512]),
+        ([Piece("C", 9)], [(0, 9)], [64, 128, 256, 512, 1024, 2048, 4096, 4096, 4096]),
+        # Far apart it is little each time.
+        ([Piece("R", 1), Piece("C", 1)] * 3, [(1, 2), (3, 4), (5, 6)], [64, 64, 64]),
+    ],
+)
+def test_no_more_is_fetched_than_proves_something(
+    made: list[Piece], holes: list[tuple[int, int]], asked: list[int]
+) -> None:
+    log = Log(made, most=1)
+    found = [h for h in holes if log.kinds[h[0]] == "C"]
+    assert prove(found, log) == [Hole(Offset(a), Offset(b), Proof.COMMIT_MARKER) for a, b in found]
+    assert [n // KIB for n in log.asked] == asked
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, "[0, 1)"), (2, "[0, 1), [2, 3)"), (3, "[0, 1), [2, 3) and 1 more")])
+def test_so_many_intervals_are_shown_and_the_others_counted(count: int, shown: str) -> None:
+    assert show_intervals([(Offset(2 * n), Offset(2 * n + 1)) for n in range(count)], most=2) == shown
 
 
 def test_what_retention_took_is_named_up_to_where_the_log_begins() -> None:
     lost = lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=Offset(300))
     assert "offsets [120, 300) were deleted before they were read" in lost.message
     assert "`wavestitch rewind ecg --to 3:300 --accept-skip --apply`" in lost.message
-    assert lost.facts["offsets"] == [[120, 300]]
+    assert lost.facts == {"topic": "waves", "partition": 3, "offsets": [[120, 300]], "log_start": 300}
     assert lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=Offset(5000)).facts[
         "offsets"
     ] == [[120, 1000]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,6 +18,7 @@ from wavestitch.contracts.disagreement import next_generation
 from wavestitch.contracts.errors import BadInput, NewerFormat
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.position import (
+    AtGate,
     GroupOffset,
     Head,
     HeadKind,
@@ -25,6 +27,7 @@ from wavestitch.contracts.position import (
     Tag,
     advance_watermark,
     head_from_properties,
+    is_believable,
     is_ours,
     parse_tag,
 )
@@ -136,6 +139,44 @@ def test_the_next_head_keeps_positions_and_forgets_plan_and_decision() -> None:
     assert after.skipped == HEAD.skipped
 
 
+STANDS, DECIDES = AtGate("a" * 32, True), AtGate("b" * 32, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ({}, (STANDS, DECIDES)),
+        ({"plan_id": STANDS.plan_id}, (DECIDES,)),
+        ({"plan_id": DECIDES.plan_id}, (STANDS,)),
+        ({"generation": 3}, ()),
+        ({"generation": 2}, (STANDS, DECIDES)),
+        ({"positions": {0: Position(13), 11: Position(0)}}, (DECIDES,)),
+        ({"positions": {0: Position(12, seen_ms=5), 11: Position(0)}}, (STANDS, DECIDES)),
+        ({"positions": {0: Position(13), 11: Position(0)}, "plan_id": DECIDES.plan_id}, ()),
+        ({"at_gate": (DECIDES,)}, (DECIDES,)),
+    ],
+)
+def test_a_batch_stands_at_its_gate_until_it_commits_or_is_fenced(
+    change: dict[str, Any], left: tuple[AtGate, ...]
+) -> None:
+    assert replace(HEAD, at_gate=(STANDS, DECIDES)).next(**change).at_gate == left
+
+
+@pytest.mark.parametrize(
+    ("generation", "sequence", "believed"), [(12, 17, True), (13, 17, False), (12, 18, False), (1, 1, True)]
+)
+def test_a_tag_is_believed_as_far_as_somebody_may_have_counted(generation: int, sequence: int, believed: bool) -> None:
+    assert is_believable(Tag("ab", Generation(generation), sequence), HEAD, within=10) is believed
+    nobody = Tag("ab", Generation(generation - 2), sequence - 7)
+    assert is_believable(nobody, None, within=10) is believed
+
+
+def test_a_head_that_stands_before_the_beginning_or_at_no_plans_gate_is_not_written() -> None:
+    for change in ({"positions": {0: Position(-1)}}, {"at_gate": (STANDS, AtGate("x", True))}):
+        with pytest.raises(BadInput, match="a head that cannot be is not written"):
+            replace(HEAD, **change).to_properties()
+
+
 @given(st.uuids(), st.integers(-(2**70), 2**70) | NEAR, st.integers(-(2**70), 2**70) | NEAR)
 def test_every_head_that_can_be_written_has_a_tag_that_is_read(table: UUID, generation: int, sequence: int) -> None:
     head = replace(HEAD, generation=Generation(generation), sequence=sequence)
@@ -206,6 +247,11 @@ def test_the_watermark_is_the_least_of_the_active_partitions() -> None:
 
 def test_an_idle_partition_does_not_hold_the_watermark_back() -> None:
     assert watermark([999_900, 5]) == 999_900
+
+
+def test_a_partition_is_idle_only_after_that_time() -> None:
+    assert watermark([999_900, 999_000]) == 999_000
+    assert watermark([999_900, 998_999]) == 999_900
 
 
 def test_a_record_from_the_future_cannot_pass_the_clock() -> None:
