@@ -148,6 +148,7 @@ def test_a_range_is_cut_to_another(some: OffsetRange, within: OffsetRange, left:
         ([[span(0, 0, 3)], [span(0, 2, 5)]], 5, [[span(0, 0, 5)]]),
         ([[span(0, 0, 9)], [span(0, 9, 10)]], 2, [[span(0, 0, 9)], [span(0, 9, 10)]]),
         ([[], [span(1, 0, 2)], []], 2, [[span(1, 0, 2)]]),
+        ([[]], 2, []),
     ],
 )
 def test_as_many_groups_are_packed_together_as_may_be(
@@ -171,6 +172,7 @@ def test_what_is_left_over_goes_to_the_larger_backlogs() -> None:
 def test_a_slice_is_as_large_as_it_has_to_be_and_of_the_same_size_as_the_others() -> None:
     assert cut_slices([span(0, 10, 22)], workers=4, min_slice=3) == [span(0, 10 + 3 * i, 13 + 3 * i) for i in range(4)]
     assert cut_slices([span(0, 10, 22)], workers=4, min_slice=4) == [span(0, 10 + 4 * i, 14 + 4 * i) for i in range(3)]
+    assert cut_slices([span(0, 0, 3)], workers=4, min_slice=0) == [span(0, i, i + 1) for i in range(3)]
     assert cut_slices([span(0, 0, 2)], workers=3, min_slice=4) == [span(0, 0, 2)]
     assert cut_slices([span(0, 0, 30), span(1, 0, 10)], workers=4, min_slice=0) == [
         *(span(0, 0, 10), span(0, 10, 20), span(0, 20, 30), span(1, 0, 10))
@@ -183,6 +185,8 @@ def test_units_are_of_about_the_same_weight() -> None:
         (span(0, 0, 10),),
         (span(1, 0, 10), span(2, 0, 10)),
     ]
+    uneven = [span(0, 0, 1), span(1, 0, 1), span(2, 0, 2)]
+    assert sorted(pack_units(uneven, workers=2, weight={})) == [tuple(uneven[:2]), tuple(uneven[2:])]
     assert len(pack_units(slices, workers=9, weight={})) == 3
     assert pack_units([], workers=3, weight={}) == []
     assert pack_units(slices[::-1], workers=0, weight={}) == [tuple(slices)]
