@@ -16,6 +16,7 @@ from tests.builders.heads import make_head
 from tests.builders.plans import make_plan
 from tests.builders.streams import make_stream
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.decided import seal_decision
 from wavestitch.contracts.decision import Decision, Evidence, Stitched, decide
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform, open_deadlines
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
@@ -151,6 +152,24 @@ def test_what_becomes_of_each_chunk(one: Example) -> None:
     found = made(one.read, one.was, known=one.known)
     assert fates(found) == one.becomes
     assert found.held_counts == dict(one.counts)
+
+
+def test_the_digest_of_a_decision_is_over_all_that_it_says_and_the_same_in_every_version() -> None:
+    """Two executions of a step agree by it, also where one of them is of another version."""
+    was = (held("v/0@1", OPEN), held("u/0@2", DISCARDED))
+    found = made(("w/0@3", "w/1@4", "v/1@5", "x/0@6", "u/0@7", "y/0@8", "y/0!@9"), was)
+    head = make_head(sequence=5, generation=3)
+    names = {
+        "all": seal_decision("p", head, found.fates, found.holds),
+        "another plan": seal_decision("q", head, found.fates, found.holds),
+        "another head": seal_decision("p", head.next(), found.fates, found.holds),
+        "another generation": seal_decision("p", make_head(sequence=5, generation=4), found.fates, found.holds),
+        "nothing is held": seal_decision("p", head, found.fates, ()),
+        "nothing": seal_decision("p", head, made(()).fates, ()),
+    }
+    assert len(set(names.values())) == len(names)
+    assert names["all"] == "2c5bbb2f12d8ca928a10532b602d465f"
+    assert names["nothing"] == "d6acb8de31888fd1272497d57baa9ec5"
 
 
 @pytest.mark.parametrize(

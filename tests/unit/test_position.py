@@ -60,6 +60,8 @@ NEAR = st.sampled_from(
 def test_a_head_survives_the_snapshot_summary() -> None:
     assert head_from_properties(HEAD.to_properties(), 42) == HEAD
     assert all(isinstance(v, str) for v in HEAD.to_properties().values())
+    committed = replace(HEAD, snapshot_id=42, committed_ms=EpochMs(9))
+    assert committed.to_properties() == HEAD.to_properties(), "Iceberg says those itself"
 
 
 def test_heads_of_earlier_formats_are_read_and_know_of_no_batch() -> None:
@@ -172,7 +174,8 @@ def test_a_tag_is_believed_as_far_as_somebody_may_have_counted(generation: int, 
 
 
 def test_a_head_that_stands_before_the_beginning_or_at_no_plans_gate_is_not_written() -> None:
-    for change in ({"positions": {0: Position(-1)}}, {"at_gate": (STANDS, AtGate("x", True))}):
+    wrong: list[dict[str, Any]] = [{"positions": {0: Position(-1)}}, {"at_gate": (STANDS, AtGate("x", True))}]
+    for change in (*wrong, {"sequence": -1}, {"generation": -1}):
         with pytest.raises(BadInput, match="a head that cannot be is not written"):
             replace(HEAD, **change).to_properties()
 
