@@ -27,7 +27,7 @@ _CONTRACTS: dict[str, tuple[str, ...]] = {
     "holes": _unit("holes", "record_runs", "plan_and_receipt"),
     "position": _POSITIONS + _HEADS,
     "protocol": _unit("protocol_examples") + _POSITIONS + _HEADS,
-    "next_head": _POSITIONS + _EXAMPLES + _HEADS,
+    "next_head": (*_unit("next_head"), *_EXAMPLES),
     "decided": _DECIDES,
     "assembly": _DECIDES,
     "pending_decision": (*_DECIDES, *_domain("held_decisions", "held_bounds")),
