@@ -24,7 +24,7 @@ from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import Milliseconds, Offset, Partition
-from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.reasons import Fate, Reason
 
 T = NOON
 LATENESS_S = 60
@@ -170,6 +170,35 @@ def test_the_digest_of_a_decision_is_over_all_that_it_says_and_the_same_in_every
     assert len(set(names.values())) == len(names)
     assert names["all"] == "2c5bbb2f12d8ca928a10532b602d465f"
     assert names["nothing"] == "d6acb8de31888fd1272497d57baa9ec5"
+
+
+def test_fates_are_the_same_one_by_one_in_parts_and_all_together() -> None:
+    some = made(("w/0@1", "w/1@2", "v/0@3", "x/0@4", "x/0!@5"), (held("u/0@6", OPEN),)).fates
+    every = list(some)
+    assert len(every) == len(some) == 6
+    assert [some[n] for n in range(-6, 6)] == every + every
+    assert (some[1:4], some[::-2], some[6:]) == (every[1:4], every[::-2], [])
+    with pytest.raises(IndexError):
+        some[6]
+
+
+def test_what_is_held_stands_in_order_of_places_and_what_was_held_before_behind_it() -> None:
+    found = made(("w/0!@9", "v/0@8"), (held("w/0@1", OPEN),))
+    assert [(h.chunk.carried, h.chunk.offset) for h in found.holds] == [(False, 8), (False, 9), (True, 1)]
+
+
+def test_a_decision_names_the_waveforms_of_a_fate_and_counts_the_rows_that_it_holds() -> None:
+    was = (held("u/0@6", OPEN), held("t/0@7", DISCARDED))
+    found = made(("w/0@1", "w/1@2", "v/0@3", "x/0@4", "x/0!@5", "t/0@8"), was)
+    assert found.publish == ("w",)
+    assert found.waveforms(Fate.QUARANTINED) == {"x"}
+    assert found.waveforms(Fate.CARRIED_OUT) == {"u", "v"}
+    assert found.waveforms(Fate.DUPLICATE) == {"t"}
+    assert found.reasons() == {OPEN: 2, CONFLICT: 2}
+    assert found.held_counts == {"open": 2, "conflict": 2, "discarded": 1}
+    assert found.waveform_rows == 4, "what was discarded takes no room"
+    junk = made(("w/0@1",), (held("t/0@7", Reason.NULL_VALUE),))
+    assert (junk.held_counts, junk.waveform_rows) == ({"open": 1, "null_value": 1}, 1)
 
 
 @pytest.mark.parametrize(
