@@ -17,7 +17,7 @@ import pytest
 
 from tests.builders.chunks import NOON, make_chunk
 from tests.builders.records import metadata
-from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble
+from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble, assemble_waveform
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
@@ -111,3 +111,76 @@ def test_waveforms_do_not_touch_each_other_and_what_is_no_chunk_is_no_part_of_an
     junk = chunk("1/2", 2)._replace(waveform_id="v", reason=Reason.CORRUPT.value)
     found = assemble([other, junk, mine], _LIMITS)
     assert {i: (w.reason, offsets(w.pieces)) for i, w in found.items()} == {"w": (None, "0"), "v": (Reason.OPEN, "1")}
+
+
+def test_a_copy_that_has_bytes_goes_before_one_that_is_held_without() -> None:
+    held, again = chunk("0/1c", 0), chunk("0/1", 1)
+    alone = assemble_waveform("w", [held], _LIMITS, bare={held.key})
+    assert alone.reason is Reason.OPEN
+    assert "the bytes of chunk 0 at partition 0 offset 0 are gone from the held table" in alone.evidence
+    both = assemble_waveform("w", [held, again], _LIMITS, bare={held.key})
+    assert (both.reason, offsets(both.pieces), offsets(both.repeats)) == (None, "1", "0")
+    assert assemble_waveform("w", [again], _LIMITS, bare={again.key}).reason is None, "only what is held lacks bytes"
+    second = chunk("1/2c", 3)
+    found = assemble_waveform("w", [chunk("0/2c", 2), second], _LIMITS, bare={second.key})
+    assert "the bytes of chunk 1 at partition 0 offset 3 are gone" in found.evidence
+    assert assemble_waveform("w", [chunk("0/2c", 2), second], _LIMITS, bare={held.key}).reason is None
+
+
+@pytest.mark.parametrize(("most", "reason"), [(12, None), (11, Reason.TOO_LARGE)])
+def test_as_many_bytes_as_are_allowed_are_not_too_many(most: int, reason: Reason | None) -> None:
+    given = [chunk(text, n) for n, text in enumerate(("0/3", "1/3", "2/3"))]
+    assert assemble(given, Limits(max_waveform_bytes=most, max_chunks=3))["w"].reason is reason
+
+
+@pytest.mark.parametrize(("late_ms", "reason"), [(5000, None), (-5000, None), (5001, Reason.IMPLAUSIBLE_TIME)])
+def test_a_record_time_may_be_as_far_from_the_start_as_is_allowed(late_ms: int, reason: Reason | None) -> None:
+    given = [make_chunk("w", count=1, time_ms=NOON + late_ms)]
+    assert assemble(given, Limits(max_clock_skew=5))["w"].reason is reason
+    assert assemble_waveform("w", given, Limits(max_clock_skew=5), accepted=True).reason is None
+
+
+@pytest.mark.parametrize(
+    ("there", "count", "missing"),
+    [(8, 9, "0, 1, 2, 3, 4, 5, 6, 7"), (9, 10, "0, 1, 2, 3, 4, 5, 6, 7, …"), (1, 4, "0, 2, 3")],
+)
+def test_the_first_of_the_missing_chunks_are_named(there: int, count: int, missing: str) -> None:
+    found = assemble([chunk(f"{there}/{count}", 0)], Limits())["w"]
+    assert found.evidence == f"1 of {count} chunks here; missing: {missing}"
+
+
+def test_a_waveform_has_the_digest_that_any_copy_says_and_none_where_somebody_vouches() -> None:
+    copies = [chunk("0/2", 0), chunk("1/2", 1), chunk("1/2d", 2)]
+    assert assemble(copies, _LIMITS)["w"].digest == "d" * 32
+    assert assemble(copies[:2], _LIMITS)["w"].digest is None
+    assert assemble_waveform("w", copies, _LIMITS, accepted=True).digest is None
+
+
+def test_lessons_are_repeats_that_say_more_and_what_is_held_stays_among_them() -> None:
+    given = [chunk("0/?c", 0), chunk("0/1", 1), chunk("0/1", 2), chunk("0/1d", 3), chunk("0/?c", 4)]
+    found = assemble(given, _LIMITS)["w"]
+    assert (offsets(found.pieces), offsets(found.lessons)) == ("0", "4 1 3")
+    later = [chunk("0/?c", 0), chunk("0/1+", 1), chunk("0/1+", 2)]
+    found = assemble(later, _LIMITS)["w"]
+    assert (offsets(found.lessons), found.newest_ms) == ("1", NOON + _DAY_MS)
+    assert found.byte_length == 4
+
+
+def test_a_conflict_names_the_two_places_and_the_metadata_are_those_of_the_first_piece() -> None:
+    at = "partition 0 offset"
+    assert read("0/2 1/3").evidence == f"ws-count is 2 at {at} 0 and 3 at {at} 1"
+    assert read("0/2 1/2*").evidence == f"ws-meta differs between {at} 0 and {at} 1"
+    assert read("0/2 1/2 1/2!").evidence == f"chunk 1 has different bytes at {at} 1 and {at} 2"
+    assert read("0/2 1/2*").metadata.channel != "other"
+    assert read("1/2 0/2*").metadata.channel == "other"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "agree"),
+    [
+        *(("0/2", "0/2", True), ("0/2", "0/?", True), ("0/?", "0/2", True), ("0/2", "0/3", False)),
+        *(("0/2d", "0/2", True), ("0/2d", "0/2e", False), ("0/2d", "0/?", True), ("0/?d", "0/2e", False)),
+    ],
+)
+def test_two_copies_agree_unless_they_say_different_things_of_the_whole(a: str, b: str, agree: bool) -> None:
+    assert chunk(a, 0).agrees_with(chunk(b, 1)) is agree
