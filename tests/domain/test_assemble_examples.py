@@ -160,7 +160,7 @@ def test_lessons_are_repeats_that_say_more_and_what_is_held_stays_among_them() -
     given = [chunk("0/?c", 0), chunk("0/1", 1), chunk("0/1", 2), chunk("0/1d", 3), chunk("0/?c", 4)]
     found = assemble(given, _LIMITS)["w"]
     assert (offsets(found.pieces), offsets(found.lessons)) == ("0", "4 1 3")
-    nearer = [chunk("0/?+c", 0), chunk("0/?", 1), chunk("0/?", 2)]
+    nearer = [chunk("0/?-c", 0), chunk("0/?", 1), chunk("0/?", 2)]
     assert offsets(assemble(nearer, _LIMITS)["w"].lessons) == "1", "its time makes the start plausible"
     later = [chunk("0/?c", 0), chunk("0/1+", 1), chunk("0/1+", 2)]
     found = assemble(later, _LIMITS)["w"]
