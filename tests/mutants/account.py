@@ -17,7 +17,7 @@ ACCOUNT = Path(__file__).parent / "account.json"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Of one module. `source`: digest of what was mutated; `survivors`: by name, why nothing has to kill it."""
+    """Of one module. `source`: digest of what was mutated and how; `survivors`: by name, why nothing has to kill it."""
 
     source: str
     made: int
@@ -26,8 +26,13 @@ class Tried:
     survivors: Mapping[str, str] = field(default_factory=dict)
 
 
+_MAKERS = ("operators.py", "mutant.py")
+
+
 def digest_of(source: str) -> str:
-    return hashlib.sha256(source.encode()).hexdigest()[:16]
+    """Of a module's source, and of what makes its mutants: other mutants are another sample."""
+    made_by = [(Path(__file__).parent / name).read_text(encoding="utf-8") for name in _MAKERS]
+    return hashlib.sha256("".join([source, *made_by]).encode()).hexdigest()[:16]
 
 
 def read_account(path: Path = ACCOUNT) -> dict[str, Tried]:
