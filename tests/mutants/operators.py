@@ -169,6 +169,8 @@ def means_something(operator: Operator, leaf: Node) -> bool:
             return False
         if node.type == "raise_stmt" and isinstance(operator, DropKeyword):
             return False
+        if node.type == "argument" and node.children[0].get_code().strip() == "strict":
+            return False  # of `zip`: it asks for what is so always
         if node.type == "if_stmt" and node.children[1].get_code().strip() == "TYPE_CHECKING":
             return False
         child, node = node, node.parent
