@@ -6,7 +6,7 @@ from typing import Any
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.contracts.quantities import Offset
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset
 
 
 def make_head(**changes: Any) -> Head:
@@ -19,6 +19,12 @@ def make_head(**changes: Any) -> Head:
         "positions": {0: Position(Offset(0))},
     }
     return Head(**{**known, **changes})
+
+
+def at(next_offset: int, *, seen_ms: int | None = None, leader_epoch: int | None = None) -> Position:
+    """A position, as tests write it down: numbers."""
+    seen = None if seen_ms is None else EpochMs(seen_ms)
+    return Position(Offset(next_offset), seen, None if leader_epoch is None else LeaderEpoch(leader_epoch))
 
 
 def make_row(**changes: Any) -> BatchRow:

@@ -18,6 +18,7 @@ import pytest
 from tests.builders.chunks import NOON, make_chunk
 from tests.builders.records import metadata
 from wavestitch.contracts.assembly import Assembly, ChunkFacts, assemble, assemble_waveform
+from wavestitch.contracts.quantities import Seconds
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
@@ -136,8 +137,8 @@ def test_as_many_bytes_as_are_allowed_are_not_too_many(most: int, reason: Reason
 @pytest.mark.parametrize(("late_ms", "reason"), [(5000, None), (-5000, None), (5001, Reason.IMPLAUSIBLE_TIME)])
 def test_a_record_time_may_be_as_far_from_the_start_as_is_allowed(late_ms: int, reason: Reason | None) -> None:
     given = [make_chunk("w", count=1, time_ms=NOON + late_ms)]
-    assert assemble(given, Limits(max_clock_skew=5))["w"].reason is reason
-    assert assemble_waveform("w", given, Limits(max_clock_skew=5), accepted=True).reason is None
+    assert assemble(given, Limits(max_clock_skew=Seconds(5)))["w"].reason is reason
+    assert assemble_waveform("w", given, Limits(max_clock_skew=Seconds(5)), accepted=True).reason is None
 
 
 @pytest.mark.parametrize(

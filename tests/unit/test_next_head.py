@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders.chunks import make_chunk
-from tests.builders.heads import make_head
+from tests.builders.heads import at, make_head
 from tests.builders.plans import make_plan
 from tests.builders.streams import make_stream
 from wavestitch.contracts.batch_size import METADATA_WEIGHT, RECORD_HEADERS
@@ -16,7 +16,8 @@ from wavestitch.contracts.fates import Evidence
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.next_head import next_head
 from wavestitch.contracts.plan import PlanKind
-from wavestitch.contracts.position import Head, HeadKind, Position
+from wavestitch.contracts.position import Head, HeadKind
+from wavestitch.contracts.quantities import EpochMs, Partition
 
 CLOCK = 1_000_000
 HEAD = make_head(sequence=4, generation=2, mean_record_bytes=7.5, watermark_ms=5, note="of the last one")
@@ -27,25 +28,25 @@ NOTHING = ChunkTable.of([])
 def after(table: ChunkTable, *, kind: PlanKind = PlanKind.INGEST, **changes: Any) -> Head:
     values: dict[str, Any] = {
         "stream": make_stream(idle=10),
-        "ends": {0: Position(9, seen_ms=70), 1: Position(3, seen_ms=CLOCK - 50)},
+        "ends": {0: at(9, seen_ms=70), 1: at(3, seen_ms=CLOCK - 50)},
         "clock_ms": CLOCK,
         **changes,
     }
-    evidence = Evidence([], seen_ms={0: CLOCK - 20}, stitched={}, note="the gate was passed")
+    evidence = Evidence([], seen_ms={Partition(0): EpochMs(CLOCK - 20)}, stitched={}, note="the gate was passed")
     return next_head(make_plan(kind=kind, **values), evidence, HEAD, table)
 
 
 def test_an_ingest_moves_to_the_ends_of_its_plan_with_the_record_times_that_were_seen() -> None:
     found = after(TWO)
     assert (found.kind, found.sequence, found.generation) == (HeadKind.INGEST, 5, 2)
-    assert found.positions == {0: Position(9, seen_ms=CLOCK - 20), 1: Position(3, seen_ms=CLOCK - 50)}
+    assert found.positions == {0: at(9, seen_ms=CLOCK - 20), 1: at(3, seen_ms=CLOCK - 50)}
     assert found.watermark_ms == CLOCK - 50
     assert found.note == "the gate was passed"
     assert (
         found.plan_id
         == make_plan(
             stream=make_stream(idle=10),
-            ends={0: Position(9, seen_ms=70), 1: Position(3, seen_ms=CLOCK - 50)},
+            ends={0: at(9, seen_ms=70), 1: at(3, seen_ms=CLOCK - 50)},
             clock_ms=CLOCK,
         ).plan_id
     )

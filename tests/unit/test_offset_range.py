@@ -19,6 +19,7 @@ from wavestitch.contracts.offset_range import (
     pack_units,
     without,
 )
+from wavestitch.contracts.quantities import Partition
 
 
 @st.composite
@@ -181,7 +182,7 @@ def test_a_slice_is_as_large_as_it_has_to_be_and_of_the_same_size_as_the_others(
 
 def test_units_are_of_about_the_same_weight() -> None:
     slices = [span(0, 0, 10), span(1, 0, 10), span(2, 0, 10)]
-    assert sorted(pack_units(slices, workers=2, weight={0: 2.0})) == [
+    assert sorted(pack_units(slices, workers=2, weight={Partition(0): 2.0})) == [
         (span(0, 0, 10),),
         (span(1, 0, 10), span(2, 0, 10)),
     ]

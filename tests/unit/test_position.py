@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.heads import at
 from tests.builders.ranges import span
 from tests.domain.effort import effort
 from tests.hostile.refusing import value_or_refusal
@@ -152,9 +153,9 @@ STANDS, DECIDES = AtGate("a" * 32, True), AtGate("b" * 32, False)
         ({"plan_id": DECIDES.plan_id}, (STANDS,)),
         ({"generation": 3}, ()),
         ({"generation": 2}, (STANDS, DECIDES)),
-        ({"positions": {0: Position(13), 11: Position(0)}}, (DECIDES,)),
-        ({"positions": {0: Position(12, seen_ms=5), 11: Position(0)}}, (STANDS, DECIDES)),
-        ({"positions": {0: Position(13), 11: Position(0)}, "plan_id": DECIDES.plan_id}, ()),
+        ({"positions": {0: at(13), 11: at(0)}}, (DECIDES,)),
+        ({"positions": {0: at(12, seen_ms=5), 11: at(0)}}, (STANDS, DECIDES)),
+        ({"positions": {0: at(13), 11: at(0)}, "plan_id": DECIDES.plan_id}, ()),
         ({"at_gate": (DECIDES,)}, (DECIDES,)),
     ],
 )
@@ -174,7 +175,7 @@ def test_a_tag_is_believed_as_far_as_somebody_may_have_counted(generation: int, 
 
 
 def test_a_head_that_stands_before_the_beginning_or_at_no_plans_gate_is_not_written() -> None:
-    wrong: list[dict[str, Any]] = [{"positions": {0: Position(-1)}}, {"at_gate": (STANDS, AtGate("x", True))}]
+    wrong: list[dict[str, Any]] = [{"positions": {0: at(-1)}}, {"at_gate": (STANDS, AtGate("x", True))}]
     for change in (*wrong, {"sequence": -1}, {"generation": -1}):
         with pytest.raises(BadInput, match="a head that cannot be is not written"):
             replace(HEAD, **change).to_properties()

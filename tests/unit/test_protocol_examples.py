@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from tests.builders.heads import make_head
+from tests.builders.heads import at, make_head
 from tests.builders.plans import make_plan
 from tests.builders.ranges import span
 from wavestitch.contracts.errors import Fenced, Refused
@@ -24,30 +25,32 @@ from wavestitch.contracts.protocol import (
     reconcile,
     still_skipped,
 )
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 
 TABLE = "0f0f"
 HEAD = make_head(
     sequence=5,
     generation=2,
     kind=HeadKind.INGEST,
-    positions={0: Position(10, seen_ms=7), 1: Position(20)},
+    positions={0: at(10, seen_ms=7), 1: at(20)},
     snapshot_id=77,
 )
-Group = Mapping[int, GroupOffset | None]
+Group = Mapping[Any, GroupOffset | None]
+P0, P1, P2 = Partition(0), Partition(1), Partition(2)
 
 
 def ours(offset: int, *, sequence: int = 5, generation: int = 2, table: str = TABLE) -> GroupOffset:
-    return GroupOffset(offset, f"wavestitch/2 {table} g{generation} s{sequence}")
+    return GroupOffset(Offset(offset), f"wavestitch/2 {table} g{generation} s{sequence}")
 
 
 def reset(offset: int) -> GroupOffset:
-    return GroupOffset(offset, "")
+    return GroupOffset(Offset(offset), "")
 
 
 AS_IT_IS, AGAIN = "nothing", "written again"
 EXPIRED, OLDER, RESET = "had expired or was never written", "was an older projection", "the group was reset to"
 
-RECONCILED: dict[str, tuple[Group, str, dict[int, str], dict[int, int]]] = {
+RECONCILED: dict[str, tuple[Group, str, dict[Any, str], dict[Any, int]]] = {
     "the group is what the head says": ({0: ours(10), 1: ours(20)}, AS_IT_IS, {}, {}),
     "an offset expired": ({0: ours(10), 1: None}, AGAIN, {1: EXPIRED}, {}),
     "the first one expired": ({0: None, 1: ours(20)}, AGAIN, {0: EXPIRED}, {}),
@@ -56,7 +59,7 @@ RECONCILED: dict[str, tuple[Group, str, dict[int, str], dict[int, int]]] = {
     "an older head at the same offset": ({0: ours(10, sequence=4), 1: ours(20)}, AGAIN, {0: OLDER}, {}),
     "our tag at another offset": ({0: ours(9), 1: ours(20)}, AGAIN, {0: OLDER}, {}),
     "a tag of an older version of ours": (
-        {0: GroupOffset(10, "wavestitch/1 g2 s5"), 1: ours(20)},
+        {0: GroupOffset(Offset(10), "wavestitch/1 g2 s5"), 1: ours(20)},
         "adopted",
         {0: RESET},
         {0: 10},
@@ -88,12 +91,12 @@ def test_what_a_plan_does_about_the_group(name: str) -> None:
         return
     head = found.adopt
     assert (head.kind, head.generation, head.sequence) == (HeadKind.ADOPTED, 3, 6)
-    assert head.positions == {**HEAD.positions, **{p: Position(to) for p, to in moved.items()}}
+    assert head.positions == {**HEAD.positions, **{p: at(to) for p, to in moved.items()}}
     assert head.note == "adopted a reset of the consumer group"
 
 
 FORWARD = "the group was set forward to"
-REFUSED: dict[str, tuple[Group, str, str, int]] = {
+REFUSED: dict[str, tuple[Group, Any, str, Any]] = {
     "forward": ({0: reset(11), 1: ours(20)}, "adopt", f"{FORWARD} 11 on partition 0, the head stands at 10", 0),
     "one forward, one back": ({0: reset(9), 1: reset(21)}, "adopt", f"{FORWARD} 21 on partition 1", 1),
     "both forward": ({0: reset(12), 1: reset(30)}, "adopt", "10 to 12 would be skipped (and likewise on 1)", 0),
@@ -112,32 +115,32 @@ def test_a_reset_that_somebody_has_to_accept_is_refused(name: str) -> None:
     assert said in str(refused.value)
     facts = refused.value.facts
     assert facts["partition"] == partition
-    assert (facts["seen"], facts["head"]) == (group[partition].offset, HEAD.positions.get(partition, Position(0))[0])
+    assert (facts["seen"], facts["head"]) == (group[partition].offset, HEAD.positions.get(partition, at(0))[0])
 
 
 def test_a_reset_to_where_the_head_stands_is_refused_to_nobody() -> None:
-    group = {0: reset(10), 1: ours(20)}
+    group = {P0: reset(10), P1: ours(20)}
     assert reconcile(HEAD, group, on_reset="refuse", stream="ecg").adopt is not None
 
 
 @pytest.mark.parametrize(
     ("to", "was", "epoch"),
     [
-        (5, Position(10, leader_epoch=1), 1),
-        (10, Position(10, leader_epoch=1), 1),
-        (11, Position(10, leader_epoch=1), 4),
-        (2, Position(10, leader_epoch=1), 4),
-        (3, Position(10, leader_epoch=1), 1),
-        (5, Position(10, leader_epoch=0), 0),
-        (5, Position(10), 4),
+        (5, at(10, leader_epoch=1), 1),
+        (10, at(10, leader_epoch=1), 1),
+        (11, at(10, leader_epoch=1), 4),
+        (2, at(10, leader_epoch=1), 4),
+        (3, at(10, leader_epoch=1), 1),
+        (5, at(10, leader_epoch=0), 0),
+        (5, at(10), 4),
         (5, None, 4),
     ],
 )
 def test_a_position_that_somebody_set_has_the_epoch_by_which_a_cut_below_it_is_seen(
     to: int, was: Position | None, epoch: int
 ) -> None:
-    here = PartitionEnds(log_start=2, stable_end=50, high_watermark=50, leader_epoch=4)
-    assert moved_position(to, was=was, here=here) == Position(to, leader_epoch=epoch)
+    here = PartitionEnds(Offset(2), Offset(50), Offset(50), LeaderEpoch(4))
+    assert moved_position(Offset(to), was=was, here=here) == at(to, leader_epoch=epoch)
 
 
 @pytest.mark.parametrize(
@@ -151,29 +154,29 @@ def test_a_position_that_somebody_set_has_the_epoch_by_which_a_cut_below_it_is_s
         ({1: 0}, (span(0, 3, 5),)),
     ],
 )
-def test_what_is_read_again_has_to_be_given_up_again(moved: dict[int, int], left: tuple[OffsetRange, ...]) -> None:
+def test_what_is_read_again_has_to_be_given_up_again(moved: dict[Any, Any], left: tuple[OffsetRange, ...]) -> None:
     assert still_skipped([span(0, 3, 5), span(1, 0, 2)], moved) == left
 
 
 def test_a_target_of_some_partitions_names_them() -> None:
-    assert named([1, 0], "head", everything=[0, 1]) == "head"
-    assert named([2, 0], "head", everything=[0, 1, 2]) == "0:head,2:head"
+    assert named([P1, P0], "head", everything=[P0, P1]) == "head"
+    assert named([P2, P0], "head", everything=[P0, P1, P2]) == "0:head,2:head"
 
 
 FENCED: dict[str, tuple[Head, bool, str]] = {
     "its base is gone": (HEAD, False, "has left the table's history"),
     "somebody rewound": (HEAD.next(generation=3), True, "planned in generation 2, the head is in 3"),
     "another batch took the range": (
-        HEAD.next(positions={0: Position(10), 1: Position(21)}),
+        HEAD.next(positions={0: at(10), 1: at(21)}),
         True,
         "partition 1 was planned from 20, the head now stands at 21",
     ),
     "a partition came": (
-        HEAD.next(positions={**HEAD.positions, 2: Position(4)}),
+        HEAD.next(positions={**HEAD.positions, 2: at(4)}),
         True,
         "partition 2 was planned from its beginning, the head now stands at 4",
     ),
-    "both moved": (HEAD.next(positions={0: Position(11), 1: Position(21)}), True, "partition 0 was planned from 10"),
+    "both moved": (HEAD.next(positions={0: at(11), 1: at(21)}), True, "partition 0 was planned from 10"),
 }
 
 
@@ -188,7 +191,7 @@ def test_a_run_that_was_overtaken_is_fenced(name: str) -> None:
 
 def test_a_run_on_what_it_was_planned_on_may_commit_and_so_may_one_that_moves_nothing() -> None:
     check_fence(make_plan(generation=2, positions=HEAD.positions), HEAD.next(note="a note"), base_in_ancestry=True)
-    moved = HEAD.next(positions={0: Position(11), 1: Position(21)})
+    moved = HEAD.next(positions={0: at(11), 1: at(21)})
     beside = make_plan(kind=PlanKind.MANUAL, generation=2, positions={}, ends={})
     check_fence(beside, moved, base_in_ancestry=True)
     with pytest.raises(Fenced):
@@ -227,7 +230,7 @@ LEFT: dict[str, tuple[Group, Group, set[int]]] = {
     "another table's": ({0: ours(10, table="aaaa"), 1: ours(20)}, {}, {0}),
     "another table's, answered": ({0: ours(10, table="aaaa")}, {0: ours(10, table="aaaa")}, set()),
     "a newer head's": ({0: ours(12, sequence=6), 1: ours(20)}, {}, {0, 1}),
-    "of another version of ours": ({0: GroupOffset(3, "wavestitch/1 g1 s1"), 1: ours(20)}, {}, set()),
+    "of another version of ours": ({0: GroupOffset(Offset(3), "wavestitch/1 g1 s1"), 1: ours(20)}, {}, set()),
     "of numbers that nobody counts to": ({0: ours(3, sequence=10**12), 1: ours(20)}, {}, set()),
 }
 
