@@ -100,7 +100,14 @@ def clear_leftovers(edges: FakeEdges, _most: int) -> None:
     if landing is None:
         return
     limits = SimpleNamespace(orphan_age=ORPHAN_AGE, previews=ORPHAN_AGE)
-    run = SimpleNamespace(landing=landing, stream=edges.name, now=edges.clock_ms(), limits=limits, apply=True)
+    run = SimpleNamespace(
+        landing=landing,
+        stream=edges.name,
+        now=edges.clock_ms(),
+        limits=limits,
+        apply=True,
+        deployment=SimpleNamespace(payload_store=None),
+    )
     leftovers.clear_leftovers(cast(MaintenanceRun, run))
     edges.bench.tell("cleared", left=sorted(path.name for path in landing.rglob("*.tmp")), now_ms=edges.clock_ms())
 
