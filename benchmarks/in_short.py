@@ -31,7 +31,8 @@ _GROUPS = {
     "pairs": "two chunks of 512 B\na waveform",
 }
 _BESIDE = {
-    "end_to_end_of_typed_spark_sticky": "Spark's own Kafka source, which checks nothing",
+    "end_to_end_of_typed_spark_sticky": "Spark's own Kafka source that writes numbers, too, and checks nothing",
+    "end_to_end_of_spark_sticky": "the same where it writes bytes",
     "end_to_end_of_by_hand_sticky": "a script written by hand, which neither checks nor recovers",
     "end_to_end_of_sink_sticky": "Kafka Connect's Iceberg sink, which does not stitch",
 }
