@@ -75,7 +75,7 @@ def test_batches_after_one_whose_clock_was_ahead_are_later_than_it(tables, monke
 def test_where_the_clock_is_right_a_snapshot_has_its_time(tables):
     tables.commit(None, first_head(), [])
     since = int(_real() * 1000)
-    time.sleep(0.002)
+    time.sleep(0.002)  # so that the next commit is of a later millisecond, without the clock being helped
     batch(tables, 1)
     assert since <= tables.head().committed_ms <= _real() * 1000
 

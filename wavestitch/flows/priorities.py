@@ -48,6 +48,6 @@ def near_retention(stream: str) -> int:
 
     try:
         return NEAR[kept_told(load_settings().landing, stream).alarm]
-    except Exception:
+    except Exception:  # who goes first is a help: no run is held up for it
         log.exception("%s: how near retention is cannot be read; its runs wait as others do", stream)
         return 0
